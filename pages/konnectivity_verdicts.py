@@ -17,6 +17,10 @@ INTRODUCTION = """\
 How to read a diagnosis is in [konnectivity.md](konnectivity.md). Words in braces are filled with
 what was measured.
 
+A line that *the agent logs* stands only where a real agent (konnectivity-agent 0.36, grpc-go 1.83)
+wrote it in that situation of the lab; [its words](../tests/lab/konnectivity/agent_lines.txt) are
+kept. `...` leaves out what is the agent's own.
+
 ## What each verdict means
 """
 TCP_WORDS = """
@@ -67,6 +71,7 @@ def _print_verdicts() -> Iterator[str]:
     for code, verdict in VERDICTS.items():
         yield f"\n### {code}\n\n{_drop_formats(verdict.title)}.\n\n"
         yield f"* outcome: {verdict.outcome}, kind: {verdict.kind}"
+        yield f", where: {verdict.where}" if verdict.where else ""
         yield f", stage: {verdict.stage}\n" if verdict.stage else "\n"
         yield f"* to do: {_drop_formats(verdict.remedy)}\n"
         if verdict.logs:

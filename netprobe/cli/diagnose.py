@@ -49,7 +49,8 @@ def konnectivity_verb(options: VerbOptions) -> int:
     manifests = _read_manifests(options)
     words = {**{name: options[name] for name in _NAMES}, **_find_server(options, manifests)}
     tunnel = make_tunnel(TunnelOptions(**words, hold_s=options["hold"] or 0.0))
-    job = Job(tunnel, _choose_hosts(options, manifests), options["proxy"])
+    hosts = _choose_hosts(options, manifests)
+    job = Job(tunnel, hosts, options["proxy"], tuple(map(str, options["inventories"])))
     launcher = Launcher(runtimes=make_runtimes(options))
     with progress(sys.stderr) as events:
         report = run(job, launcher, events)

@@ -12,6 +12,7 @@ from netprobe.konnectivity.identity import Who
 from netprobe.konnectivity.reach import FURTHER_TRIES, Reach, attempt, repeat
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import CALLS, IDENTITY
+from netprobe.konnectivity.verdicts import NO_ID
 from netprobe.model.decision import first_match
 from netprobe.protocols.tls_talk import Attempt, Patience
 
@@ -23,7 +24,7 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     control, nameless = await _ask_controls(reach, small)
     trusted, distrust = await _check_trust(reach, log)
     who = await identity.identify(reach, small, trusted, control)
-    if large.seen.chain and not identity.same_certificate(who.attempt, large):
+    if large.seen.chain and not identity.answers_alike(who.attempt, large, reach):
         other = await _other_certificate(reach, log, who, large)
         if other is not None:
             return other
@@ -37,7 +38,7 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
         # One of several back ends may answer wrongly, so all further tries must agree.
         hello = identity.small_hello(reach.tunnel.sni)
         tries = await repeat(reach, hello, FURTHER_TRIES)
-        if not all(identity.same_certificate(small, one) for one in tries if one.seen.chain):
+        if not all(identity.answers_alike(small, one, reach) for one in tries if one.seen.chain):
             return await unsteady(reach, log, hello, tries, small.seen.chain[:1])
     fine = f"identity: {what.because}" if good else ""
     log.add("identity", "ok" if good else "bad", what.because, evidence, fine)
@@ -117,16 +118,17 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
         return what
     if reach.tunnel.identity is None:
         log.add("http2", "not-possible", "needs --client-cert and --client-key")
-        log.open.append("HTTP/2 behind TLS: no client certificate was given")
+        log.open.append(
+            "HTTP/2 behind TLS: no client certificate was given; without it the server's front-end "
+            "port (8090, --mode grpc) looks like its agent port"
+        )
         return what
     hello = identity.small_hello(reach.tunnel.sni)
     call = await identity.call_unknown(reach, hello, reach.tunnel.identity)
-    told = ("alert", "grpc_status", "status", "grpc_message", "ended")
-    answer = {name: getattr(call, name) for name in told}
-    word = "alert" if call.alert is not None else identity.call_word(call)
-    row = first_match(CALLS, (word,))
+    answer = {"alert": call.alert, **identity.answer_of(call.facts)}
+    row = first_match(CALLS, ("alert" if call.alert is not None else call.word,))
     assert row.verdict is not None
-    result = found(row.verdict, row.because, {**what.evidence, **answer})
+    result = found(row.verdict, row.because, {**what.evidence, **answer, "alpn_log": NO_ID})
     good = row.verdict == "KONN_H2_OK"
     fine = "the client certificate is accepted; HTTP/2 and gRPC pass end to end" if good else ""
     log.add("http2", "ok" if good else "bad", result.because, answer, fine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.reach import Reach
@@ -14,6 +15,9 @@ from netprobe.model.trail import TrailEntry, TrailStatus
 Results = Sequence[tuple[Reach, tuple[Log, Conclusion]]]
 
 _WORST: tuple[TrailStatus, ...] = ("bad", "doubt", "ok", "not-possible", "not-needed")
+# grpc.Dial gives its 20 s to the addresses of a family in equal parts (Go's net.Dialer).
+DIAL_S = 20
+_SILENT = ("silent", "own-firewall")
 # Faults first, then unsure ones, then workers that were not tested.
 _RANK = {"fault": 0, "unsure": 1, "not-tested": 2, "ok": 3}
 
@@ -22,22 +26,57 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
     """Give one diagnosis of all addresses.
 
     An address without a route (IPv6 on a host that has none) does not count where another works: no
-    program would use it either.
+    program would use it either. One that does not answer TCP is a warning then: the agent's dialler
+    goes on to the next. Behind TCP it does not.
     """
     usable = [item for item in results if item[1][1].code != "NO_ROUTE"] or list(results)
+    bad = [item for item in usable if VERDICTS[item[1][1].code].outcome != "ok"]
+    deaf = [item for item in bad if VERDICTS[item[1][1].code].stage == "tcp"]
+    warnings: tuple[str, ...] = ()
+    if deaf and len(deaf) == len(bad) < len(usable):
+        warnings = (_warn_of_deaf(tunnel, usable, deaf),)
+        usable, bad = [item for item in usable if item not in deaf], []
+        results = [*usable, *(item for item in results if item not in usable)]
     log = Log()
-    log.stages = [*names.stages, *_combine_stages(results)]
+    log.stages = [*names.stages, *_combine_stages(results, "doubt" if warnings else "bad")]
     log.fine = [*names.fine, *_unique_texts(results, "fine")]
     log.open = _unique_texts(results, "open")
     codes = {item[1][1].code for item in usable}
-    bad = [item for item in usable if VERDICTS[item[1][1].code].outcome != "ok"]
     if bad and len(bad) < len(usable):
         return diagnosis(worker, via, log, _some_fail(tunnel, usable, bad))
     what = usable[0][1][1] if not bad else bad[0][1][1]
-    if len(codes) > 1 and bad:
-        others = {reach.address: one.code for reach, (_, one) in usable}
+    if (len(codes) > 1 and bad) or warnings:
+        others = {reach.address: one.code for reach, (_, one) in results}
         what = Conclusion(what.code, what.because, {**what.evidence, "addresses": others})
-    return diagnosis(worker, via, log, what)
+    return diagnosis(worker, via, log, what, warnings)
+
+
+def _warn_of_deaf(tunnel: Tunnel, usable: Results, deaf: Results) -> str:
+    """Say which addresses do not answer, and what they cost."""
+    said = "; ".join(f"{reach.address}: {what.because}" for reach, (_, what) in deaf)
+    proxy = usable[0][0].proxy
+    return (
+        f"{len(deaf)} of {len(usable)} addresses of {proxy.host if proxy else tunnel.host} do not "
+        f"answer ({said}). The agent connects by the others; {_word_cost(usable, deaf)}, and with "
+        "the others down there is nothing to fall back on: repair or withdraw them"
+    )
+
+
+def _word_cost(usable: Results, deaf: Results) -> str:
+    """Word what a real agent was seen to lose: it tries a family in turn, then the other one."""
+    families = [[_is_v6(item) for item in items] for items in (usable, deaf)]
+    count = max(families[0].count(family) for family in families[1])
+    if all(families[0].count(family) == families[1].count(family) for family in families[1]):
+        return "it turns to the other family after 0.3 s"
+    if any(what.evidence.get("sight") in _SILENT for _, (_, what) in deaf):
+        return f"a silent address that it tries first costs each connect {DIAL_S / count:.0f} s"
+    if any(what.code == "HOST_UNREACHABLE" for _, (_, what) in deaf):
+        return "where it tries such a one first, each connect takes about 3 s longer"
+    return "a refusal costs next to nothing"
+
+
+def _is_v6(item: tuple[Reach, tuple[Log, Conclusion]]) -> bool:
+    return ":" in item[0].address
 
 
 def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Conclusion:
@@ -52,11 +91,15 @@ def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Conclusion:
     return Conclusion("FANOUT_ADDRESS_FAILS", said, evidence)
 
 
-def _combine_stages(results: Results) -> list[TrailEntry]:
-    """Give every stage once; where there are several addresses, each says its own."""
+def _combine_stages(results: Results, worst: TrailStatus) -> list[TrailEntry]:
+    """Give every stage once; where there are several addresses, each says its own.
+
+    ``worst`` is the status of a stage that failed for some of them.
+    """
     if len(results) == 1:
         return results[0][1][0].stages
-    return [_join_entries(name, results) for name in STAGES[1:]]
+    joined = [_join_entries(name, results) for name in STAGES[1:]]
+    return [replace(one, status=worst) if one.status == "bad" else one for one in joined]
 
 
 def _join_entries(name: str, results: Results) -> TrailEntry:
@@ -99,6 +142,7 @@ def causes(diagnoses: Sequence[Diagnosis]) -> tuple[CommonCause, ...]:
         CommonCause(
             code=members[0].code,
             outcome=members[0].outcome,
+            where=members[0].where,
             title=members[0].title,
             remedy=members[0].remedy,
             workers=tuple(one.worker for one in members),

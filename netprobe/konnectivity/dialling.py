@@ -9,6 +9,7 @@ from netprobe.konnectivity.findings import Conclusion, Log, found, icmp_words
 from netprobe.konnectivity.reach import Reach, place
 from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
 from netprobe.konnectivity.tables import TCP, fill
+from netprobe.konnectivity.verdicts import DIAL_ERRORS
 from netprobe.model.decision import first_match
 from netprobe.model.stream import Opened
 from netprobe.protocols.connect import connect
@@ -27,6 +28,7 @@ async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
         log.add("route", "ok", said, facts, f"the worker has a route to {reach.address} ({said})")
         return None
     evidence = {"address": reach.address, "failure": reply.failure, "to": reach.to}
+    evidence |= _dial_error(reply.failure)
     because = "the worker's routing table gives no way to {address}: {failure}"
     log.add("route", "bad", fill(because, evidence), evidence)
     return found("NO_ROUTE", because, evidence)
@@ -53,7 +55,7 @@ async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
         return None
     log.add("tcp", "bad", said, evidence)
     if reach.proxy is not None and row.verdict not in ("NO_ROUTE", "LOCAL_FIREWALL"):
-        return Conclusion("PROXY_UNREACHABLE", said, evidence)
+        return Conclusion("PROXY_UNREACHABLE", said, {**evidence, "where": "proxy"})
     return Conclusion(row.verdict, said, evidence)
 
 
@@ -82,7 +84,15 @@ def _evidence_of_connects(
     }
     if one.tcp and symptom == "opened":
         evidence |= {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
-    return evidence | icmp_words(one.icmp)
+    if one.icmp is not None and one.icmp[2] == reach.address:
+        evidence["where"] = "destination"
+    return evidence | _dial_error(one.failure) | icmp_words(one.icmp)
+
+
+def _dial_error(failure: str | None) -> dict[str, str]:
+    """Give what Go says to this errno, where an agent was seen to say it."""
+    words = DIAL_ERRORS.get(failure or "")
+    return {} if words is None else {"dial_error": words}
 
 
 async def look_at_proxy(reach: Reach, log: Log) -> Conclusion | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from netprobe.agent.wire.parts import IcmpFact
-from netprobe.konnectivity.tables import fill
+from netprobe.konnectivity.tables import fill, names_words
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import Diagnosis
 from netprobe.model.trail import TrailEntry, TrailStatus
@@ -78,29 +78,49 @@ def _now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-def diagnosis(worker: str, via: str, log: Log, what: Conclusion) -> Diagnosis:
+def diagnosis(
+    worker: str, via: str, log: Log, what: Conclusion, warnings: Sequence[str] = ()
+) -> Diagnosis:
     """Give the verdict with all its words filled."""
-    verdict = VERDICTS[what.code]
-    words = what.evidence
-    return Diagnosis(
+    stage = next((one.name for one in log.stages if one.status == "bad"), None)
+    empty = Diagnosis(
         worker=worker,
+        code=what.code,
+        outcome="ok",
+        kind="none",
+        stage=stage or VERDICTS[what.code].stage,
+        title="",
+        because="",
+        remedy="",
+        warnings=tuple(warnings),
+        via=via,
+        fine=tuple(log.fine),
+        open=tuple(log.open),
+        stages=tuple(log.stages),
+    )
+    return word_verdict(empty, what)
+
+
+def word_verdict(one: Diagnosis, what: Conclusion) -> Diagnosis:
+    """Give the diagnosis this verdict, its words filled from the evidence."""
+    verdict, words = VERDICTS[what.code], what.evidence
+    # A line whose words nobody measured was never seen.
+    logs = fill(verdict.logs, words) if names_words(verdict.logs) <= words.keys() else ""
+    return replace(
+        one,
         code=what.code,
         outcome=verdict.outcome,
         kind=verdict.kind,
-        stage=next((one.name for one in log.stages if one.status == "bad"), verdict.stage),
+        where=words.get("where", verdict.where),
         title=fill(verdict.title, words),
         because=what.because,
         remedy=fill(verdict.remedy, words),
-        logs=fill(verdict.logs, words),
-        via=via,
+        logs=logs,
         # Parts of sentences begin with the mark that joins them.
         evidence={
             key: value.lstrip("; ") if isinstance(value, str) else value
             for key, value in words.items()
         },
-        fine=tuple(log.fine),
-        open=tuple(log.open),
-        stages=tuple(log.stages),
     )
 
 

@@ -11,6 +11,7 @@ from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found, icm
 from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, attempt, look
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import HELLO, fill
+from netprobe.konnectivity.verdicts import LARGE_HELLO_LOGS
 from netprobe.model.decision import first_match
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import BRIEF, Attempt
@@ -161,6 +162,8 @@ def _evidence_of_tries(reach: Reach, small: Tries, tries: Tries) -> dict[str, An
         "offender": "a firewall on the way",
         "all_tries": [facts_of(each) for each in (*tries.tries, *tries.segmented)],
     }
+    if tries.symptom in LARGE_HELLO_LOGS:
+        evidence["large_log"] = LARGE_HELLO_LOGS[tries.symptom]
     return evidence | icmp_words(one.icmp)
 
 

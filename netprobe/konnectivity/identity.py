@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.konnectivity.reach import Reach, attempt
+from netprobe.konnectivity.request import is_address
+from netprobe.konnectivity.verdicts import ALPN_REFUSED, NO_ALPN, NO_ID
 from netprobe.protocols.connect import get
-from netprobe.protocols.http2 import CallFacts, Http2Talk
+from netprobe.protocols.http2 import FRONT_END_SERVICE, CallFacts, Http2Talk
 from netprobe.protocols.http_exchange import Answer
 from netprobe.protocols.tls import Hello, Identity
 from netprobe.protocols.tls_certificates import Certificate, names_host, read_certificate
@@ -28,12 +30,26 @@ NO_APPLICATION_PROTOCOL = 120
 AGENT_SIZE = 1700
 CONTROL_NAME = "netprobe-control.invalid"
 
+# Error codes of RST_STREAM that proxies give (RFC 9113, 7).
+_H2_ERRORS = {1: "PROTOCOL_ERROR", 2: "INTERNAL_ERROR", 7: "REFUSED_STREAM", 8: "CANCEL"}
 _WHO_WORDS = {"ignition": "the ignition server", "stranger": "something else that speaks TLS"}
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownCall:
+    """What the unknown method got of AgentService, in a ``word`` of the tables; and the alert."""
+
+    facts: CallFacts
+    word: str
+    alert: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Who:
-    """The key of the identity table, and the handshakes behind it."""
+    """The key of the identity table, and the handshakes behind it.
+
+    ``refused``: a hello that offers h2 alone, as the agent's does, is refused by an alert.
+    """
 
     who: str
     request: str
@@ -41,8 +57,9 @@ class Who:
     reply: str
     certificate: Certificate | None
     attempt: Attempt
-    call: CallFacts | None = None
+    call: UnknownCall | None = None
     page: Answer | None = None
+    refused: bool = False
 
 
 def small_hello(sni: str | None) -> Hello:
@@ -97,7 +114,12 @@ async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt 
             who = "router"
     if who == "foreign" and not _may_be_interception(certificate, reach, control):
         who = "stranger"
-    return Who(who, request, alpn[0], _read_reply(shown, call), certificate, shown, call, page)
+    reply, refused = _read_reply(shown, call), seen.seen.alert == NO_APPLICATION_PROTOCOL
+    # The CA that was given may sign more than one service.
+    if who == "trusted" and request == "none" and reply != "agent-service":
+        named = certificate is not None and names_tunnel(certificate, reach)
+        who = who if named else "stranger"
+    return Who(who, request, alpn[0], reply, certificate, shown, call, page, refused)
 
 
 def _may_be_interception(
@@ -105,14 +127,13 @@ def _may_be_interception(
 ) -> bool:
     """Tell whether a certificate that is not Konnectivity's may be made for the asked name.
 
-    Who intercepts signs a certificate for every name that is asked for. An application that was
-    meant by nobody shows its own, self-signed or for other names, whatever it is asked for.
+    Who intercepts signs a certificate for every name that is asked for, the control's name too. An
+    application that was meant by nobody shows its own, self-signed or for other names.
     """
     if certificate is None:
         return False
     other = None if control is None else leaf(control)
-    made = other is not None and other.fingerprint != certificate.fingerprint
-    if made and other is not None and other.issuer == certificate.issuer:
+    if other is not None and names_host(other.names, CONTROL_NAME):
         return True
     return certificate.subject != certificate.issuer and names_tunnel(certificate, reach)
 
@@ -126,25 +147,32 @@ def request_word(authorities: Sequence[str] | None) -> str:
     return "signer" if any(f"CN={SIGNER}" in name for name in authorities) else "other"
 
 
-async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = None) -> CallFacts:
-    """Handshake, HTTP/2, and the call that registers nothing."""
-    facts = CallFacts(ended="no handshake")
+async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = None) -> UnknownCall:
+    """Handshake, HTTP/2, and the call that registers nothing.
+
+    A server without AgentService is asked for the front end's service: the same process has both,
+    and the same certificate.
+    """
+    facts, front = CallFacts(ended="no handshake"), CallFacts()
     tunnel = reach.tunnel
+    authority = f"{tunnel.sni or tunnel.host}:{tunnel.port}"
 
     async def talk(tls: TlsTalk) -> None:
-        nonlocal facts
+        nonlocal facts, front
         http = Http2Talk(tls)
         facts = await http.begin(tls.attempt.greeting)
         if facts.ended is None:
-            facts = await http.call(f"{tunnel.sni or tunnel.host}:{tunnel.port}")
+            facts = await http.call(authority)
+        if facts.grpc_status is not None and facts.ended is None and not facts.has_service():
+            front = await http.call(authority, FRONT_END_SERVICE)
 
     tried = await attempt(
         reach, replace(hello, identity=identity, padding=0), Patience(), None, talk
     )
-    if facts.ended == "no handshake":
-        facts.ended = tried.end or facts.ended
-    facts.alert = tried.seen.alert
-    return facts
+    if facts.ended == "no handshake" and tried.seen.done:
+        facts.ended = f"before HTTP/2 says a word ({tried.end or 'closed'})"
+    word = "front-end" if front.has_service(FRONT_END_SERVICE) else call_word(facts)
+    return UnknownCall(facts, word, tried.seen.alert)
 
 
 async def ask_control(reach: Reach, name: str | None) -> Attempt:
@@ -155,6 +183,23 @@ async def ask_control(reach: Reach, name: str | None) -> Attempt:
 def same_certificate(first: Attempt, second: Attempt) -> bool:
     """Tell whether both were answered with one certificate."""
     return bool(first.seen.chain) and first.seen.chain[:1] == second.seen.chain[:1]
+
+
+def answers_alike(first: Attempt, second: Attempt, reach: Reach) -> bool:
+    """Tell whether one service gave both answers: with one certificate, or with one for each pod.
+
+    The latter only where neither certificate is for the tunnel's name nor of anybody known.
+    """
+    if same_certificate(first, second):
+        return True
+    one, other = leaf(first), leaf(second)
+    return (
+        one is not None
+        and other is not None
+        and one.issuer == other.issuer
+        and all(who_is(each) == "foreign" for each in (one, other))
+        and not any(names_tunnel(each, reach) for each in (one, other))
+    )
 
 
 async def _ask_alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
@@ -183,23 +228,23 @@ async def _get_page(reach: Reach, hello: Hello) -> Answer:
     return answer
 
 
-def _read_reply(shown: Attempt, call: CallFacts | None) -> str:
+def _read_reply(shown: Attempt, call: UnknownCall | None) -> str:
     if is_missing_certificate(shown):
         return "certificate-required"
     if shown.seen.alert is not None:
         return "alert"
     if call is not None:
-        return call_word(call)
+        return call.word
     return "ended" if shown.end is not None else "not-asked"
 
 
 def call_word(call: CallFacts) -> str:
     """Give the word of the tables for the answer to the unknown method."""
-    if call.is_agent_service:
+    if call.has_service():
         return "agent-service"
     if call.grpc_status is not None:
         return "other-grpc"
-    if call.status is not None:
+    if call.status is not None or call.reset is not None:
         return "http"
     return "withheld" if call.unanswered else "ended"
 
@@ -207,7 +252,7 @@ def call_word(call: CallFacts) -> str:
 def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
     """Give the server's identity, for sentences and for programs."""
     certificate, seen = who.certificate, who.attempt.seen
-    call = who.call
+    call = answer_of(who.call.facts) if who.call else dict.fromkeys(ANSWER)
     return {
         "to": reach.to,
         "who": _WHO_WORDS.get(who.who, who.who),
@@ -222,12 +267,41 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
         "alpn": {"none": "no protocol", "refused": "alert 120"}.get(who.alpn, who.alpn),
         "alert": seen.alert,
         "reply": who.reply,
-        "grpc_status": call.grpc_status if call else None,
-        "grpc_message": call.grpc_message if call else None,
-        "status": call.status if call else None,
-        "ended": call.ended if call else None,
+        **call,
         "page": _page_words(who.page),
+        **_log_words(who, reach),
     }
+
+
+def _log_words(who: Who, reach: Reach) -> dict[str, str]:
+    """Give what Go says to this certificate and to this ALPN, where an agent was seen to say it."""
+    words = {"alpn_log": NO_ID if who.alpn == "h2" else ALPN_REFUSED if who.refused else NO_ALPN}
+    certificate, name = who.certificate, reach.tunnel.sni or reach.tunnel.host
+    if certificate is None:
+        return words
+    named = [each for each in certificate.names if not is_address(each)]
+    if certificate.expired or certificate.early:
+        words["x509"] = "certificate has expired or is not yet valid: current time ..."
+    elif names_tunnel(certificate, reach):
+        words["x509"] = "certificate signed by unknown authority"
+    elif is_address(name) and len(named) == len(certificate.names):
+        words["x509"] = (
+            f"cannot validate certificate for {name} because it doesn't contain any IP SANs"
+        )
+    elif named and not is_address(name):
+        words["x509"] = f"certificate is valid for {', '.join(named)}, not {name}"
+    return words
+
+
+ANSWER = ("grpc_status", "grpc_message", "answer", "ended")
+
+
+def answer_of(call: CallFacts) -> dict[str, Any]:
+    """Give the answer to the call, for sentences: ``answer`` is what HTTP/2 alone said."""
+    answer = f"HTTP {call.status} without a gRPC status"
+    if call.reset is not None:
+        answer = f"RST_STREAM ({_H2_ERRORS.get(call.reset, call.reset)}) after SETTINGS"
+    return dict(zip(ANSWER, (call.grpc_status, call.grpc_message, answer, call.ended), strict=True))
 
 
 def names_tunnel(certificate: Certificate, reach: Reach) -> bool:

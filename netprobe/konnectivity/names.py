@@ -30,7 +30,7 @@ async def look_up(
     if addresses:
         said = f"{host} is {', '.join(addresses)}"
         fine = f"the worker resolves {host}: {', '.join(addresses)}"
-        log.add("names", "ok", said, {"addresses": list(addresses)}, fine)
+        log.add("names", "ok", said, {"host": host, "addresses": list(addresses)}, fine)
         return addresses, None
     what = await _explain_failure(agent, host, answer.words, proxy)
     log.add("names", "bad", what.because, what.evidence)
@@ -47,6 +47,7 @@ async def _explain_failure(agent: AgentMethods, host: str, words: str, proxy: bo
         "resolver_words": words,
         "servers": ", ".join(servers) or "none configured",
         "answers": answers,
+        **({"flow": [servers[0], f"udp/{DNS_PORT}"]} if servers else {}),
     }
     said = "; ".join(f"{server}: {_word_answers(each)}" for server, each in answers.items())
     hint = ""

@@ -97,6 +97,11 @@ def place(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def source_for(sources: tuple[str, ...], address: str) -> str | None:
+    """Give the source address of the same family, if the host has one."""
+    return next((each for each in sources if (":" in each) == (":" in address)), None)
+
+
 @asynccontextmanager
 async def open_tunnel(
     reach: Reach, mss: int | None = None

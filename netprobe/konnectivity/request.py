@@ -33,11 +33,20 @@ _SERVER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class PassedProxy:
+    """A proxy that is not used, and the entry of NO_PROXY that says so."""
+
+    proxy: ProxyUrl
+    entry: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProxyRoute:
     """The way of one worker: ``proxy`` None is direct; ``said`` names the setting that decided."""
 
     proxy: ProxyUrl | None
     said: str
+    passed: PassedProxy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,4 +199,6 @@ def _decide_route(
     decision = decide(tunnel.host, tunnel.port, entries)
     if decision.proxied:
         return ProxyRoute(proxy, f"proxy {proxy} ({what})")
-    return ProxyRoute(None, f"direct (NO_PROXY: {decision.entry})")
+    entry = decision.entry or ""
+    passed = PassedProxy(proxy, entry) if entry in entries else None
+    return ProxyRoute(None, f"direct (NO_PROXY: {entry})", passed)

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 
 from netprobe.errors import AgentError, RequestError
 from netprobe.konnectivity.combining import causes
+from netprobe.konnectivity.comparing import compare_names
+from netprobe.konnectivity.explaining import word_explain
 from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.request import ProxyRoute, Tunnel, choose_via
 from netprobe.konnectivity.stages import diagnose
@@ -28,11 +30,15 @@ FORKS = 50
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The tunnel, the workers, and the proxy to use (``none``, ``env`` or a URL)."""
+    """The tunnel, the workers, and the proxy to use (``none``, ``env`` or a URL).
+
+    ``inventories`` are the files that name the workers, none for this host.
+    """
 
     tunnel: Tunnel
     hosts: tuple[Host, ...]
     proxy: str
+    inventories: tuple[str, ...] = ()
     forks: int = FORKS
 
 
@@ -64,8 +70,12 @@ def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
     vias = {host.name: choose_via(job.tunnel, job.proxy, host, os.environ) for host in job.hosts}
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     begun = time.monotonic()
-    diagnoses = run_to_end(_diagnose_all(job, launcher, events, vias))
+    found = run_to_end(_diagnose_all(job, launcher, events, vias))
     tunnel = job.tunnel
+    diagnoses = tuple(
+        replace(one, explain=word_explain(one, job.inventories))
+        for one in compare_names(tunnel.host, found)
+    )
     return TunnelReport(
         server=tunnel.host,
         port=tunnel.port,

@@ -6,6 +6,7 @@ It never registers as an agent: ``AgentService/Connect`` is not called, whatever
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from netprobe.konnectivity import dialling, identity
 from netprobe.konnectivity.answers import REACHED, look_at_answers
@@ -15,7 +16,8 @@ from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.hellos import look_at_hellos
 from netprobe.konnectivity.holding import look_at_hold
 from netprobe.konnectivity.names import look_up
-from netprobe.konnectivity.reach import Reach
+from netprobe.konnectivity.past_proxy import weigh_no_proxy
+from netprobe.konnectivity.reach import Reach, source_for
 from netprobe.konnectivity.request import ProxyRoute, Tunnel
 from netprobe.model.konnectivity import STAGES, Diagnosis
 from netprobe.probe.agents.agent import AgentMethods
@@ -27,6 +29,13 @@ async def diagnose(
     worker: str, agent: AgentMethods, tunnel: Tunnel, via: ProxyRoute, sources: tuple[str, ...]
 ) -> Diagnosis:
     """Look from one worker. Raises AgentError where its agent is lost."""
+    found = await _look_from(worker, agent, tunnel, via, sources)
+    return await weigh_no_proxy(found, agent, tunnel, via, sources)
+
+
+async def _look_from(
+    worker: str, agent: AgentMethods, tunnel: Tunnel, via: ProxyRoute, sources: tuple[str, ...]
+) -> Diagnosis:
     log = Log()
     first = tunnel.host if via.proxy is None else via.proxy.host
     addresses, what = await look_up(agent, first, log, proxy=via.proxy is not None)
@@ -35,16 +44,11 @@ async def diagnose(
         return diagnosis(worker, via.said, log, what)
     port = tunnel.port if via.proxy is None else via.proxy.port
     reaches = [
-        Reach(agent, tunnel, address, port, via.proxy, _source_for(sources, address))
+        Reach(agent, tunnel, address, port, via.proxy, source_for(sources, address))
         for address in addresses[:MOST_ADDRESSES]
     ]
     results = await asyncio.gather(*(look_at(reach) for reach in reaches))
     return combine(worker, via.said, tunnel, log, tuple(zip(reaches, results, strict=True)))
-
-
-def _source_for(sources: tuple[str, ...], address: str) -> str | None:
-    """Give the source address of the same family, if the host has one."""
-    return next((each for each in sources if (":" in each) == (":" in address)), None)
 
 
 async def look_at(reach: Reach) -> tuple[Log, Conclusion]:
@@ -61,7 +65,8 @@ async def look_at(reach: Reach) -> tuple[Log, Conclusion]:
         log.skip("not-possible", f"stopped: {failed[0]} failed", *STAGES[STAGES.index(failed[0]) :])
     log.skip("not-needed", "not needed", *STAGES[1:])
     log.stages.sort(key=lambda stage: STAGES.index(stage.name))
-    return log, what
+    flow = {"flow": [reach.address, f"tcp/{reach.port}"]}
+    return log, replace(what, evidence={**what.evidence, **flow})
 
 
 async def _look_behind_tcp(reach: Reach, log: Log) -> Conclusion:

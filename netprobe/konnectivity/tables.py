@@ -6,6 +6,7 @@ None means that nothing failed here, and the next stage follows.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -79,6 +80,9 @@ HELLO = _read_table(
     ("answered | gap mute | answered", "PMTU_BLACKHOLE_IN",
      _ANSWERS + "arrives and the answer to it does not; with segments of {segment} bytes it does; "
      "{bounds}"),
+    ("answered | closed reset late-3s late rejected foreign | answered",
+     "LARGE_CLIENTHELLO_FAILS",
+     _ANSWERS + "is not ({large}); in segments of {segment} bytes it is answered"),
     ("answered | lost gap mute closed reset late-3s late rejected foreign | *",
      "LARGE_CLIENTHELLO_FAILS",
      _ANSWERS + "is not ({large}), and not in segments of {segment} bytes either ({segmented})"),
@@ -100,10 +104,11 @@ REQUEST = ("signer", "other", "unnamed", "none")
 ALPN = ("h2", "http/1.1", "none", "refused", "unknown")
 # The first words after the handshake: a complaint about the missing certificate, another alert,
 # HTTP/2 settings, an end, other bytes, nothing. Where no certificate is asked for, the unknown
-# method's call is made: the service's own words, another gRPC server's, HTTP's, nothing.
+# method's call is made: the service's own words, the front end's, another gRPC server's, HTTP's (a
+# status without gRPC's, or a reset of the stream), nothing.
 REPLY = (
-    "certificate-required", "alert", "agent-service", "other-grpc", "http", "withheld", "ended",
-    "not-asked",
+    "certificate-required", "alert", "agent-service", "front-end", "other-grpc", "http", "withheld",
+    "ended", "not-asked",
 )  # fmt: skip
 
 _OURS = "konnectivity trusted"
@@ -135,21 +140,24 @@ IDENTITY = _read_table(
     ("foreign stranger trusted konnectivity | none | h2 | agent-service", "KONN_REACHED_TOKEN",
      "HTTP/2 opens, and the call of an unknown method is answered by AgentService itself: "
      "{grpc_message}"),
-    ("stranger | none | * | *", "WRONG_SERVICE",
-     "{subject}, issued by {issuer}, is valid for {names} and not made for {sni}; no client "
-     "certificate is asked for, and ALPN gives {alpn}{page}"),
+    ("* | none | h2 | front-end", "KONN_WRONG_PORT_FRONTEND",
+     "{subject}, issued by {issuer}; the server says {grpc_message}, and has ProxyService, which "
+     "only the front-end port has"),
+    (f"{_OURS} foreign stranger | none | h2 | other-grpc", "NOT_KONNECTIVITY",
+     "{subject}, issued by {issuer}; the call of an unknown method is answered by gRPC status "
+     "{grpc_status}: {grpc_message}"),
+    ("stranger | * | * | *", "WRONG_SERVICE",
+     "{subject}, issued by {issuer}, is valid for {names} and not made for {sni}; certificate "
+     "request: {authorities}; ALPN gives {alpn}{page}"),
     ("foreign | none | * | *", "TLS_INTERCEPTED",
      "{subject}, issued by {issuer}, which is no signer of Konnectivity, asks for no client "
      "certificate; ALPN gives {alpn}{page}"),
     (f"{_OURS} | none | h2 | http", "H2_ENDS_AT_PROXY",
-     "HTTP/2 opens without a certificate request, and the call is answered by HTTP {status} "
-     "without a gRPC status"),
+     "HTTP/2 opens without a certificate request, and the call is answered by {answer}"),
     (f"{_OURS} | none | h2 | withheld", "H2_ANSWER_WITHHELD",
      "HTTP/2 opens; 10 s after the call nothing has come"),
-    (f"{_OURS} | none | h2 | other-grpc", "NOT_KONNECTIVITY",
-     "the call of an unknown method is answered by gRPC status {grpc_status}: {grpc_message}"),
     (f"{_OURS} | none | h2 | ended", "H2_ENDED",
-     "after the handshake the connection ends: {ended}"),
+     "TLS is agreed, and the connection ends: {ended}"),
     ("none | * | * | alert", "TLS_REFUSED", "the ClientHello is answered by alert {alert}"),
     ("* | * | * | *", "UNEXPLAINED",
      "{subject}, issued by {issuer}; certificate request: {authorities}; ALPN {alpn}; then "
@@ -166,7 +174,10 @@ CALLS = _read_table(
     ("alert", "KONN_CLIENT_CERT_REJECTED",
      "with the client certificate the server ends the handshake by alert {alert}; without one it "
      "asks for a certificate of {authorities}"),
-    ("http", "H2_ENDS_AT_PROXY", _H2_AFTER + "the call is answered by HTTP {status}"),
+    ("front-end", "KONN_WRONG_PORT_FRONTEND",
+     _H2_AFTER + "the server says {grpc_message}, and has ProxyService, which only the front-end "
+     "port has"),
+    ("http", "H2_ENDS_AT_PROXY", _H2_AFTER + "the call is answered by {answer}"),
     ("withheld", "H2_ANSWER_WITHHELD", _H2_AFTER + "10 s after the call nothing has come"),
     ("other-grpc", "NOT_KONNECTIVITY", _H2_AFTER + "another gRPC service answers: {grpc_message}"),
     ("ended", "H2_ENDED", "after the handshake with the client certificate: {ended}"),
@@ -188,3 +199,8 @@ class _Words(dict[str, object]):
 def fill(text: str, evidence: Mapping[str, object]) -> str:
     """Fill the words in braces; a value that was not measured is ``?``."""
     return text.format_map(_Words(evidence))
+
+
+def names_words(text: str) -> set[str]:
+    """List the words in braces."""
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}

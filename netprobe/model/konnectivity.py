@@ -20,6 +20,11 @@ FaultKind = Literal[
     "none", "names", "routing", "firewall", "mtu", "inspection", "proxy", "edge", "server",
     "certificate", "credentials", "request",
 ]  # fmt: skip
+# The place where a fault is. Two where nothing that was seen tells them apart.
+Place = Literal[
+    "worker", "name service", "path", "destination", "proxy", "load balancer", "server",
+    "path or destination", "path or load balancer", "load balancer or server",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,9 @@ class Diagnosis:
 
     ``because`` is the evidence in a sentence, ``title`` the cause without this worker's numbers,
     so that workers with one cause share it; ``fine`` lists what is proven to work, ``open`` what
-    this run could not prove; ``logs`` is the line that konnectivity-agent logs about it.
+    this run could not prove; ``logs`` is the line that konnectivity-agent logs about it, "" where
+    nobody saw one. ``warnings`` are faults that do not stop the agent; ``explain`` are the words
+    that look further into silence.
     """
 
     worker: str
@@ -40,6 +47,9 @@ class Diagnosis:
     because: str
     remedy: str
     logs: str = ""
+    where: Place | None = None
+    warnings: tuple[str, ...] = ()
+    explain: str = ""
     via: str = "direct"
     evidence: Facts = field(default_factory=dict)
     fine: tuple[str, ...] = ()
@@ -53,6 +63,7 @@ class CommonCause:
 
     code: str
     outcome: TunnelOutcome
+    where: Place | None
     title: str
     remedy: str
     workers: tuple[str, ...]

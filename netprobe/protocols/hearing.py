@@ -124,7 +124,7 @@ async def _make_call(talk: TlsTalk, request: ServiceRequest, heard: ServiceReply
         http = Http2Talk(talk)
         heard.call = await http.begin(talk.attempt.greeting)
         if heard.call.ended is None:
-            await http.call(request.host)
+            heard.call = await http.call(request.host)
 
 
 async def hear_plain(pipe: Pipe, request: ServiceRequest) -> ServiceReply:

@@ -12,8 +12,10 @@ from netprobe.model.stream import IdleClock
 from netprobe.protocols.base import printable
 from netprobe.protocols.tls_talk import TlsTalk
 
-# The method that no service has.
-METHOD = "/AgentService/NetprobeNoSuchMethod"
+# A method that no service has, and the services of Konnectivity's two ports: agents', front end's.
+METHOD = "NetprobeNoSuchMethod"
+AGENT_SERVICE = "AgentService"
+FRONT_END_SERVICE = "ProxyService"
 ANSWER_S = 10.0
 SETTINGS_S = 5.0
 ACK_S = 20.0
@@ -30,7 +32,8 @@ _GRPC_HEADERS = (
 class CallFacts:
     """The answer of an HTTP/2 server. ``goaway`` is (error code, debug text).
 
-    ``unanswered``: it spoke HTTP/2, and nothing came for the call in 10 s.
+    ``unanswered``: it spoke HTTP/2, and nothing came for the call in 10 s. ``reset``: the code of
+    RST_STREAM that came instead of an answer.
     """
 
     settings: bool = False
@@ -39,15 +42,19 @@ class CallFacts:
     grpc_message: str | None = None
     goaway: tuple[int, str] | None = None
     unanswered: bool = False
+    reset: int | None = None
     ended: str | None = None
     failure: str | None = None
     alert: int | None = None
     acks: int = 0
 
-    @property
-    def is_agent_service(self) -> bool:
-        """Whether a Konnectivity server's agent port answered the call."""
-        return self.grpc_status == UNIMPLEMENTED and "AgentService" in (self.grpc_message or "")
+    def has_service(self, service: str = AGENT_SERVICE) -> bool:
+        """Tell whether the server has this service: it misses the method, not the service.
+
+        Any gRPC server that knows neither says ``unknown service``.
+        """
+        known = f"method {METHOD} for service {service}"
+        return self.grpc_status == UNIMPLEMENTED and known in (self.grpc_message or "")
 
 
 class Http2Talk:
@@ -72,10 +79,11 @@ class Http2Talk:
             pass
         return self.facts
 
-    async def call(self, authority: str) -> CallFacts:
+    async def call(self, authority: str, service: str = AGENT_SERVICE) -> CallFacts:
         """Call the method that no service has, and wait for the answer."""
+        self.facts, self._answered = CallFacts(settings=self.facts.settings), False
         stream = self._http.get_next_available_stream_id()
-        headers = [(":method", "POST"), (":scheme", "https"), (":path", METHOD)]
+        headers = [(":method", "POST"), (":scheme", "https"), (":path", f"/{service}/{METHOD}")]
         headers += [(":authority", authority), *_GRPC_HEADERS]
         self._http.send_headers(stream, headers)
         self._http.send_data(stream, bytes(5), end_stream=True)
@@ -138,6 +146,8 @@ class Http2Talk:
             self._note_headers({str(name): str(value) for name, value in event.headers or ()})
         elif isinstance(event, events.StreamEnded | events.StreamReset):
             self._answered = True
+            if isinstance(event, events.StreamReset) and self.facts.status is None:
+                self.facts.reset = int(event.error_code)
         elif isinstance(event, events.ConnectionTerminated):
             words = (event.additional_data or b"").decode("latin-1")
             self.facts.goaway = (int(event.error_code or 0), printable(words, MESSAGE_LIMIT))

@@ -47,7 +47,7 @@ def _recognise_kube_apiserver(heard: ServiceReply) -> str | None:
 
 
 def _recognise_konnectivity(heard: ServiceReply) -> str | None:
-    if heard.call is not None and heard.call.is_agent_service:
+    if heard.call is not None and heard.call.has_service():
         return "konnectivity: an AgentService that wants no client certificate"
     certificate = heard.certificate
     signed = certificate is not None and f"CN={certificate.issuer_name}" == SIGNER

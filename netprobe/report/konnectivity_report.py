@@ -49,6 +49,8 @@ def konnectivity_parts(report: TunnelReport) -> Iterator[PagePart]:
     yield Line()
     yield from _write_table(report.diagnoses)
     yield Line()
+    warnings = (f"{one.worker}: {text}" for one in report.diagnoses for text in one.warnings)
+    yield from field("warning", list(warnings))
     tested = (one for one in report.diagnoses if one.stages and one.outcome != "not-tested")
     yield from field("way", sorted({one.via for one in tested}))
     yield Line()
@@ -69,8 +71,11 @@ def _write_one_worker(one: Diagnosis) -> Iterator[PagePart]:
     yield Line(f"{_WORDS[one.outcome]} {one.code}: {one.title}", _STYLES[one.outcome], hang=3)
     yield from field("seen", [one.because])
     if one.outcome != "ok":
+        yield from field("where", [one.where or "unknown"])
         yield from field("stage", [f"{one.stage or 'none'} ({_FOREIGN.get(one.kind, one.kind)})"])
+    yield from field("warning", one.warnings)
     yield from field("to do", [one.remedy])
+    yield from field("further", [one.explain])
     yield from field("agent log", [one.logs])
     yield from field("way", [one.via])
     yield Line()
@@ -92,7 +97,9 @@ def _write_cause(number: int, cause: CommonCause, report: TunnelReport) -> Itera
     yield from field(
         "seen", [first.because if len(cause.workers) == 1 else f"{first.worker}: {first.because}"]
     )
+    yield from field("where", [cause.where or ""])
     yield from field("to do", [cause.remedy])
+    yield from field("further", [first.explain])
     yield from field("agent log", [first.logs])
 
 
@@ -155,11 +162,14 @@ def _diagnosis_to_json(one: Diagnosis) -> Json:
         "code": one.code,
         "outcome": one.outcome,
         "kind": one.kind,
+        "where": one.where,
         "first_failing_stage": one.stage if one.outcome != "ok" else None,
         "title": one.title,
         "because": one.because,
         "remedy": one.remedy,
         "agent_logs": one.logs,
+        "warnings": list(one.warnings),
+        "explain": one.explain,
         "via": one.via,
         "fine": list(one.fine),
         "not_proven": list(one.open),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import string
 from typing import get_args
 
 import pytest
@@ -20,10 +19,12 @@ from netprobe.konnectivity.tables import (
     TCP,
     WHO,
     TunnelRow,
+    names_words,
 )
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.decision import first_match
-from netprobe.model.konnectivity import STAGES
+from netprobe.model.konnectivity import STAGES, Place
+from netprobe.protocols.http2 import FRONT_END_SERVICE, CallFacts
 
 TCP_SYMPTOMS: tuple[str, ...] = get_args(TcpSymptom)
 HELLO_SYMPTOMS: tuple[str, ...] = get_args(HelloSymptom)
@@ -33,13 +34,8 @@ OUTSIDE = {
     "PROXY_NAME_NOT_RESOLVED", "PROXY_UNREACHABLE", "PROXY_407", "PROXY_403", "PROXY_5XX",
     "PROXY_REFUSED", "PROXY_NOT_HTTP", "PROXY_SILENT", "SNI_LOST_FRAGMENTED_HELLO",
     "CERT_WRONG_NAME", "CERT_EXPIRED", "CERT_UNTRUSTED", "FANOUT_SOME_FAIL",
-    "FANOUT_ADDRESS_FAILS", "UNSTEADY", "NOT_TESTED",
+    "FANOUT_ADDRESS_FAILS", "UNSTEADY", "NOT_TESTED", "NO_PROXY_TOO_WIDE",
 }  # fmt: skip
-
-
-def words(text: str) -> set[str]:
-    """The names in braces."""
-    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
 def test_every_connect_has_one_row() -> None:
@@ -94,6 +90,7 @@ def test_nothing_is_judged_healthy_by_default() -> None:
         ("gap", "none", "gap", "ANSWER_LOST"),
         ("answered", "lost", "answered", "PMTU_BLACKHOLE_OUT"),
         ("answered", "lost", "lost", "LARGE_CLIENTHELLO_FAILS"),
+        ("answered", "reset", "answered", "LARGE_CLIENTHELLO_FAILS"),
         ("answered", "answered", "none", None),
     ],
 )
@@ -102,6 +99,35 @@ def test_the_hellos_that_look_alike_in_the_agent_s_log(
 ) -> None:
     """``context deadline exceeded`` has many causes; the numbers of TCP tell them apart."""
     assert first_match(HELLO, (small, large, segmented)).verdict == code
+
+
+@pytest.mark.parametrize("who", ["konnectivity", "trusted", "foreign", "stranger"])
+def test_a_grpc_server_is_konnectivity_by_its_service_only(who: str) -> None:
+    """Whoever does not know AgentService is another, whatever its certificate says."""
+    for reply, code in (
+        ("agent-service", "KONN_REACHED_TOKEN"),
+        ("front-end", "KONN_WRONG_PORT_FRONTEND"),
+        ("other-grpc", "NOT_KONNECTIVITY"),
+    ):
+        assert first_match(IDENTITY, (who, "none", "h2", reply)).verdict == code
+
+
+@pytest.mark.parametrize(
+    ("message", "agent", "front"),
+    [
+        ("unknown method NetprobeNoSuchMethod for service AgentService", True, False),
+        ("unknown method NetprobeNoSuchMethod for service ProxyService", False, True),
+        ("unknown service AgentService", False, False),
+        ("unknown service ProxyService", False, False),
+        (None, False, False),
+    ],
+)
+def test_unknown_service_is_a_strangers_answer(
+    message: str | None, agent: bool, front: bool
+) -> None:
+    """The words of grpc-go, with status 12: a server has the service whose method it misses."""
+    call = CallFacts(grpc_status="12", grpc_message=message)
+    assert (call.has_service(), call.has_service(FRONT_END_SERVICE)) == (agent, front)
 
 
 def test_every_verdict_is_given_by_something() -> None:
@@ -122,6 +148,25 @@ def test_every_verdict_says_what_to_do(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", VERDICTS)
+def test_every_fault_is_somewhere(code: str) -> None:
+    """Path, destination, proxy, load balancer, server, the worker itself or the name service."""
+    verdict = VERDICTS[code]
+    assert verdict.where in {*get_args(Place), None}
+    assert (verdict.where is None) == (verdict.outcome in ("ok", "not-tested"))
+
+
+def test_no_line_of_the_agent_is_made_up() -> None:
+    """What no real agent was seen to say in the situation is not predicted."""
+    unseen = {
+        "NAME_NOT_RESOLVED", "PROXY_NOT_HTTP", "PROXY_SILENT", "SNI_LOST_FRAGMENTED_HELLO",
+        "ANSWER_LOST", "TLS_REFUSED", "FANOUT_SOME_FAIL", "FANOUT_ADDRESS_FAILS", "UNSTEADY",
+        "HOLD_CUT_RESET", "HOLD_CUT_SILENTLY", "HOLD_GOAWAY", "INCONSISTENT", "UNEXPLAINED",
+    }  # fmt: skip
+    faults = {code for code, one in VERDICTS.items() if one.where is not None}
+    assert {code for code in faults if not VERDICTS[code].logs} == unseen
+
+
+@pytest.mark.parametrize("code", VERDICTS)
 def test_a_title_is_the_same_for_workers_with_one_cause(code: str) -> None:
     """Titles group workers, so no time or count of one worker's own is in them."""
-    assert not words(VERDICTS[code].title) & {"rtt", "first_ms", "tries", "held_s", "failed"}
+    assert not names_words(VERDICTS[code].title) & {"rtt", "first_ms", "tries", "held_s", "failed"}

@@ -44,7 +44,10 @@ FRONT_END = ServiceReply(
 )
 CALLED = ServiceReply(
     seen=SeenHandshake(done=True, alpn="h2"),
-    call=CallFacts(grpc_status="12", grpc_message="unknown method X for service AgentService"),
+    call=CallFacts(
+        grpc_status="12",
+        grpc_message="unknown method NetprobeNoSuchMethod for service AgentService",
+    ),
 )
 
 

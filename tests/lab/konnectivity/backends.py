@@ -18,6 +18,7 @@ from h2.events import PingReceived, RequestReceived
 
 KONNECTIVITY, OTHER_GRPC = 50051, 50054
 SILENT, WITHHOLDING, GOAWAY = 50052, 50055, 50056
+FRONT_END, STRANGER, CLOSING = 50057, 50058, 50059
 
 
 class AgentService(grpc.GenericRpcHandler):  # type: ignore[misc]  # the same
@@ -37,10 +38,34 @@ class AgentService(grpc.GenericRpcHandler):  # type: ignore[misc]  # the same
         return grpc.unary_unary_rpc_method_handler(unknown)
 
 
+class OtherService(grpc.GenericRpcHandler):  # type: ignore[misc]  # the same
+    """A server that has this service, or none, and says so as grpc-go does."""
+
+    def __init__(self, known: str = "") -> None:
+        self.known = known
+
+    def service(self, details: Any) -> Any:
+        _, service, method = details.method.split("/")
+        words = f"unknown service {service}"
+        if service == self.known:
+            words = f"unknown method {method} for service {service}"
+
+        def unknown(_request: bytes, context: Any) -> bytes:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, words)
+            return b""
+
+        return grpc.unary_unary_rpc_method_handler(unknown)
+
+
 def serve_grpc() -> list[Any]:
-    """Konnectivity, and a gRPC server that knows nothing of it."""
+    """Konnectivity's two ports, and gRPC servers that know nothing of it."""
     servers = []
-    for port, handlers in ((KONNECTIVITY, [AgentService()]), (OTHER_GRPC, [])):
+    for port, handlers in (
+        (KONNECTIVITY, [AgentService()]),
+        (FRONT_END, [OtherService("ProxyService")]),
+        (STRANGER, [OtherService()]),
+        (OTHER_GRPC, []),
+    ):
         server = grpc.server(ThreadPoolExecutor(4), handlers)
         server.add_insecure_port(f"127.0.0.1:{port}")
         server.start()
@@ -52,6 +77,11 @@ async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     """Takes everything and says nothing."""
     while await reader.read(65536):
         pass
+    writer.close()
+
+
+async def closing(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Ends what TLS has just opened."""
     writer.close()
 
 
@@ -86,7 +116,8 @@ async def goaway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 async def main() -> None:
     """Serve until killed."""
     servers = serve_grpc()
-    for port, handler in ((SILENT, silent), (WITHHOLDING, withholding), (GOAWAY, goaway)):
+    handlers = {SILENT: silent, WITHHOLDING: withholding, GOAWAY: goaway, CLOSING: closing}
+    for port, handler in handlers.items():
         await asyncio.start_server(handler, ["0.0.0.0", "::"], port)
     sys.stdout.write("READY\n")
     sys.stdout.flush()

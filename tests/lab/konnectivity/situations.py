@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.lab.konnectivity.world import NAME, PASSWORD
+from tests.lab.konnectivity.world import EDGE4, NAME, PASSWORD
 
 LB = ("--publishing", "loadbalancer")
 NODE = ("--publishing", "nodeport")
@@ -22,7 +22,10 @@ STRANGER = ("--client-cert", "{folder}/stranger.pem", "--client-key", "{folder}/
 
 @dataclass(frozen=True)
 class Situation:
-    """One situation. ``families`` empty: names decide. ``quick``: in every test run."""
+    """One situation. ``families`` empty: names decide. ``quick``: in every test run.
+
+    ``says``: in the JSON of the worker. ``proxy``: of the worker in its inventory.
+    """
 
     name: str
     rows: tuple[int, ...]
@@ -33,6 +36,7 @@ class Situation:
     host: str = "worker"
     quick: bool = False
     says: str = ""
+    proxy: dict[str, object] | None = None
 
 
 def _at(port: int) -> tuple[str, str]:
@@ -150,9 +154,69 @@ SITUATIONS = (
               "FANOUT_SOME_FAIL"),
     Situation("ClientHello of the agent's size refused", (), (*_at(18105), *LB),
               "LARGE_CLIENTHELLO_FAILS"),
+    # The agent's dialler goes on to the next address, so it connects: a warning with its cost.
     Situation("one of two addresses dead", (),
               ("--server", "two.apps.lab.test:8091", "--publishing", "loadbalancer"),
+              "KONN_REACHED_MTLS", 0, (), says="each connect takes about 3 s longer"),
+    Situation("IPv6 address dead", (),
+              ("--server", "half.apps.lab.test:8091", "--publishing", "loadbalancer"),
+              "KONN_REACHED_MTLS", 0, (), says="the other family after 0.3 s"),
+    Situation("IPv6 dropped on the way", (),
+              ("--server", f"{NAME}:20022", "--publishing", "loadbalancer"),
+              "KONN_REACHED_MTLS", 0, (), says="the other family after 0.3 s", quick=True),
+    # Behind TCP the agent does not go on to the next address.
+    Situation("one address leads elsewhere", (),
+              ("--server", f"{NAME}:20024", "--publishing", "loadbalancer"),
               "FANOUT_ADDRESS_FAILS", families=()),
+    Situation("front-end port 8090 in gRPC mode, with a certificate", (), (*_at(18109), *LB, *CERT),
+              "KONN_WRONG_PORT_FRONTEND", says="has ProxyService", quick=True),
+    Situation("front-end port 8090 in gRPC mode, certificate and CA", (),
+              (*_at(18109), *LB, *CERT, "--ca", "{folder}/signer.crt"), "KONN_WRONG_PORT_FRONTEND"),
+    Situation("front-end port, k0s", (), (*_at(18110), *K0S), "KONN_WRONG_PORT_FRONTEND"),
+    Situation("front-end port, k0s with its CA", (),
+              (*_at(18110), *K0S, "--ca", "{folder}/k0s.crt"), "KONN_WRONG_PORT_FRONTEND"),
+    Situation("front-end port without a certificate looks alike", (), (*_at(18109), *LB),
+              "KONN_REACHED_MTLS", 0, says="looks like its agent port"),
+    Situation("unknown service, Konnectivity's certificate", (), (*_at(18111), *LB),
+              "NOT_KONNECTIVITY", says="unknown service AgentService"),
+    Situation("unknown service, k0s names", (), (*_at(18112), *K0S), "NOT_KONNECTIVITY"),
+    Situation("unknown service, k0s names and CA", (),
+              (*_at(18112), *K0S, "--ca", "{folder}/k0s.crt"), "NOT_KONNECTIVITY"),
+    Situation("unknown service, a stranger's certificate", (), (*_at(18113), *LB),
+              "NOT_KONNECTIVITY"),
+    Situation("unknown service behind a client certificate", (), (*_at(18117), *LB, *CERT),
+              "NOT_KONNECTIVITY"),
+    Situation("proxy encrypts again", (), (*_at(18114), *LB), "H2_ENDS_AT_PROXY",
+              says="after SETTINGS", quick=True),
+    Situation("proxy encrypts again, with CA", (),
+              (*_at(18114), *LB, "--ca", "{folder}/signer.crt"), "H2_ENDS_AT_PROXY"),
+    Situation("trusted interceptor", (), (*_at(18098), *ROUTE, "--ca", "{folder}/company.crt"),
+              "H2_ENDS_AT_PROXY"),
+    Situation("another service, one certificate for each pod", (), (*_at(18115), *ROUTE),
+              "WRONG_SERVICE"),
+    Situation("another service of a known CA", (),
+              (*_at(18118), *ROUTE, "--ca", "{folder}/shops.crt"), "WRONG_SERVICE"),
+    Situation("another service that asks for certificates", (), (*_at(18119), *ROUTE),
+              "WRONG_SERVICE"),
+    Situation("TLS ends, then nothing", (), (*_at(18116), *LB), "H2_ENDED",
+              says="error reading server preface: EOF"),
+    Situation("rejected, port unreachable", (), (*_at(20020), *NODE), "ICMP_REJECT",
+              says="connect: connection refused"),
+    Situation("rejected, no route there", (), (*_at(20023), *NODE), "ROUTER_HAS_NO_ROUTE",
+              says="connect: network is unreachable"),
+    Situation("ClientHello of the agent's size reset", (), (*_at(20021), *NODE),
+              "LARGE_CLIENTHELLO_FAILS", says="read: connection reset by peer"),
+    Situation("address that no certificate names", (), (*_at(8192), *NODE), "CERT_WRONG_NAME",
+              says="because it doesn't contain any IP SANs"),
+    Situation("NO_PROXY is too wide", (),
+              ("--server", f"{NAME}:20001", "--publishing", "loadbalancer"), "NO_PROXY_TOO_WIDE",
+              families=(), says="take .lab.test out of NO_PROXY",
+              proxy={"https_proxy": f"http://agent:{PASSWORD}@{EDGE4}:3128",
+                     "no_proxy": ".lab.test"}),
+    Situation("NO_PROXY decides, and the proxy fails too", (),
+              ("--server", f"{NAME}:20003", "--publishing", "loadbalancer"), "ICMP_REJECT",
+              families=(), says="or narrow NO_PROXY (.lab.test)",
+              proxy={"https_proxy": f"http://{EDGE4}:8888", "no_proxy": ".lab.test"}),
     Situation("held in mid-handshake", (24,), (*_at(8091), *NODE, "--hold", "8"),
               "KONN_REACHED_MTLS", 0, says="hold"),
     Situation("proxy's idle timer of 6 s", (24,), (*_at(18094), *LB, "--hold", "12"),

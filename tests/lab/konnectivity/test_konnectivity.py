@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab.cli import Finished
+from tests.lab.cli import Finished, netprobe
 from tests.lab.konnectivity.situations import SITUATIONS, Situation
 from tests.lab.konnectivity.world import (
     DEAD4,
@@ -56,6 +59,24 @@ def _families(situation: Situation, number: int) -> tuple[int, ...]:
     """All of them, or in an ordinary run one, in turn."""
     families = situation.families or (0,)
     return families if FULL else (families[number % len(families)],)
+
+
+def read_lines() -> dict[str, str]:
+    """What a real agent was seen to write, by case or situation."""
+    text = (Path(__file__).parent / "agent_lines.txt").read_text()
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    return dict(line.split("\t") for line in lines)
+
+
+LINES = read_lines()
+
+
+def has_in_order(seen: str, predicted: str) -> bool:
+    """Whether the words are in the line: ``...`` leaves out some; of two lines one will do."""
+    first, _, second = predicted.removesuffix(")").partition(" (or: ")
+    ways = (first, second.partition(", or ")[0]) if second else (first,)
+    patterns = (".*".join(map(re.escape, re.split(r" ?\.\.\. ?", way))) for way in ways)
+    return any(re.search(pattern, seen) for pattern in patterns if pattern)
 
 
 _CHOSEN = [situation for situation in SITUATIONS if FULL or situation.quick]
@@ -97,7 +118,12 @@ def finished(world: World) -> dict[str, Future[Finished]]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         runs = {
             case.name: pool.submit(
-                world.diagnose, *_words(world, case), "-o", "json", hosts=[case.situation.host]
+                world.diagnose,
+                *_words(world, case),
+                "-o",
+                "json",
+                hosts=[case.situation.host],
+                proxy=case.situation.proxy,
             )
             for case in CASES
         }
@@ -121,6 +147,10 @@ def test_the_verdict_is_right(
     assert "PRIVATE KEY" not in run.stdout + run.stderr
     failed = [stage["name"] for stage in worker["stages"] if stage["status"] == "fail"]
     assert (worker["outcome"] == "ok") == (not failed), worker["stages"]
+    assert (worker["where"] is None) == (worker["outcome"] == "ok")
+    seen = LINES.get(case.name) or LINES.get(situation.name)
+    if seen is not None:
+        assert has_in_order(seen, worker["agent_logs"]), (seen, worker["agent_logs"])
 
 
 @pytest.mark.alone
@@ -162,6 +192,32 @@ def test_workers_that_share_a_cause_make_one_finding(world: World) -> None:
         ("second", "PMTU_BLACKHOLE_OUT"),
         ("deaf", "KONN_REACHED_MTLS"),
     ]
+
+
+def test_a_worker_that_resolves_the_name_differently_is_told(world: World) -> None:
+    """An entry in its /etc/hosts leads it to a dead host; the warning says where the other goes."""
+    words = ("--server", "moved.apps.lab.test:8091", "--publishing", "loadbalancer")
+    document = world.folder / "moved.json"
+    run = world.diagnose(
+        *words, "-o", "text", "-o", f"json={document}", hosts=("worker", "second", "third")
+    )
+    assert run.status == 1
+    workers = {one["worker"]: one for one in json.loads(document.read_text())["workers"]}
+    usual = ", ".join(sorted((EDGE4, EDGE6)))
+    told = f"moved.apps.lab.test is {DEAD4} here, and {usual} for 2 other workers"
+    assert [workers[name]["warnings"] for name in ("worker", "second", "third")] == [[], [told], []]
+    assert workers["second"]["remedy"].startswith("correct the name first")
+    assert f"second: {told}" in run.stdout
+
+
+def test_the_words_for_explain_work(world: World, finished: dict[str, Future[Finished]]) -> None:
+    """Silence points to ``explain``: the words as they are follow the flow and find it lost."""
+    silent = [case.name for case in CASES if case.situation.code == "TCP_FILTERED"]
+    (worker,) = finished[silent[0]].result().document["workers"]
+    program, *words = shlex.split(worker["explain"])
+    assert (program, words[:2]) == ("netprobe", ["explain", "worker"])
+    run = netprobe(*words, "-o", "json", "--timeout", "0.5")
+    assert run.status == 1, run.stderr
 
 
 def test_the_inventory_s_proxy_decides_and_is_named(world: World) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ ZONE = "lab.test"
 WORKER4, WORKER6 = "10.77.1.2", "fd77:1::2"
 DEAF4, DEAF6 = "10.77.1.3", "fd77:1::3"
 SECOND4, SECOND6 = "10.77.1.4", "fd77:1::4"
+THIRD4, THIRD6 = "10.77.1.5", "fd77:1::5"
 ROUTER4, ROUTER6 = "10.77.0.1", "fd77::1"
 EDGE4, EDGE6 = "10.77.2.2", "fd77:2::2"
 DEAD4, DEAD6 = "10.77.2.9", "fd77:2::9"
@@ -65,6 +67,10 @@ table inet situations {{
     tcp dport 20016 ct state new tcp flags & (syn|ack) != syn reject with tcp reset
     tcp dport 20016 ct state invalid reject with tcp reset
     tcp sport 20017 meta length > 100 drop
+    tcp dport 20020 reject with icmpx type port-unreachable
+    tcp dport 20021 meta length > 600 reject with tcp reset
+    ip6 daddr {EDGE6} tcp dport 20022 drop
+    tcp dport 20023 reject with icmpx type no-route
     tcp dport 20443 meta length 600-1400 \
       add @late {{ tcp sport limit rate 1/hour burst {LATE_SEGMENTS} packets }} drop
   }}
@@ -106,6 +112,7 @@ class World(Lab):
         worker = self.host("worker", middle, WORKER4, WORKER6)
         deaf = self.host("deaf", middle, DEAF4, DEAF6)
         second = self.host("second", middle, SECOND4, SECOND6)
+        third = self.host("third", middle, THIRD4, THIRD6)
         edge = self.host("edge", middle, EDGE4, EDGE6)
         # A neighbour that is not there, and addresses that the worker has no route to.
         device = f"v{len(self.namespaces)}"
@@ -126,8 +133,9 @@ class World(Lab):
         edge.nft(EDGE_RULES)
         worker.nft(WORKER_RULES)
         self._resolve_by(worker, EDGE4)
-        self._resolve_by(second, EDGE4)
+        self._resolve_by(second, EDGE4, f"{DEAD4} moved.apps.{ZONE}\n")
         self._resolve_by(deaf, EDGE4)
+        self._resolve_by(third, EDGE4)
         make_certificates(self.folder)
         self.folder.chmod(0o755)
         self._serve(edge)
@@ -136,16 +144,16 @@ class World(Lab):
     def close(self) -> None:
         super().close()
         for folder in self._resolvers:
-            (folder / "resolv.conf").unlink(missing_ok=True)
-            folder.rmdir()
+            shutil.rmtree(folder)
         self._resolvers.clear()
 
-    def _resolve_by(self, namespace: Namespace, server: str) -> None:
-        """``ip netns exec`` shows a namespace its own resolv.conf."""
+    def _resolve_by(self, namespace: Namespace, server: str, hosts: str = "") -> None:
+        """``ip netns exec`` shows a namespace its own resolv.conf and hosts."""
         folder = RESOLVERS / namespace.netns
         folder.mkdir(parents=True)
         text = f"nameserver {server}\noptions timeout:1 attempts:1\n"
         (folder / "resolv.conf").write_text(text)
+        (folder / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
         self._resolvers.append(folder)
 
     def _serve(self, edge: Namespace) -> None:
@@ -173,6 +181,9 @@ class World(Lab):
             NAME: (EDGE4, EDGE6),
             f"empty.apps.{ZONE}": (EDGE4, EDGE6),
             f"nobody.apps.{ZONE}": (EDGE4, EDGE6),
+            # Its IPv6 address is dead, the other one not.
+            f"half.apps.{ZONE}": (EDGE4, DEAD6),
+            f"moved.apps.{ZONE}": (EDGE4, EDGE6),
             f"two.apps.{ZONE}": (EDGE4, DEAD4),
         }
         records = [f"--host-record={name},{v4},{v6}" for name, (v4, v6) in names.items()]
@@ -199,7 +210,7 @@ class World(Lab):
             f"http_port 3128\npid_filename {folder}/pid\ncache_log {folder}/cache.log\n"
             f"access_log none\ncache deny all\ncoredump_dir {folder}\n"
             f"auth_param basic program {helper} {users}\nauth_param basic realm lab\n"
-            "acl known proxy_auth REQUIRED\nacl tls port 443\nacl CONNECT method CONNECT\n"
+            "acl known proxy_auth REQUIRED\nacl tls port 443 20001\nacl CONNECT method CONNECT\n"
             "http_access deny CONNECT !tls\nhttp_access allow known\nhttp_access deny all\n"
             f"dns_nameservers {EDGE4}\nconnect_timeout 3 seconds\nshutdown_lifetime 1 seconds\n"
             "netdb_filename none\npinger_enable off\n"
@@ -252,7 +263,8 @@ def make_certificates(folder: Path) -> None:
     company = pki.authority(O="Corporate", CN="Corporate Inspection CA")
     k0s = pki.authority(CN="kubernetes-ca")
     own = ("konnectivity-server", "konnectivity-server.clusters-hc1.svc")
-    reached = (*own, NAME, f"two.apps.{ZONE}", EDGE4, EDGE6)
+    further = (f"{each}.apps.{ZONE}" for each in ("two", "half", "moved"))
+    reached = (*own, NAME, *further, EDGE4, EDGE6)
     server = "konnectivity-server"
     pki.issue(folder, "konn.pem", signer, reached, O="kubernetes", CN=server)
     pki.issue(folder, "othername.pem", signer, own, O="kubernetes", CN=server)
@@ -266,13 +278,17 @@ def make_certificates(folder: Path) -> None:
     # An application that signed its own certificate, for its own name or for that of the tunnel.
     shop = pki.authority(CN="shop.internal")
     pki.issue(folder, "app.pem", shop, ("shop.internal",), CN="shop.internal")
+    shops = pki.authority(O="Shops", CN="Shops CA")
+    pki.issue(folder, "shop1.pem", shops, ("pod-1.shop.internal",), CN="pod-1.shop.internal")
+    pki.issue(folder, "shop2.pem", shops, ("pod-2.shop.internal",), CN="pod-2.shop.internal")
     pki.issue(folder, "appname.pem", pki.authority(CN=NAME), (NAME, EDGE4, EDGE6), CN=NAME)
     pki.issue(folder, "kas.pem", root, ("kubernetes", "kubernetes.default.svc"), CN="kubernetes")
     pki.issue(
         folder, "ignition.pem", root, ("ignition-server",), O="openshift", CN="ignition-server"
     )
     pki.issue(folder, "k0s.pem", k0s, (NAME, EDGE4, EDGE6), CN="k0s-konnectivity")
-    for file, one in (("signer", signer), ("other", other), ("kubeclient", client), ("k0s", k0s)):
+    authorities = {"signer": signer, "other": other, "kubeclient": client, "k0s": k0s}
+    for file, one in {**authorities, "company": company, "shops": shops}.items():
         (folder / f"{file}.crt").write_bytes(one.pem())
 
 
@@ -282,9 +298,7 @@ def sweep() -> None:
         found = re.fullmatch(r"nkn-(\d+)-\d+-.+", entry.name)
         if found and not Path("/proc", found[1]).exists():
             Namespace("stale", entry.name).close()
-            (RESOLVERS / entry.name / "resolv.conf").unlink(missing_ok=True)
-            if (RESOLVERS / entry.name).is_dir():
-                (RESOLVERS / entry.name).rmdir()
+            shutil.rmtree(RESOLVERS / entry.name, ignore_errors=True)
 
 
 def _wire_sized(namespace: Namespace) -> None:
