@@ -165,6 +165,7 @@ def make_ideal_hello(host: Host) -> answers.HelloLine:
         kernel="6.1.0", net_raw=True, low_ports=True, sees_owners=True, nofile=MANY_FILES, cores=1,
         echo="raw", kubelet=False, node_ports=None, machine=f"of {host.name}",
         addresses=sorted(host.listed_addresses), links=[f"of {host.name}"],
+        wall_s=0.0,
     )  # fmt: skip
 
 

@@ -6,15 +6,16 @@ import asyncio
 from dataclasses import replace
 
 from netprobe.konnectivity import identity
+from netprobe.konnectivity.clocks import MOST_SKEW_S, is_of_dates, judge_dates
 from netprobe.konnectivity.fanout import unsteady
 from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found
 from netprobe.konnectivity.identity import Who
-from netprobe.konnectivity.reach import FURTHER_TRIES, Reach, attempt, repeat
+from netprobe.konnectivity.reach import FURTHER_TRIES, Reach, attempt, insist, repeat
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import CALLS, IDENTITY
 from netprobe.konnectivity.verdicts import NO_ID
 from netprobe.model.decision import first_match
-from netprobe.protocols.tls_talk import Attempt, Patience
+from netprobe.protocols.tls_talk import Attempt
 
 REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")
 
@@ -37,7 +38,7 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     if not good:
         # One of several back ends may answer wrongly, so all further tries must agree.
         hello = identity.small_hello(reach.tunnel.sni)
-        tries = await repeat(reach, hello, FURTHER_TRIES)
+        tries = await repeat(reach, hello, FURTHER_TRIES, reach.patience())
         if not all(identity.answers_alike(small, one, reach) for one in tries if one.seen.chain):
             return await unsteady(reach, log, hello, tries, small.seen.chain[:1])
     fine = f"identity: {what.because}" if good else ""
@@ -68,26 +69,30 @@ async def _check_trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
         log.open.append("the certificate's chain: no --ca was given")
         return False, None
     hello = replace(identity.small_hello(reach.tunnel.sni), ca=reach.tunnel.ca)
-    seen = (await attempt(reach, hello, Patience(), words=False)).seen
+    seen = (await insist(reach, hello, words=False)).seen
+    if is_of_dates(seen.distrust) and abs(reach.agent.skew_s) > MOST_SKEW_S:
+        # By our clock, which is not the agent's: its own decides.
+        return True, None
     return seen.distrust is None and bool(seen.chain), seen.distrust
 
 
 async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -> Conclusion | None:
     """The two hellos got different certificates: by their size, or by chance?"""
     hello = identity.small_hello(reach.tunnel.sni)
+    # Those of a kind together: back ends in turn are different for them.
+    hellos = [hello] * FURTHER_TRIES + [large.hello] * FURTHER_TRIES
     again = await asyncio.gather(
-        attempt(reach, hello, Patience(), words=False),
-        attempt(reach, large.hello, Patience(), words=False),
+        *(attempt(reach, each, reach.patience(), words=False) for each in hellos)
     )
-    pairs = zip((who.attempt, large), again, strict=True)
-    if not all(identity.same_certificate(*pair) for pair in pairs):
+    firsts = [who.attempt] * FURTHER_TRIES + [large] * FURTHER_TRIES
+    if not all(map(identity.same_certificate, firsts, again)):
         return await unsteady(reach, log, hello, (), who.attempt.seen.chain[:1])
     if who.who not in ("konnectivity", "trusted"):
         return None
     evidence = reach.where() | {"hello_bytes": large.seen.hello_bytes}
     said = (
-        "the right certificate answers a small ClientHello, twice; another "
-        f"({_word_answer(large)}) answers one of {large.seen.hello_bytes:,} bytes, twice"
+        "the right certificate answers a small ClientHello, five times; another "
+        f"({_word_answer(large)}) answers one of {large.seen.hello_bytes:,} bytes, as often"
     )
     log.add("identity", "bad", said, facts_of(large))
     return Conclusion("SNI_LOST_FRAGMENTED_HELLO", said, evidence)
@@ -100,9 +105,10 @@ def _certificate_fault(
     certificate = who.certificate
     if what.code not in REACHED or certificate is None:
         return None
-    if certificate.expired or certificate.early:
-        words = "the certificate is valid from {not_before} to {not_after}"
-        return found("CERT_EXPIRED", words, what.evidence)
+    dated = judge_dates(who.attempt.seen.chain, reach.agent.skew_s)
+    if dated is not None:
+        code, words, evidence = dated
+        return found(code, words, {**what.evidence, **evidence})
     if distrust is not None:
         words = "{subject}, issued by {issuer}, does not lead to --ca (OpenSSL says %d)"
         return found("CERT_UNTRUSTED", words % distrust, what.evidence)

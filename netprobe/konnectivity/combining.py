@@ -9,7 +9,7 @@ from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.verdicts import VERDICTS
-from netprobe.model.konnectivity import STAGES, CommonCause, Diagnosis
+from netprobe.model.konnectivity import ADDRESS_STAGES, CommonCause, Diagnosis
 from netprobe.model.trail import TrailEntry, TrailStatus
 
 Results = Sequence[tuple[Reach, tuple[Log, Conclusion]]]
@@ -31,7 +31,7 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
     """
     usable = [item for item in results if item[1][1].code != "NO_ROUTE"] or list(results)
     bad = [item for item in usable if VERDICTS[item[1][1].code].outcome != "ok"]
-    deaf = [item for item in bad if VERDICTS[item[1][1].code].stage == "tcp"]
+    deaf = [item for item in bad if _is_deaf(item[1][1])]
     warnings: tuple[str, ...] = ()
     if deaf and len(deaf) == len(bad) < len(usable):
         warnings = (_warn_of_deaf(tunnel, usable, deaf),)
@@ -41,6 +41,7 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
     log.stages = [*names.stages, *_combine_stages(results, "doubt" if warnings else "bad")]
     log.fine = [*names.fine, *_unique_texts(results, "fine")]
     log.open = _unique_texts(results, "open")
+    log.warnings = [*names.warnings, *_unique_texts(results, "warnings")]
     codes = {item[1][1].code for item in usable}
     if bad and len(bad) < len(usable):
         return diagnosis(worker, via, log, _some_fail(tunnel, usable, bad))
@@ -49,6 +50,10 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
         others = {reach.address: one.code for reach, (_, one) in results}
         what = Conclusion(what.code, what.because, {**what.evidence, "addresses": others})
     return diagnosis(worker, via, log, what, warnings)
+
+
+def _is_deaf(what: Conclusion) -> bool:
+    return VERDICTS[what.code].stage == "tcp" and what.code != "PACKET_LOSS"
 
 
 def _warn_of_deaf(tunnel: Tunnel, usable: Results, deaf: Results) -> str:
@@ -98,7 +103,7 @@ def _combine_stages(results: Results, worst: TrailStatus) -> list[TrailEntry]:
     """
     if len(results) == 1:
         return results[0][1][0].stages
-    joined = [_join_entries(name, results) for name in STAGES[1:]]
+    joined = [_join_entries(name, results) for name in ADDRESS_STAGES]
     return [replace(one, status=worst) if one.status == "bad" else one for one in joined]
 
 

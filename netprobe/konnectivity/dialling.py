@@ -41,6 +41,7 @@ async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
     good = [one for one in opened if one.failure is None]
     if good and len(good) < len(opened):
         bad = next(symptom for symptom in symptoms if symptom != "opened")
+        reach.doubted.set()
         words = f"{len(opened) - len(good)} of {len(opened)} connects to {reach.to} fail ({bad})"
         log.add("tcp", "doubt", words, {"sights": symptoms})
         return None
@@ -61,6 +62,7 @@ async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
 
 async def _try_connect(reach: Reach) -> Opened:
     async with reach.agent.open_stream(reach.target()) as stream:
+        reach.watch(stream.opened.tcp)
         return stream.opened
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netprobe.konnectivity.findings import Conclusion, Log, facts_of
-from netprobe.konnectivity.reach import Reach, repeat
+from netprobe.konnectivity.reach import UNSTEADY_TRIES, Reach, repeat, try_often
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import fill
 from netprobe.protocols.tls import Hello
 from netprobe.protocols.tls_talk import Attempt
 
-# Tries that are made where two do not agree; enough that one dead back end of four shows twice.
-UNSTEADY_TRIES = 10
 LEAST_FAILURES = 2
 
 _SERVERS = (
@@ -27,10 +25,11 @@ async def look_at_fan_out(
     reach: Reach, log: Log, hello: Hello, expected: Expected
 ) -> Conclusion | None:
     """Try again as often as asked for; where one fails, often enough to give a fraction."""
-    count = reach.tunnel.repeat
-    tries = await repeat(reach, hello, count)
+    tries = await try_often(
+        reach, hello, reach.tunnel.repeat, lambda one: _failure_of(one, expected) is None
+    )
+    count = len(tries)
     if any(_failure_of(one, expected) for one in tries):
-        tries += await repeat(reach, hello, UNSTEADY_TRIES)
         return fraction(reach, log, tries, expected)
     said = f"{count} of {count} further connections get the same answer"
     log.add("fan-out", "ok", said, {"tries": count, "failed": 0}, said)
@@ -41,9 +40,11 @@ async def look_at_fan_out(
 async def unsteady(
     reach: Reach, log: Log, hello: Hello, tries: Sequence[Attempt], expected: Expected = ()
 ) -> Conclusion:
-    """Tries that do not agree: ask again, often."""
-    count = max(reach.tunnel.repeat, UNSTEADY_TRIES)
-    more = await repeat(reach, hello, count)
+    """Tries that do not agree: ask again, until there are enough for a fraction."""
+    more: Sequence[Attempt] = ()
+    if len(tries) < UNSTEADY_TRIES:
+        count = max(reach.tunnel.repeat, UNSTEADY_TRIES)
+        more = await repeat(reach, hello, count, reach.patience())
     return fraction(reach, log, (*tries, *more), expected)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.konnectivity.tables import fill, names_words
 from netprobe.konnectivity.verdicts import VERDICTS
-from netprobe.model.konnectivity import Diagnosis
+from netprobe.model.konnectivity import STAGES, Diagnosis
 from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.protocols.tls_talk import Attempt
 
@@ -51,6 +51,7 @@ class Log:
         self.stages: list[TrailEntry] = []
         self.fine: list[str] = []
         self.open: list[str] = []
+        self.warnings: list[str] = []
         self._began = _now_s()
 
     def add(
@@ -67,6 +68,13 @@ class Log:
         self._began = _now_s()
         if fine:
             self.fine.append(fine)
+
+    def until(self, name: str) -> Log:
+        """Give a log with the stages before this one, and none of its sentences."""
+        log = Log()
+        names = STAGES[: STAGES.index(name)]
+        log.stages = [stage for stage in self.stages if stage.name in names]
+        return log
 
     def skip(self, status: TrailStatus, why: str, *names: str) -> None:
         """Add stages that were skipped, with the reason."""
@@ -92,7 +100,7 @@ def diagnosis(
         title="",
         because="",
         remedy="",
-        warnings=tuple(warnings),
+        warnings=(*log.warnings, *warnings),
         via=via,
         fine=tuple(log.fine),
         open=tuple(log.open),

@@ -22,6 +22,9 @@ _BY_NAME = ("reset", "closed", "lost")
 _OPTION_BYTES = 12
 _SIZES_AT_ONCE = 8
 _TRIES_OF_SIZE = 2
+# Balancers give up on a back end that does not answer after 15 s to 30 s, if they do.
+LATE_S = 40
+_LATE = f"whether a balancer in front gives up on its back end: --hold {LATE_S} waits for it"
 _FAILED = "a ClientHello of {large_bytes:,} bytes gets no answer ({tries} tries)"
 
 
@@ -86,6 +89,8 @@ async def _conclude_failure(
     if control is not None:
         said = f"a name that nobody routes: {hello_symptom(control)}"
         log.add("control-sni", "ok", said, facts_of(control))
+    if code == "SERVER_SILENT" and reach.tunnel.hold_s < LATE_S:
+        log.open.append(_LATE)
     return found(code, row.because, evidence)
 
 

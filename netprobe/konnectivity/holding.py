@@ -14,14 +14,12 @@ from netprobe.konnectivity.reach import Reach, open_tunnel
 from netprobe.model.stream import Event, IdleClock, OpenedPipe
 from netprobe.protocols.http2 import Http2Talk
 from netprobe.protocols.tls import Hello, TlsClient
-from netprobe.protocols.tls_talk import Patience, TlsTalk
+from netprobe.protocols.tls_talk import TlsTalk
 
 HOLDS = 2
 FLIGHT_S = 5.0
 # As long as grpc-go waits for the acknowledgement of its own PING.
 PROOF_S = 20.0
-# A PING sooner than 30 s after the last one is answered by GOAWAY too_many_pings.
-LEAST_PING_S = 31.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +106,18 @@ async def _hold_handshake(stream: OpenedPipe, hello: Hello, reach: Reach) -> Hel
 
 
 async def _hold_http2(stream: OpenedPipe, hello: Hello, reach: Reach) -> Held:
-    """Keep HTTP/2 open without a stream, then one PING; the server's own PINGs are answered."""
+    """Keep HTTP/2 open without a stream, then one PING; the server's own PINGs are answered.
+
+    grpc-go counts PINGs that come sooner than 30 s after another one; of a single one it has none.
+    """
     tls = TlsTalk(stream, hello)
-    await tls.shake(Patience())
+    await tls.shake(reach.patience())
     if not tls.usable:
         return Held("unheld", 0.0)
     http = Http2Talk(tls)
     facts = await http.begin(tls.attempt.greeting)
     begun = asyncio.get_running_loop().time()
-    until = begun + max(reach.tunnel.hold_s, LEAST_PING_S)
+    until = begun + reach.tunnel.hold_s
     while facts.ended is None and (left := until - asyncio.get_running_loop().time()) > 0:
         await http.wait(left)
     held_s = round(http.clock.idle_ms / 1000, 1)

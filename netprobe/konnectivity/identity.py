@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netprobe.konnectivity.reach import Reach, attempt
+from netprobe.konnectivity.clocks import DATES_LOG, clock_of
+from netprobe.konnectivity.reach import Reach, attempt, insist
 from netprobe.konnectivity.request import is_address
 from netprobe.konnectivity.verdicts import ALPN_REFUSED, NO_ALPN, NO_ID
 from netprobe.protocols.connect import get
@@ -14,7 +15,7 @@ from netprobe.protocols.http2 import FRONT_END_SERVICE, CallFacts, Http2Talk
 from netprobe.protocols.http_exchange import Answer
 from netprobe.protocols.tls import Hello, Identity
 from netprobe.protocols.tls_certificates import Certificate, names_host, read_certificate
-from netprobe.protocols.tls_talk import BRIEF, Attempt, Patience, TlsTalk
+from netprobe.protocols.tls_talk import BRIEF, Attempt, TlsTalk
 
 # The commonName of Konnectivity's own signer in HyperShift; its serving certificates carry it.
 SIGNER = "konnectivity-signer"
@@ -166,9 +167,7 @@ async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = N
         if facts.grpc_status is not None and facts.ended is None and not facts.has_service():
             front = await http.call(authority, FRONT_END_SERVICE)
 
-    tried = await attempt(
-        reach, replace(hello, identity=identity, padding=0), Patience(), None, talk
-    )
+    tried = await insist(reach, replace(hello, identity=identity, padding=0), talk)
     if facts.ended == "no handshake" and tried.seen.done:
         facts.ended = f"before HTTP/2 says a word ({tried.end or 'closed'})"
     word = "front-end" if front.has_service(FRONT_END_SERVICE) else call_word(facts)
@@ -280,8 +279,8 @@ def _log_words(who: Who, reach: Reach) -> dict[str, str]:
     if certificate is None:
         return words
     named = [each for each in certificate.names if not is_address(each)]
-    if certificate.expired or certificate.early:
-        words["x509"] = "certificate has expired or is not yet valid: current time ..."
+    if certificate.invalidity_at(clock_of(reach.agent.skew_s)) is not None:
+        words["x509"] = DATES_LOG
     elif names_tunnel(certificate, reach):
         words["x509"] = "certificate signed by unknown authority"
     elif is_address(name) and len(named) == len(certificate.names):

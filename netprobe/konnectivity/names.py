@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+from netprobe.agent.wire.host_messages import Resolved
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.request import is_address
@@ -12,6 +14,7 @@ from netprobe.probe.settings import Timing
 from netprobe.protocols.dns import TYPES, question, read_answer
 
 DNS_PORT = 53
+ASK_AFTER_S = 1.5
 LOOK_MS = 2000
 LOOKS = 2
 MOST_SERVERS = 4
@@ -25,29 +28,49 @@ async def look_up(
     if is_address(host):
         log.add("names", "ok", f"{host} is an address")
         return (host,), None
-    answer = await agent.resolve(host)
-    addresses = tuple(answer.addresses)
-    if addresses:
-        said = f"{host} is {', '.join(addresses)}"
-        fine = f"the worker resolves {host}: {', '.join(addresses)}"
-        log.add("names", "ok", said, {"host": host, "addresses": list(addresses)}, fine)
-        return addresses, None
-    what = await _explain_failure(agent, host, answer.words, proxy)
-    log.add("names", "bad", what.because, what.evidence)
-    return (), what
+    resolving = asyncio.create_task(agent.resolve(host))
+    await asyncio.wait({resolving}, timeout=ASK_AFTER_S)
+    # A resolver that takes so long waits for servers, which can be asked meanwhile.
+    asking = (
+        asyncio.create_task(_ask_servers(agent, host)) if not _has_addresses(resolving) else None
+    )
+    try:
+        answer = await resolving
+        addresses = tuple(answer.addresses)
+        if addresses or asking is None:
+            said = f"{host} is {', '.join(addresses)}"
+            fine = f"the worker resolves {host}: {', '.join(addresses)}"
+            log.add("names", "ok", said, {"host": host, "addresses": list(addresses)}, fine)
+            return addresses, None
+        what = _explain_failure(await asking, host, answer.words, proxy)
+        log.add("names", "bad", what.because, what.evidence)
+        return (), what
+    finally:
+        tasks: list[asyncio.Task[Any]] = [task for task in (resolving, asking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _explain_failure(agent: AgentMethods, host: str, words: str, proxy: bool) -> Conclusion:
-    reply = await agent.nameservers()
-    servers = reply.servers[:MOST_SERVERS]
+def _has_addresses(resolving: asyncio.Task[Resolved]) -> bool:
+    return resolving.done() and bool(resolving.result().addresses)
+
+
+async def _ask_servers(agent: AgentMethods, host: str) -> dict[str, dict[str, str]]:
+    servers = (await agent.nameservers()).servers[:MOST_SERVERS]
     asked = await asyncio.gather(*(_ask_server(agent, server, host) for server in servers))
-    answers = dict(zip(servers, asked, strict=True))
+    return dict(zip(servers, asked, strict=True))
+
+
+def _explain_failure(
+    answers: dict[str, dict[str, str]], host: str, words: str, proxy: bool
+) -> Conclusion:
     evidence = {
         "host": host,
         "resolver_words": words,
-        "servers": ", ".join(servers) or "none configured",
+        "servers": ", ".join(answers) or "none configured",
         "answers": answers,
-        **({"flow": [servers[0], f"udp/{DNS_PORT}"]} if servers else {}),
+        **({"flow": [next(iter(answers)), f"udp/{DNS_PORT}"]} if answers else {}),
     }
     said = "; ".join(f"{server}: {_word_answers(each)}" for server, each in answers.items())
     hint = ""

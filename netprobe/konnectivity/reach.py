@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from netprobe.konnectivity.request import Tunnel
@@ -16,7 +16,7 @@ from netprobe.protocols.connect import connect
 from netprobe.protocols.proxy_url import ProxyUrl
 from netprobe.protocols.tls import Hello, SeenHandshake
 from netprobe.protocols.tls_talk import Attempt, Patience, TlsTalk
-from netprobe.vantage.stream import Target
+from netprobe.vantage.stream import CONNECT_S, Target
 
 # Every path has it: 576 bytes is the least that IPv4 hosts must take, 1,280 that of IPv6.
 LEAST_MSS = 536
@@ -26,16 +26,29 @@ SECOND_AFTER_S = 1.5
 FURTHER_TRIES = 4
 SEGMENTED_AFTER_S = 5.0
 SEGMENTED = Patience(4.0, 4.0, 4.0)
+# What has said nothing so long after the first packet is silent. A balancer may give up on a dead
+# back end after 15 s to 30 s: who wants to see that holds (``--hold``).
+SETTLED_S = 9.0
+# The least that is waited for an answer whose question came late.
+LEAST_WAIT_S = 4.0
+# Tries that are made where two do not agree; enough that one dead back end of four shows twice.
+UNSTEADY_TRIES = 10
+INSISTING_TRIES = 3
 
 # Failures that small segments may change. A reset or a close does not depend on packet sizes.
 SILENT = ("lost", "gap", "mute")
 
+Begin = Callable[[Coroutine[Any, Any, Attempt]], asyncio.Task[Attempt]]
 Then = Callable[[TlsTalk], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """One way from one worker: ``address`` and ``port`` are what TCP dials, a proxy's included."""
+    """One way from one worker: ``address`` and ``port`` are what TCP dials, a proxy's included.
+
+    ``begun_s``: by the loop's clock; all
+    waits for silence end together. ``doubted``: a connection showed a sign of lost packets.
+    """
 
     agent: AgentMethods
     tunnel: Tunnel
@@ -43,6 +56,19 @@ class Reach:
     port: int
     proxy: ProxyUrl | None = None
     source: str | None = None
+    begun_s: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    doubted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def patience(self) -> Patience:
+        """Tell how long a try that begins now may wait for an answer."""
+        gone_s = asyncio.get_running_loop().time() - self.begun_s
+        left_s = max(LEAST_WAIT_S, max(SETTLED_S, self.tunnel.hold_s) - gone_s)
+        return Patience(silent_s=left_s)
+
+    def watch(self, tcp: Mapping[str, int]) -> None:
+        """Take the kernel's numbers of a connection: what was sent again may have been lost."""
+        if tcp.get("total_retrans"):
+            self.doubted.set()
 
     @property
     def to(self) -> str:
@@ -69,9 +95,9 @@ class Reach:
             "server": place(tunnel.host, tunnel.port),
         }
 
-    def target(self, mss: int | None = None) -> Target:
+    def target(self, mss: int | None = None, timeout_s: float = CONNECT_S) -> Target:
         """Tell what the agent is to dial."""
-        return Target(self.address, self.port, self.source, mss)
+        return Target(self.address, self.port, self.source, mss, timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +130,15 @@ def source_for(sources: tuple[str, ...], address: str) -> str | None:
 
 @asynccontextmanager
 async def open_tunnel(
-    reach: Reach, mss: int | None = None
+    reach: Reach, mss: int | None = None, timeout_s: float = CONNECT_S
 ) -> AsyncIterator[tuple[OpenedPipe, str | None]]:
     """Open a connection to the server, through the proxy if there is one; or why there is none."""
-    async with reach.agent.open_stream(reach.target(mss)) as stream:
+    async with reach.agent.open_stream(reach.target(mss, timeout_s)) as stream:
         failure = stream.opened.failure
+        reach.watch(stream.opened.tcp)
+        if failure == "no-answer":
+            # It opened before: the stage of TCP saw that.
+            reach.doubted.set()
         if failure is None and reach.proxy is not None:
             answer = await connect(stream, reach.tunnel.host, reach.tunnel.port, reach.proxy)
             if answer.status is None or not 200 <= answer.status < 300:
@@ -133,7 +163,8 @@ async def attempt(
         if failure is not None:
             return Attempt(hello, SeenHandshake(), first="failed", failure=failure)
         talk = TlsTalk(stream, hello)
-        await talk.shake(patience, words)
+        await talk.shake(replace(patience, watch=reach.watch), words)
+        reach.watch(talk.attempt.tcp)
         if then is not None and talk.usable:
             await then(talk)
         return talk.attempt
@@ -145,7 +176,7 @@ async def look(reach: Reach, hello: Hello) -> Tries:
     Silence is asked a second question meanwhile: whether small segments get an answer.
     """
     enough = asyncio.Event()
-    patience = replace(Patience(), enough=enough.is_set)
+    patience = replace(reach.patience(), enough=enough.is_set)
     tries = asyncio.create_task(_try_until_agreed(reach, hello, patience))
     early: tuple[Attempt, ...] = ()
     try:
@@ -166,27 +197,75 @@ async def look(reach: Reach, hello: Hello) -> Tries:
 
 
 async def repeat(
-    reach: Reach,
-    hello: Hello,
-    count: int,
-    patience: Patience | None = None,
-    mss: int | None = None,
+    reach: Reach, hello: Hello, count: int, patience: Patience, mss: int | None = None
 ) -> tuple[Attempt, ...]:
     """So many tries at once."""
-    tries = (attempt(reach, hello, patience or Patience(), mss) for _ in range(count))
+    tries = (attempt(reach, hello, patience, mss) for _ in range(count))
     return tuple(await asyncio.gather(*tries))
 
 
+async def try_often(
+    reach: Reach, hello: Hello, count: int, is_good: Callable[[Attempt], bool]
+) -> tuple[Attempt, ...]:
+    """So many tries at once; where one fails or is late, at once so many more that a fraction can
+    be told."""
+    patience = reach.patience()
+    async with _tasks() as begin:
+        tries = [begin(attempt(reach, hello, patience)) for _ in range(count)]
+        await asyncio.wait(tries, timeout=SECOND_AFTER_S)
+        if not all(one.done() and is_good(one.result()) for one in tries):
+            later = patience.less(SECOND_AFTER_S)
+            tries += [begin(attempt(reach, hello, later)) for _ in range(UNSTEADY_TRIES)]
+        return tuple(await asyncio.gather(*tries))
+
+
+async def insist(
+    reach: Reach, hello: Hello, then: Then | None = None, *, words: bool = True
+) -> Attempt:
+    """Ask what has been answered before: one of several back ends may be silent. Gives the first
+    try that is answered, or the last."""
+    for _ in range(INSISTING_TRIES):
+        tried = await attempt(reach, hello, SEGMENTED, None, then, words=words)
+        if hello_symptom(tried) == "answered":
+            break
+    return tried
+
+
 async def _try_until_agreed(reach: Reach, hello: Hello, patience: Patience) -> tuple[Attempt, ...]:
-    first = asyncio.create_task(attempt(reach, hello, patience))
+    """Try once, or five times where that is not answered, or 15 times where those do not agree."""
+    async with _tasks() as begin:
+        tries = [begin(attempt(reach, hello, patience))]
+        await asyncio.wait(tries, timeout=SECOND_AFTER_S)
+        if _is_answered(tries[0]):
+            return (tries[0].result(),)
+        later = patience.less(SECOND_AFTER_S)
+        tries += [begin(attempt(reach, hello, later)) for _ in range(FURTHER_TRIES)]
+        await asyncio.wait(tries, timeout=SECOND_AFTER_S)
+        if any(map(_is_answered, tries)):
+            later = later.less(SECOND_AFTER_S)
+            tries += [begin(attempt(reach, hello, later)) for _ in range(UNSTEADY_TRIES)]
+        return tuple(await asyncio.gather(*tries))
+
+
+def _is_answered(one: asyncio.Task[Attempt]) -> bool:
+    return one.done() and hello_symptom(one.result()) == "answered"
+
+
+@asynccontextmanager
+async def _tasks() -> AsyncIterator[Begin]:
+    """Give what begins a try; none is left at the end, however that comes."""
+    begun: list[asyncio.Task[Attempt]] = []
+
+    def begin(one: Coroutine[Any, Any, Attempt]) -> asyncio.Task[Attempt]:
+        begun.append(asyncio.create_task(one))
+        return begun[-1]
+
     try:
-        await asyncio.wait({first}, timeout=SECOND_AFTER_S)
-        if first.done() and hello_symptom(first.result()) == "answered":
-            return (first.result(),)
-        more = await repeat(reach, hello, FURTHER_TRIES, patience)
-        return (await first, *more)
+        yield begin
     finally:
-        first.cancel()
+        for one in begun:
+            one.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
 
 
 def agree(tries: Sequence[Attempt]) -> HelloSymptom | None:

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from netprobe import BEGUN_S
 from netprobe.errors import AgentError, RequestError
+from netprobe.konnectivity.clocks import compare_clocks
 from netprobe.konnectivity.combining import causes
 from netprobe.konnectivity.comparing import compare_names
 from netprobe.konnectivity.explaining import word_explain
@@ -69,7 +71,6 @@ def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
     # Proxies are decided first: a URL that is wrong is found before anything starts.
     vias = {host.name: choose_via(job.tunnel, job.proxy, host, os.environ) for host in job.hosts}
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    begun = time.monotonic()
     found = run_to_end(_diagnose_all(job, launcher, events, vias))
     tunnel = job.tunnel
     diagnoses = tuple(
@@ -83,9 +84,10 @@ def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
         flavour=tunnel.flavour,
         hostname=tunnel.sni,
         started_at=started,
-        elapsed_s=round(time.monotonic() - begun, 3),
+        elapsed_s=round(time.monotonic() - BEGUN_S, 3),
         diagnoses=diagnoses,
         causes=causes(diagnoses),
+        notes=compare_clocks(diagnoses),
     )
 
 

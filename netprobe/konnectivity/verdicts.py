@@ -122,6 +122,11 @@ VERDICTS: dict[str, TunnelVerdict] = {
     "HOST_UNREACHABLE": TunnelVerdict("fault", "routing", "destination", "tcp",
         "{address} is down or not on its network",
         "is the machine up, and is the address right? {offender} finds no such neighbour", _DIAL),
+    "PACKET_LOSS": TunnelVerdict("fault", "loss", "path", "tcp",
+        "packets between the worker and {to} are lost by chance",
+        "look for the loss on the way: a bad link, duplex, a queue that overflows, a limit of "
+        "packets or of new connections; what else is wrong can be told once it is repaired: run "
+        "again then"),
     # Between the worker and its proxy.
     "PROXY_NAME_NOT_RESOLVED": TunnelVerdict("fault", "proxy", "proxy", "names",
         "the proxy's name {host} gives the worker no address",
@@ -247,6 +252,11 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "the Konnectivity server's certificate is not valid now",
         "renew the certificate, or correct the clocks; it is valid from {not_before} to "
         "{not_after}", _X509),
+    "CERT_INVALID_BY_CLOCK": TunnelVerdict("fault", "clock", "worker", "identity",
+        "by the worker's clock the server's certificate is {invalidity}",
+        "set the worker's clock (NTP); if it is this machine's that is wrong, renew the "
+        "certificate: it is valid from {not_before} to {not_after}",
+        _X509),
     "CERT_UNTRUSTED": TunnelVerdict("fault", "certificate", "server", "identity",
         "the server's certificate does not lead to the CA that was given",
         "is this another hosted cluster, or was its CA renewed? Compare --ca with the CA of the "

@@ -9,16 +9,19 @@ from netprobe.model.trail import Facts, TrailEntry
 
 # In the order in which they are looked at; the columns of the table over several workers.
 STAGES = (
-    "names", "route", "tcp", "proxy", "tls-small", "tls-agent-size", "mtu", "identity",
+    "clock", "names", "route", "tcp", "proxy", "tls-small", "tls-agent-size", "mtu", "identity",
     "control-sni", "http2", "fan-out", "hold",
 )  # fmt: skip
+# Those that each address of the server has for itself.
+ADDRESS_STAGES = STAGES[2:]
 
 # ``fault``: the tunnel cannot come up, or not reliably; ``unsure``: the evidence allows more.
 TunnelOutcome = Literal["ok", "fault", "unsure", "not-tested"]
-# The part that has the fault. ``credentials`` and ``certificate`` are not faults of the network.
+# The part that has the fault. ``credentials``, ``certificate`` and ``clock`` are not faults of the
+# network.
 FaultKind = Literal[
-    "none", "names", "routing", "firewall", "mtu", "inspection", "proxy", "edge", "server",
-    "certificate", "credentials", "request",
+    "none", "names", "routing", "loss", "firewall", "mtu", "inspection", "proxy", "edge", "server",
+    "certificate", "credentials", "clock", "request",
 ]  # fmt: skip
 # The place where a fault is. Two where nothing that was seen tells them apart.
 Place = Literal[
@@ -72,7 +75,7 @@ class CommonCause:
 
 @dataclass(frozen=True, slots=True)
 class TunnelReport:
-    """A whole run of ``diagnose konnectivity``."""
+    """A whole run of ``diagnose konnectivity``. ``notes`` compare the workers with each other."""
 
     server: str
     port: int
@@ -83,4 +86,5 @@ class TunnelReport:
     elapsed_s: float
     diagnoses: tuple[Diagnosis, ...]
     causes: tuple[CommonCause, ...]
+    notes: tuple[str, ...] = ()
     interrupted: bool = False

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from netprobe.protocols.base import printable
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NAME_LIMIT = 120
 MOST_NAMES = 20
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+Invalidity = Literal["not yet valid", "expired"]
 # The object identifiers of a name's parts, in DER.
 _LABELS = {
     b"\x55\x04\x03": "CN", b"\x55\x04\x06": "C", b"\x55\x04\x07": "L",
@@ -35,8 +36,18 @@ class Certificate:
     not_before: str
     not_after: str
     fingerprint: str
-    expired: bool
-    early: bool
+
+    @property
+    def expired(self) -> bool:
+        """Whether its time is over by our clock."""
+        return self.invalidity_at(datetime.now(UTC)) == "expired"
+
+    def invalidity_at(self, when: datetime) -> Invalidity | None:
+        """Tell what is wrong with its dates for a clock that says ``when``; None: nothing."""
+        now = when.strftime(_TIME_FORMAT)
+        if now < self.not_before:
+            return "not yet valid"
+        return "expired" if now > self.not_after else None
 
 
 def read_certificate(der: bytes) -> Certificate | None:
@@ -56,9 +67,18 @@ def read_certificate(der: bytes) -> Certificate | None:
             not_before=begin.strftime(_TIME_FORMAT),
             not_after=end.strftime(_TIME_FORMAT),
             fingerprint=read.fingerprint(hashes.SHA256()).hex(),
-            expired=datetime.now(UTC) > end,
-            early=datetime.now(UTC) < begin,
         )
+    except ValueError:
+        return None
+
+
+def read_pem(text: bytes) -> Certificate | None:
+    """Read the first certificate of a file in PEM; None where it is none that can be read."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    try:
+        return read_certificate(x509.load_pem_x509_certificate(text).public_bytes(Encoding.DER))
     except ValueError:
         return None
 

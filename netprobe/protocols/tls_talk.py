@@ -42,17 +42,26 @@ class Patience:
 
     ``lost_s``: our bytes were not acknowledged; the kernel's fifth retransmission comes at 6.2 s.
     ``gap_s``: later bytes of the server arrived, earlier ones did not. ``silent_s``: the server's
-    host has our bytes; a balancer gives up on a dead back end after 15 s to 30 s. ``enough``:
-    another try has meanwhile explained why acknowledged bytes get no answer.
+    host has our bytes. ``enough``: another try has meanwhile explained why acknowledged bytes get
+    no answer. ``watch`` gets the kernel's numbers of every look.
     """
 
     lost_s: float = 9.0
     gap_s: float = 3.0
-    silent_s: float = 36.0
+    silent_s: float = 9.0
     enough: Callable[[], bool] | None = None
+    watch: Callable[[Mapping[str, int]], None] | None = None
+
+    def less(self, begun_s: float) -> Patience:
+        """Give the patience of a try that begins so much later and is to end with the others."""
+        return replace(
+            self, lost_s=self.lost_s - begun_s, silent_s=max(self.gap_s, self.silent_s - begun_s)
+        )
 
     def over(self, event: Event) -> bool:
         """Tell whether waiting longer would tell nothing more."""
+        if self.watch is not None:
+            self.watch(event.tcp)
         waited_s = (event.since_sent_ms or event.elapsed_ms) / 1000
         if event.soft is not None:
             return waited_s >= self.gap_s

@@ -27,6 +27,7 @@ _HEADS = {
 _FOREIGN = {
     "credentials": "not the network: the agent's credentials",
     "certificate": "not the network: the server's certificate",
+    "clock": "not the network: the worker's clock",
 }
 _MOST_NAMED = 8
 
@@ -49,8 +50,7 @@ def konnectivity_parts(report: TunnelReport) -> Iterator[PagePart]:
     yield Line()
     yield from _write_table(report.diagnoses)
     yield Line()
-    warnings = (f"{one.worker}: {text}" for one in report.diagnoses for text in one.warnings)
-    yield from field("warning", list(warnings))
+    yield from field("warning", _word_warnings(report))
     tested = (one for one in report.diagnoses if one.stages and one.outcome != "not-tested")
     yield from field("way", sorted({one.via for one in tested}))
     yield Line()
@@ -103,6 +103,19 @@ def _write_cause(number: int, cause: CommonCause, report: TunnelReport) -> Itera
     yield from field("agent log", [first.logs])
 
 
+def _word_warnings(report: TunnelReport) -> Iterator[str]:
+    """Give each warning once with its workers, then what is noted of all."""
+    whose: dict[str, list[str]] = {}
+    for one in report.diagnoses:
+        for text in one.warnings:
+            whose.setdefault(text, []).append(one.worker)
+    for text, workers in whose.items():
+        more = len(workers) - _MOST_NAMED
+        names = ", ".join(workers[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        yield f"{names}: {text}"
+    yield from report.notes
+
+
 def _write_table(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Line]:
     heads = ["worker", *(_HEADS.get(name, name) for name in STAGES), "verdict"]
     rows = [
@@ -143,6 +156,7 @@ def write_konnectivity_json(report: TunnelReport, stream: TextIO) -> None:
             "flavour": report.flavour,
             "hostname": report.hostname,
         },
+        "notes": list(report.notes),
         "findings": [_cause_to_json(one) for one in report.causes],
         "workers": [_diagnosis_to_json(one) for one in report.diagnoses],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,10 +47,14 @@ class StartFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """The hello of an agent, and the bytes of its frames that were read with it."""
+    """The hello of an agent, and the bytes of its frames that were read with it.
+
+    ``skew_s``: by how many seconds at least its clock is ahead of ours; below zero: behind.
+    """
 
     hello: HelloLine
     rest: bytes
+    skew_s: float = 0.0
 
 
 class Secret:
@@ -85,6 +90,14 @@ def read_hello(line: bytes) -> HelloLine:
         words = f"the agent sent no hello of this version ({error})"
         raise StartFailed("hello", words) from None
     return hello
+
+
+def measure_skew_s(theirs_s: float, asked_s: float, told_s: float) -> float:
+    """Tell how far a clock is ahead that was read between two times of ours: by how much at least.
+
+    0: it may agree with ours.
+    """
+    return max(0.0, theirs_s - told_s) + min(0.0, theirs_s - asked_s)
 
 
 class Handshake:
@@ -158,11 +171,13 @@ class Handshake:
             await self._send_runtime(self._runtime)
         await self._read_past(READY_LINE + b"\n")
         self._is_ready = True
+        asked_s = time.time()
         self._process.stdin.write(bundle())
         await self._process.stdin.drain()
         await self._read_past(HELLO_PREFIX)
-        line = await self._read_past(b"\n")
-        return Greeting(read_hello(line), bytes(self._seen))
+        hello = read_hello(await self._read_past(b"\n"))
+        skew_s = measure_skew_s(hello.wall_s, asked_s, time.time())
+        return Greeting(hello, bytes(self._seen), skew_s)
 
     async def _send_runtime(self, runtime: bytes) -> None:
         """Send it as fast as it is read: a hundred hosts would need as many copies of it."""

@@ -69,6 +69,7 @@ class AgentLink:
     """One agent. ``lost`` ends with an AgentError, for every waiter, when the agent is gone;
     ``is_refused``: because it broke the rules of the wire.
 
+    ``skew_s``: how far its clock is ahead of ours, at least (below zero: behind).
     ``cost`` is a sentence about what this agent cannot do because sudo failed, or None.
     ``is_python_sent``: the host has no Python, and runs the agent with the one that we sent.
     """
@@ -78,6 +79,7 @@ class AgentLink:
     ) -> None:
         self.host = host
         self.hello = greeting.hello
+        self.skew_s = greeting.skew_s
         self.cost = cost
         self.is_python_sent = False
         loop = asyncio.get_running_loop()

@@ -55,7 +55,7 @@ def header(host: int = 3, **changes: Any) -> ResultHeader:
 
 HELLO = HelloLine(
     WIRE_VERSION, "3.6.8", 4711, 0, "root", "node one", "5.10.0", True, True, True, 1024, 2,
-    "raw", False, None, "boot/1", ["127.0.0.1"], [],
+    "raw", False, None, "boot/1", ["127.0.0.1"], [], 100.0,
 )  # fmt: skip
 KIND = OutcomeKind("answer", None, None, True, "nonce", 3, None, 64, 1, None, None, None)
 RANGES = [(PORT, PORT)]

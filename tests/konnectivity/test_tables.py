@@ -34,7 +34,8 @@ OUTSIDE = {
     "PROXY_NAME_NOT_RESOLVED", "PROXY_UNREACHABLE", "PROXY_407", "PROXY_403", "PROXY_5XX",
     "PROXY_REFUSED", "PROXY_NOT_HTTP", "PROXY_SILENT", "SNI_LOST_FRAGMENTED_HELLO",
     "CERT_WRONG_NAME", "CERT_EXPIRED", "CERT_UNTRUSTED", "FANOUT_SOME_FAIL",
-    "FANOUT_ADDRESS_FAILS", "UNSTEADY", "NOT_TESTED", "NO_PROXY_TOO_WIDE",
+    "FANOUT_ADDRESS_FAILS", "UNSTEADY", "NOT_TESTED", "NO_PROXY_TOO_WIDE", "PACKET_LOSS",
+    "CERT_INVALID_BY_CLOCK",
 }  # fmt: skip
 
 
@@ -158,6 +159,7 @@ def test_every_fault_is_somewhere(code: str) -> None:
 def test_no_line_of_the_agent_is_made_up() -> None:
     """What no real agent was seen to say in the situation is not predicted."""
     unseen = {
+        "PACKET_LOSS",
         "NAME_NOT_RESOLVED", "PROXY_NOT_HTTP", "PROXY_SILENT", "SNI_LOST_FRAGMENTED_HELLO",
         "ANSWER_LOST", "TLS_REFUSED", "FANOUT_SOME_FAIL", "FANOUT_ADDRESS_FAILS", "UNSTEADY",
         "HOLD_CUT_RESET", "HOLD_CUT_SILENTLY", "HOLD_GOAWAY", "INCONSISTENT", "UNEXPLAINED",

@@ -39,7 +39,7 @@ Script = Callable[[Any], Any]
 HELLO = HelloLine(
     wire=WIRE_VERSION, python="3.11.2", pid=1, uid=0, user="root", hostname="fake", kernel="6.1.0",
     net_raw=True, low_ports=True, sees_owners=True, nofile=65536, cores=2, echo="datagram",
-    kubelet=False, node_ports=None, machine="", addresses=[], links=[],
+    kubelet=False, node_ports=None, machine="", addresses=[], links=[], wall_s=0.0,
 )  # fmt: skip
 KIND = OutcomeKind("connect", None, None, None, None, None, None, None, None, None, None, None)
 

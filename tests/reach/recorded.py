@@ -243,7 +243,7 @@ def starter(estate: Estate) -> Callable[..., Any]:
             wire=WIRE_VERSION, python="3.11.2", pid=next(pids), uid=0, user="root",
             hostname=host.name, kernel="6.1.0", net_raw=True, low_ports=True, sees_owners=True,
             nofile=65536, cores=2, echo="datagram", kubelet=False, node_ports=None,
-            machine=host.name, addresses=sorted(host.listed_addresses), links=[],
+            machine=host.name, addresses=sorted(host.listed_addresses), links=[], wall_s=0.0,
         )  # fmt: skip
         process: Any = RecordedProcess(estate, str(address))
         link = AgentLink(host.name, process, Greeting(hello, b""), launcher.beats, None)

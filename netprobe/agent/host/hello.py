@@ -5,6 +5,7 @@ import os
 import resource
 import socket
 import sys
+import time
 from typing import Iterator, List, Optional, Set, Tuple
 
 from ..wire.answers import HelloLine
@@ -44,6 +45,7 @@ def make_hello() -> HelloLine:
         machine=machine(),
         addresses=addresses(),
         links=links(),
+        wall_s=time.time(),
     )
 
 

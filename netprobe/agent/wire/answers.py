@@ -25,7 +25,7 @@ class HelloLine(NamedTuple):
     ``nofile``: how many files may be open. ``echo``: by ``datagram``, ``raw`` or ``program``.
     ``kubelet``: one runs here; then ``node_ports`` is its range. ``machine``: equal where two
     agents share one network stack. ``addresses``: the IP addresses of its devices, and ``links``
-    their link-layer ones; at most 500 of each."""
+    their link-layer ones; at most 500 of each. ``wall_s``: its wall clock (s UTC)."""
 
     wire: int
     python: str
@@ -45,6 +45,7 @@ class HelloLine(NamedTuple):
     machine: str
     addresses: List[str]
     links: List[str]
+    wall_s: float
 
 
 class Listening(NamedTuple):

@@ -116,6 +116,11 @@ class AgentMethods(ABC):
         """What the agent said of itself; None where there is none."""
 
     @property
+    def skew_s(self) -> float:
+        """How far its clock is ahead of ours, at least; below zero: behind."""
+        return 0.0
+
+    @property
     def refused(self) -> AgentError | None:
         """Why nothing that the agent said is believed; None where there is no reason."""
         return None
@@ -251,6 +256,11 @@ class Agent(AgentMethods):
     def hello(self) -> answers.HelloLine | None:
         """What the agent said of itself; None where there is none."""
         return self.link.hello if self.link is not None else None
+
+    @property
+    def skew_s(self) -> float:
+        """How far its clock is ahead of ours, at least; below zero: behind."""
+        return self.link.skew_s if self.link is not None else 0.0
 
     @property
     def alive(self) -> bool:

@@ -17,6 +17,7 @@ K0S = ("--publishing", "loadbalancer", "--flavour", "k0s")
 BOTH = (4, 6)
 CERT = ("--client-cert", "{folder}/agent.pem", "--client-key", "{folder}/agent.pem")
 NEIGHBOUR = ("--client-cert", "{folder}/neighbour.pem", "--client-key", "{folder}/neighbour.pem")
+OLD = ("--client-cert", "{folder}/oldagent.pem", "--client-key", "{folder}/oldagent.pem")
 STRANGER = ("--client-cert", "{folder}/stranger.pem", "--client-key", "{folder}/stranger.pem")
 
 
@@ -24,7 +25,8 @@ STRANGER = ("--client-cert", "{folder}/stranger.pem", "--client-key", "{folder}/
 class Situation:
     """One situation. ``families`` empty: names decide. ``quick``: in every test run.
 
-    ``says``: in the JSON of the worker. ``proxy``: of the worker in its inventory.
+    ``says``: in the JSON of the worker. ``proxy``: of the worker in its inventory. ``clock``:
+    how far the worker's is shifted.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Situation:
     host: str = "worker"
     quick: bool = False
     says: str = ""
+    clock: str = ""
     proxy: dict[str, object] | None = None
 
 
@@ -93,8 +96,18 @@ SITUATIONS = (
               (*_at(8445), "--publishing", "route", "--hostname", "nobody.apps.lab.test"),
               "EDGE_CLOSED_IMMEDIATELY"),
     Situation("back end refuses", (15,), (*_at(18092), *LB), "EDGE_BACKEND_REFUSED", quick=True),
-    Situation("back end black-holed", (16,), (*_at(18093), *LB), "EDGE_BACKEND_TIMEOUT"),
+    # It closes after 20 s, which only --hold waits for; without, it is as any other silence.
+    Situation("back end black-holed", (16,), (*_at(18093), *LB, "--hold", "30"),
+              "EDGE_BACKEND_TIMEOUT"),
+    Situation("back end black-holed, not waited for", (16,), (*_at(18093), *LB), "SERVER_SILENT",
+              says="--hold 40"),
     Situation("back end silent", (), (*_at(18095), *LB), "SERVER_SILENT"),
+    Situation("server silent", (), (*_at(50052), *NODE), "SERVER_SILENT"),
+    Situation("40 % of the packets lost outwards", (), (*_at(20024), *NODE), "PACKET_LOSS",
+              says="% of the packets are lost", quick=True),
+    Situation("40 % of the packets lost inwards", (), (*_at(20025), *NODE), "PACKET_LOSS",
+              says="% of the packets are lost"),
+    Situation("a few packets lost", (), (*_at(20026), *NODE), "KONN_REACHED_MTLS", 0),
     Situation("name not routed, default certificate", (17,),
               (*_at(443), "--publishing", "route", "--hostname", "nobody.apps.lab.test"),
               "SNI_NOT_ROUTED_DEFAULT_CERT", quick=True),
@@ -126,6 +139,15 @@ SITUATIONS = (
     Situation("certificate expired", (), (*_at(8193), *LB), "CERT_EXPIRED"),
     Situation("certificate of another cluster", (),
               (*_at(8091), *LB, "--ca", "{folder}/other.crt"), "CERT_UNTRUSTED"),
+    Situation("client certificate expired", (), (*_at(8091), *NODE, *OLD),
+              "KONN_CLIENT_CERT_REJECTED", says="--client-cert is expired"),
+    Situation("worker's clock 400 days ahead", (), (*_at(8091), *NODE), "CERT_INVALID_BY_CLOCK",
+              says="the server's certificate is expired", clock="+400d", quick=True),
+    Situation("worker's clock 400 days behind", (), (*_at(443), *ROUTE), "CERT_INVALID_BY_CLOCK",
+              says="the server's certificate is not yet valid", clock="-400d"),
+    Situation("worker's clock 2 hours ahead", (), (*_at(8091), *NODE, *CERT), "KONN_H2_OK", 0,
+              says="the worker's clock is 2 hours ahead of this machine's", clock="+2h",
+              quick=True),
     Situation("proxy lets it through", (22,),
               (*_at(443), *ROUTE, "--proxy", "http://{edge}:8888"), "KONN_REACHED_MTLS", 0,
               quick=True),
@@ -150,6 +172,11 @@ SITUATIONS = (
               (*_at(443), *ROUTE, "--proxy", "http://{edge}:50052"), "PROXY_SILENT"),
     Situation("plain HTTP on the port", (23,), (*_at(18080), *LB), "NOT_TLS"),
     Situation("one of two back ends dead", (), (*_at(18091), *LB), "FANOUT_SOME_FAIL"),
+    Situation("one of three back ends dead", (), (*_at(18131), *LB), "FANOUT_SOME_FAIL"),
+    Situation("one of three back ends dropped", (), (*_at(18132), *LB), "FANOUT_SOME_FAIL"),
+    Situation("one of three back ends dropped, k0s", (), (*_at(18133), *K0S), "FANOUT_SOME_FAIL"),
+    Situation("one of three back ends dropped by NAT", (), (*_at(18130), *NODE),
+              "FANOUT_SOME_FAIL"),
     Situation("one of two back ends is another service", (), (*_at(18106), *LB),
               "FANOUT_SOME_FAIL"),
     Situation("ClientHello of the agent's size refused", (), (*_at(18105), *LB),
@@ -222,6 +249,8 @@ SITUATIONS = (
     Situation("proxy's idle timer of 6 s", (24,), (*_at(18094), *LB, "--hold", "12"),
               "HOLD_CUT_FIN", says="6"),
     Situation("idle timer of 6 s, k0s", (), (*_at(18104), *K0S, "--hold", "31"), "HOLD_CUT_FIN"),
+    Situation("held with a client certificate", (), (*_at(8091), *NODE, *CERT, "--hold", "8"),
+              "KONN_H2_OK", 0, says="an idle HTTP/2 connection that was held 8 s still works"),
     Situation("idle state forgotten silently", (), (*_at(20015), *LB, "--hold", "15"),
               "HOLD_CUT_SILENTLY"),
     Situation("idle state forgotten, reset", (), (*_at(20016), *LB, "--hold", "15"),

@@ -39,7 +39,10 @@ FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
 AT_ONCE = 6
 TLS_ALERT = b"\x15"
 HEALTHY_S = 2.0
-PROGRAMS = ("haproxy", "tinyproxy", "squid", "dnsmasq", "ethtool")
+MOST_MS = 13_500
+HELD_MS, SLACK_MS = 8000, 3000
+LOSSES, LOSSES_AT_ONCE = 12, 3
+PROGRAMS = ("haproxy", "tinyproxy", "squid", "dnsmasq", "ethtool", "faketime")
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ def finished(world: World) -> dict[str, Future[Finished]]:
                 "-o",
                 "json",
                 hosts=[case.situation.host],
+                clock=case.situation.clock,
                 proxy=case.situation.proxy,
             )
             for case in CASES
@@ -170,6 +174,66 @@ def test_a_healthy_tunnel_passes_within_two_seconds(
     assert min(took) < HEALTHY_S
 
 
+@pytest.mark.alone
+def test_silence_takes_at_most_fifteen_seconds(
+    world: World, finished: dict[str, Future[Finished]]
+) -> None:
+    """A silent server, one dropped of three back ends, a black-holed one, and silent DNS: for each
+    its stages take less than 15 s. A hold of 8 s with a certificate takes 8 s."""
+    for run in finished.values():
+        run.result()
+    known = {situation.name: situation for situation in SITUATIONS}
+    cases = [
+        Case(known[name], 4 if known[name].families else 0)
+        for name in (
+            "server silent", "one of three back ends dropped",
+            "back end black-holed, not waited for", "resolver does not answer",
+            "held with a client certificate",
+        )
+    ]  # fmt: skip
+    with ThreadPoolExecutor(len(cases)) as pool:
+        runs = [
+            pool.submit(
+                world.diagnose, *_words(world, case), "-o", "json", hosts=[case.situation.host]
+            )
+            for case in cases
+        ]
+    for case, run in zip(cases, runs, strict=True):
+        (worker,) = run.result().document["workers"]
+        assert worker["code"] == case.situation.code
+        # Without the start of the agent, which waits for nothing but this machine's processor.
+        assert sum(stage["elapsed_ms"] for stage in worker["stages"]) <= MOST_MS, case.name
+    hold = worker["stages"][-1]
+    assert hold["name"] == "hold"
+    assert HELD_MS <= hold["elapsed_ms"] <= HELD_MS + SLACK_MS
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("port", [20024, 20025])
+def test_loss_gets_the_same_answer_each_time(world: World, port: int) -> None:
+    """Of 40 % of the packets lost, one way or the other: the verdict is loss, with the figure."""
+    words = ("--server", f"{EDGE4}:{port}", "--publishing", "nodeport", "-o", "json")
+    with ThreadPoolExecutor(LOSSES_AT_ONCE) as pool:
+        runs = [pool.submit(world.diagnose, *words) for _ in range(LOSSES)]
+    found = [run.result().document["workers"][0] for run in runs]
+    assert {worker["code"] for worker in found} == {"PACKET_LOSS"}
+    assert all(15 <= worker["evidence"]["percent"] <= 65 for worker in found)
+
+
+def test_clocks_are_held_against_each_other(world: World) -> None:
+    """Two workers that agree against this machine: its clock is the first to look at."""
+    words = ("--server", f"{EDGE4}:8091", "--publishing", "nodeport")
+    document = world.folder / "clocks.json"
+    run = world.diagnose(
+        *words, "-o", "text", "-o", f"json={document}", hosts=("worker", "second"), clock="-3h"
+    )
+    assert run.status == 0
+    assert "worker, second: the worker's clock is 3 hours behind this machine's" in run.stdout
+    said = "the workers' clocks agree with each other: look at this machine's clock first"
+    assert said in run.stdout
+    assert json.loads(document.read_text())["notes"] == [said]
+
+
 def test_workers_that_share_a_cause_make_one_finding(world: World) -> None:
     """Two of three workers behind one firewall: one finding, and a table of workers and stages."""
     words = ("--server", f"{EDGE4}:20012", "--publishing", "nodeport")
@@ -185,7 +249,7 @@ def test_workers_that_share_a_cause_make_one_finding(world: World) -> None:
     page = run.stdout
     assert f"2 of 3 workers: {title}" in page
     assert "allow ICMP fragmentation-needed" in page
-    assert "worker  names  route" in page
+    assert "worker  clock  names  route" in page
     rows = [line.split() for line in page.splitlines() if line.startswith(hosts)][1:]
     assert [(row[0], row[-1]) for row in rows] == [
         ("worker", "PMTU_BLACKHOLE_OUT"),

@@ -42,6 +42,8 @@ RESOLVERS = Path("/etc/netns")
 # kernel sends it again at once (tail loss probe), then 0.2, 0.6, 1.4, 3.0 and 6.2 s later.
 LATE_SEGMENTS = 6
 
+# Of resolv.conf; without them a resolver waits for 10 s.
+SHORT = "options timeout:1 attempts:1"
 _NUMBERS = itertools.count(1)
 
 # On the router, in the way between; the port says which situation it makes.
@@ -67,12 +69,22 @@ table inet situations {{
     tcp dport 20016 ct state new tcp flags & (syn|ack) != syn reject with tcp reset
     tcp dport 20016 ct state invalid reject with tcp reset
     tcp sport 20017 meta length > 100 drop
+    tcp dport 20024 numgen random mod 100 < 40 drop
+    tcp sport 20025 numgen random mod 100 < 40 drop
+    tcp dport 20026 numgen random mod 100 < 4 drop
     tcp dport 20020 reject with icmpx type port-unreachable
     tcp dport 20021 meta length > 600 reject with tcp reset
     ip6 daddr {EDGE6} tcp dport 20022 drop
     tcp dport 20023 reject with icmpx type no-route
     tcp dport 20443 meta length 600-1400 \
       add @late {{ tcp sport limit rate 1/hour burst {LATE_SEGMENTS} packets }} drop
+  }}
+  chain balance {{
+    type nat hook prerouting priority -100;
+    tcp dport 18130 dnat ip to numgen inc mod 3 map \
+      {{ 0 : {EDGE4} . 8091, 1 : {EDGE4} . 8091, 2 : {EDGE4} . 18120 }}
+    tcp dport 18130 dnat ip6 to numgen inc mod 3 map \
+      {{ 0 : {EDGE6} . 8091, 1 : {EDGE6} . 8091, 2 : {EDGE6} . 18120 }}
   }}
 }}
 """
@@ -134,7 +146,7 @@ class World(Lab):
         worker.nft(WORKER_RULES)
         self._resolve_by(worker, EDGE4)
         self._resolve_by(second, EDGE4, f"{DEAD4} moved.apps.{ZONE}\n")
-        self._resolve_by(deaf, EDGE4)
+        self._resolve_by(deaf, EDGE4, options="")
         self._resolve_by(third, EDGE4)
         make_certificates(self.folder)
         self.folder.chmod(0o755)
@@ -147,11 +159,13 @@ class World(Lab):
             shutil.rmtree(folder)
         self._resolvers.clear()
 
-    def _resolve_by(self, namespace: Namespace, server: str, hosts: str = "") -> None:
+    def _resolve_by(
+        self, namespace: Namespace, server: str, hosts: str = "", options: str = SHORT
+    ) -> None:
         """``ip netns exec`` shows a namespace its own resolv.conf and hosts."""
         folder = RESOLVERS / namespace.netns
         folder.mkdir(parents=True)
-        text = f"nameserver {server}\noptions timeout:1 attempts:1\n"
+        text = f"nameserver {server}\n{options}\n"
         (folder / "resolv.conf").write_text(text)
         (folder / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
         self._resolvers.append(folder)
@@ -219,15 +233,18 @@ class World(Lab):
         edge.spawn("squid", "-N", "-f", str(config), "-n", "nkn", stdout=log, stderr=log)
         log.close()
 
-    def inventory_of(self, *hosts: str, proxy: dict[str, object] | None = None) -> Path:
-        """An inventory of workers whose agents run as nobody."""
+    def inventory_of(
+        self, *hosts: str, proxy: dict[str, object] | None = None, clock: str = ""
+    ) -> Path:
+        """An inventory of workers whose agents run as nobody; ``clock``: as ``+400d``, theirs."""
+        shifted = ("faketime", "--exclude-monotonic", "-f", clock) if clock else ()
         document = {
             "schema": "netprobe.inventory/1",
             "hosts": {
                 host: {
                     "addresses": self[host].addresses,
                     "roles": ["worker"],
-                    "vantage": {"command": [*self[host].enter, *UNPRIVILEGED]},
+                    "vantage": {"command": [*self[host].enter, *UNPRIVILEGED, *shifted]},
                     **({"proxy": proxy} if proxy else {}),
                 }
                 for host in hosts
@@ -242,9 +259,10 @@ class World(Lab):
         *words: str,
         hosts: Sequence[str] = ("worker",),
         proxy: dict[str, object] | None = None,
+        clock: str = "",
     ) -> Finished:
         """Run the verb from these workers."""
-        return self.diagnose_with(self.inventory_of(*hosts, proxy=proxy), *words)
+        return self.diagnose_with(self.inventory_of(*hosts, proxy=proxy, clock=clock), *words)
 
     def diagnose_with(self, inventory: Path, *words: str) -> Finished:
         """Run the verb with an inventory."""
@@ -270,6 +288,7 @@ def make_certificates(folder: Path) -> None:
     pki.issue(folder, "othername.pem", signer, own, O="kubernetes", CN=server)
     pki.issue(folder, "expired.pem", signer, reached, expired=True, O="kubernetes", CN=server)
     pki.issue(folder, "agent.pem", signer, CN="konnectivity-agent")
+    pki.issue(folder, "oldagent.pem", signer, expired=True, CN="konnectivity-agent")
     pki.issue(folder, "neighbour.pem", other, CN="konnectivity-agent")
     pki.issue(folder, "stranger.pem", stranger, CN="konnectivity-agent")
     pki.issue(folder, "router.pem", operator, (f"*.apps.{ZONE}",), CN=f"*.apps.{ZONE}")
