@@ -209,7 +209,7 @@ def test_silence_takes_at_most_fifteen_seconds(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("port", [20024, 20025])
+@pytest.mark.parametrize("port", [20034, 20035])
 def test_loss_gets_the_same_answer_each_time(world: World, port: int) -> None:
     """Of 40 % of the packets lost, one way or the other: the verdict is loss, with the figure."""
     words = ("--server", f"{EDGE4}:{port}", "--publishing", "nodeport", "-o", "json")

@@ -69,9 +69,9 @@ table inet situations {{
     tcp dport 20016 ct state new tcp flags & (syn|ack) != syn reject with tcp reset
     tcp dport 20016 ct state invalid reject with tcp reset
     tcp sport 20017 meta length > 100 drop
-    tcp dport 20024 numgen random mod 100 < 40 drop
-    tcp sport 20025 numgen random mod 100 < 40 drop
-    tcp dport 20026 numgen random mod 100 < 4 drop
+    tcp dport 20034 numgen random mod 100 < 40 drop
+    tcp sport 20035 numgen random mod 100 < 40 drop
+    tcp dport 20036 numgen random mod 100 < 4 drop
     tcp dport 20020 reject with icmpx type port-unreachable
     tcp dport 20021 meta length > 600 reject with tcp reset
     ip6 daddr {EDGE6} tcp dport 20022 drop
