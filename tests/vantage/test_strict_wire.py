@@ -171,7 +171,7 @@ async def test_another_answer_on_a_stream_loses_the_agent(
         (b'["HelloLine",7]', f"speaks version 7 of the wire, not {WIRE_VERSION}"),
         (b'["hello", 1, {"python": "3.99"}]', f"version 1 of the wire, not {WIRE_VERSION}"),
         (b'{"wire": 1, "python": "3.6.8"}', "a message must be a list that begins with its kind"),
-        (b'["HelloLine",%d]' % WIRE_VERSION, "HelloLine: HelloLine needs 18 values"),
+        (b'["HelloLine",%d]' % WIRE_VERSION, "HelloLine: HelloLine needs 19 values"),
         (encode_message(HELLO._replace(user=5)), "HelloLine: user: expected a text, not 5"),  # type: ignore[arg-type]
         (b"[" * 100_000, "lists are nested too deeply"),
         (b"\xff", "can't decode"),

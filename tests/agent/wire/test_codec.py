@@ -52,6 +52,7 @@ def message_of(record: Any) -> st.SearchStrategy[Any]:
     return st.tuples(*fields).map(lambda values: record(*values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", EVERYTHING.values(), ids=EVERYTHING)
 @given(data=st.data())
 def test_every_message_goes_both_ways(record: Any, data: st.DataObject) -> None:

@@ -174,6 +174,7 @@ def test_a_healthy_tunnel_passes_within_two_seconds(
     assert min(took) < HEALTHY_S
 
 
+@pytest.mark.full
 @pytest.mark.alone
 def test_silence_takes_at_most_fifteen_seconds(
     world: World, finished: dict[str, Future[Finished]]
