@@ -41,16 +41,8 @@ PORTS = (6443, 2379, 10250, 5000, 5001, 6444, 22623, 22624, 8081, 7443, 443)
 class World(Lab):
     """Builds it; ``run`` runs netprobe against it."""
 
-    def __enter__(self) -> World:
-        super().__enter__()
-        try:
-            self._build()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def _build(self) -> None:
+    def build(self) -> None:
+        """Build all of it."""
         router = self.router("router", "10.88.0.1", "fd88::1")
         self.host("worker", router, "10.88.1.2", "fd88:1::2")
         self.host("edge", router, EDGE, EDGE6)

@@ -49,15 +49,6 @@ class NameWorld(Lab):
         super().__init__()
         self._numbers = itertools.count(1)
 
-    def __enter__(self) -> NameWorld:
-        super().__enter__()
-        try:
-            self._build()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
     def close(self) -> None:
         """Remove everything, the resolv.conf files of the workers too."""
         for name in WORKERS:
@@ -75,7 +66,8 @@ class NameWorld(Lab):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"nameserver {server}\n" for server in servers))
 
-    def _build(self) -> None:
+    def build(self) -> None:
+        """Build all of it."""
         router = self.router("r", ROUTER)
         for name, address in WORKERS.items():
             self.host(name, router, address)

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -184,9 +184,17 @@ class Lab:
         self.namespaces: dict[str, Namespace] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def __enter__(self) -> Lab:
+    def __enter__(self) -> Self:
         sweep()
+        try:
+            self.build()
+        except BaseException:
+            self.close()
+            raise
         return self
+
+    def build(self) -> None:
+        """Build what a kind of lab always has; here nothing."""
 
     def __exit__(
         self,

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.cli import Finished, netprobe
-from tests.lab.netlab import Lab, LabError, find_program
+from tests.lab.netlab import Lab
+from tests.lab.opening import open_lab
 from tests.lab.services import place
 
 # By host: its address, chronyd's configuration, and how far faketime shifts its clock, in s.
@@ -26,27 +27,21 @@ SERVERS: dict[str, tuple[str, str, float]] = {
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     """A node, and a time server of each kind."""
-    for program in ("chronyd", "faketime"):
-        if find_program(program) is None:
-            pytest.skip(f"{program} is not installed")
-    try:
-        with Lab() as lab:
-            router = lab.router("r", "10.93.0.1")
-            lab.host("node", router, "10.93.1.1")
-            for name, (address, settings, shift_s) in SERVERS.items():
-                host = lab.host(name, router, address)
-                own = f"pidfile {lab.folder}/{name}.pid\nbindaddress {address}\n"
-                config = lab.write(f"{name}.conf", f"{settings}allow all\ncmdport 0\n{own}")
-                config.chmod(0o644)
-                before = ("faketime", "-f", f"{shift_s:+}s") if shift_s else ()
-                host.spawn(
-                    *before, "chronyd", "-d", "-x", "-u", "root", "-f", str(config),
-                    stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                )  # fmt: skip
-                host.wait_until_listening(place("udp", address, 123))
-            yield lab
-    except (LabError, PermissionError) as problem:
-        pytest.skip(f"this machine builds no lab with time servers: {problem}")
+    with open_lab(Lab(), "chronyd", "faketime") as lab:
+        router = lab.router("r", "10.93.0.1")
+        lab.host("node", router, "10.93.1.1")
+        for name, (address, settings, shift_s) in SERVERS.items():
+            host = lab.host(name, router, address)
+            own = f"pidfile {lab.folder}/{name}.pid\nbindaddress {address}\n"
+            config = lab.write(f"{name}.conf", f"{settings}allow all\ncmdport 0\n{own}")
+            config.chmod(0o644)
+            before = ("faketime", "-f", f"{shift_s:+}s") if shift_s else ()
+            host.spawn(
+                *before, "chronyd", "-d", "-x", "-u", "root", "-f", str(config),
+                stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+            host.wait_until_listening(place("udp", address, 123))
+        yield lab
 
 
 def run(lab: Lab, *words: str) -> tuple[Finished, dict[str, tuple[str, str, str]]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.netlab import LabError, find_program
+from tests.lab.opening import open_lab
 from tests.lab.web import HTTP2, HTTP2_PLAIN, PASSWORD, WEB, WebWorld
 
 pytestmark = pytest.mark.slow
@@ -21,14 +21,8 @@ OTHER = ("inconclusive", "handshake")
 @pytest.fixture(scope="module")
 def world() -> Iterator[WebWorld]:
     """The lab, with the programs that it needs."""
-    for program in ("haproxy", "squid", "nghttpd", "curl"):
-        if find_program(program) is None:
-            pytest.skip(f"{program} is not installed")
-    try:
-        with WebWorld() as lab:
-            yield lab
-    except (LabError, PermissionError) as problem:
-        pytest.skip(f"this machine builds no lab with web servers: {problem}")
+    with open_lab(WebWorld(), "haproxy", "squid", "nghttpd", "curl") as lab:
+        yield lab
 
 
 def http(port: int, **keys: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.cli import netprobe
 from tests.lab.live import EDGE, IGNITION, KONNECTIVITY, OPEN_PROXY, PROXY, World
-from tests.lab.netlab import LabError, find_program
+from tests.lab.opening import open_lab
 
 Result = Mapping[str, Any]
 
@@ -52,14 +52,8 @@ STUB = """\
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     """The lab of live services, whose router lets no worker reach an address outside of it."""
-    for program in ("haproxy", "tinyproxy"):
-        if find_program(program) is None:
-            pytest.skip(f"{program} is not installed")
-    try:
-        with World() as lab:
-            yield lab
-    except (LabError, PermissionError) as problem:
-        pytest.skip(f"this machine builds no lab with a proxy: {problem}")
+    with open_lab(World(), "haproxy", "tinyproxy") as lab:
+        yield lab
 
 
 def run(world: World, stub: str, *words: str) -> dict[str, Result]:

@@ -23,7 +23,7 @@ from tests.lab.name_world import (
     ZONE,
     NameWorld,
 )
-from tests.lab.netlab import LabError, find_program
+from tests.lab.opening import open_lab
 
 FRAGMENTS = "ip frag-off & 0x3fff != 0 drop"
 NO_TCP = "tcp dport 53 drop"
@@ -41,14 +41,8 @@ GOOD = {"api-hostname": f"api.{ZONE}", "api-int-hostname": f"big.{ZONE}"}
 @pytest.fixture(scope="module")
 def world() -> Iterator[NameWorld]:
     """The lab, with the programs that it needs."""
-    for program in ("named", "dnsmasq", "dig"):
-        if find_program(program) is None:
-            pytest.skip(f"{program} is not installed")
-    try:
-        with NameWorld() as lab:
-            yield lab
-    except (LabError, PermissionError) as problem:
-        pytest.skip(f"this machine builds no lab with name servers: {problem}")
+    with open_lab(NameWorld(), "named", "dnsmasq", "dig") as lab:
+        yield lab
 
 
 def by_protocol(done: Finished, source: str = "w1") -> dict[tuple[str, str], Mapping[str, Any]]:

@@ -19,7 +19,7 @@ from tests.lab.live import (
     TLS_PROXY,
     World,
 )
-from tests.lab.netlab import LabError, find_program
+from tests.lab.opening import open_lab
 
 Result = Mapping[str, Any]
 
@@ -27,14 +27,8 @@ Result = Mapping[str, Any]
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     """The lab, with the programs that it needs."""
-    for program in ("haproxy", "tinyproxy"):
-        if find_program(program) is None:
-            pytest.skip(f"{program} is not installed")
-    try:
-        with World() as lab:
-            yield lab
-    except (LabError, PermissionError) as problem:
-        pytest.skip(f"this machine builds no lab with a proxy: {problem}")
+    with open_lab(World(), "haproxy", "tinyproxy") as lab:
+        yield lab
 
 
 def asking(probe: str, *ports: int) -> list[dict[str, Any]]:

@@ -35,16 +35,8 @@ frontend portal
 class WebWorld(Lab):
     """Builds it; ``run`` runs netprobe against it, and ``curl`` says what is true."""
 
-    def __enter__(self) -> WebWorld:
-        super().__enter__()
-        try:
-            self._build()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def _build(self) -> None:
+    def build(self) -> None:
+        """Build all of it."""
         router = self.router("router", PORTAL)
         for name, address in WORKERS.items():
             self.host(name, router, address)

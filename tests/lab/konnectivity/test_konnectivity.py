@@ -33,7 +33,7 @@ from tests.lab.konnectivity.world import (
     PASSWORD,
     World,
 )
-from tests.lab.netlab import LabError, find_program
+from tests.lab.opening import open_lab
 
 FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
 AT_ONCE = 6
@@ -93,14 +93,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     """The lab, built once."""
-    missing = [name for name in PROGRAMS if find_program(name) is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)} (make lab-packages)")
-    with World() as world:
-        try:
-            world.build()
-        except (LabError, PermissionError) as problem:
-            pytest.skip(f"this machine builds no Konnectivity lab: {problem}")
+    with open_lab(World(), *PROGRAMS) as world:
         yield world
 
 

@@ -114,12 +114,9 @@ class World(Lab):
         self._resolvers: list[Path] = []
         self._inventories = itertools.count(1)
 
-    def __enter__(self) -> World:
-        sweep()
-        return self
-
     def build(self) -> None:
-        """Namespaces, certificates, rules and servers."""
+        """Build namespaces, certificates, rules and servers."""
+        sweep()
         middle = self.router("mid", ROUTER4, ROUTER6)
         worker = self.host("worker", middle, WORKER4, WORKER6)
         deaf = self.host("deaf", middle, DEAF4, DEAF6)
