@@ -120,6 +120,12 @@ ROWS: Final[dict[str, NameRow]] = {
         "its programs ask that one",
         "correct that resolv.conf, or give {other} a host with this role in the inventory",
     ),
+    "mute-resolver": NameRow(
+        None,
+        "the resolv.conf of the source names {other}, which answers other questions over "
+        "{protocol}, and none for these names: its programs wait for them in vain",
+        "look for a forwarder of it that does not answer, or for a filter of names on the way",
+    ),
     "dead-resolver": NameRow(
         None,
         "the resolv.conf of the source names {other}, which answers no question at all over "

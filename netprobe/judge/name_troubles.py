@@ -9,12 +9,11 @@ from typing import TypeGuard
 
 from netprobe.judge.name_rows import ROWS, SAID
 from netprobe.model.evidence import Evidence
-from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
+from netprobe.model.name_facts import NO_ANSWERS, NameFacts, NameTold, ServerTold
 from netprobe.model.plan import AskedName
 from netprobe.model.result import Result
 
 MOST_ADDRESSES = 4
-NO_ANSWERS = ("no answer", "refused")
 
 # A kind of ``ROWS``, and the words for its sentences.
 NamedTrouble = tuple[str, dict[str, str]]
@@ -102,12 +101,13 @@ def _find_wildcard(
     facts: NameFacts, asked: AskedName, words: dict[str, str]
 ) -> Iterator[NamedTrouble]:
     """A name that nobody made is answered too, where no setting names a wildcard."""
-    meant = {one.name for one in facts.asked}
+    # A wildcard stands for all that is below its domain, however deep.
+    meant = [one.name.removeprefix("*") for one in facts.asked if one.name.startswith("*.")]
     own = facts.own.of(asked.name)
     for stranger in facts.own.strangers:
         same_domain = stranger.name == f"*.{words['domain']}"
         answers = own is not None and own.addresses and stranger.addresses
-        if same_domain and stranger.name not in meant and answers:
+        if same_domain and not any(map(stranger.name.endswith, meant)) and answers:
             yield "wildcard", words | {"addresses": word_addresses(stranger.addresses)}
 
 
@@ -116,7 +116,7 @@ def _compare_servers(facts: NameFacts, name: str, words: dict[str, str]) -> Iter
     serial = dict(facts.own.serials).get(words["domain"])
     for other in facts.others:
         told = other.of(name)
-        if not _is_other_answer(told, own):
+        if not _is_other_answer(told, own) or _varies(name, facts.own, other):
             continue
         more = words | {"other": _word_server(other), "other_answer": word_answer(told)}
         theirs = dict(other.serials).get(words["domain"])
@@ -130,20 +130,21 @@ def _compare_sources(facts: NameFacts, name: str, words: dict[str, str]) -> Iter
     own = facts.own.of(name)
     for other in facts.elsewhere:
         told = other.of(name)
-        if _is_other_answer(told, own):
+        if _is_other_answer(told, own) and not _varies(name, facts.own, other):
             yield "split", words | {"other": other.source, "other_answer": word_answer(told)}
             return
 
 
 def _is_other_answer(told: NameTold | None, own: NameTold | None) -> TypeGuard[NameTold]:
-    """Tell whether two whole answers differ; none at all is a trouble of its own."""
-    return (
-        own is not None
-        and told is not None
-        and own.answer != told.answer
-        and not {own.said, told.said} & set(NO_ANSWERS)
-        and "cut" not in (own.trouble, told.trouble)
-    )
+    """Tell whether two views of a name differ."""
+    if own is None or told is None or own.answer is None or told.answer is None:
+        return False
+    return own.answer != told.answer
+
+
+def _varies(name: str, *servers: ServerTold) -> bool:
+    """Tell whether one of them answers otherwise each time: nothing can be compared then."""
+    return any(name in one.varying for one in servers)
 
 
 def _find_resolvers(facts: NameFacts, common: dict[str, str]) -> Iterator[NamedTrouble]:
@@ -152,13 +153,13 @@ def _find_resolvers(facts: NameFacts, common: dict[str, str]) -> Iterator[NamedT
         if not other.resolver:
             continue
         words = common | {"other": other.server}
-        if _is_dead(other):
-            yield "dead-resolver", words
+        if _is_silent(other):
+            yield "mute-resolver" if other.alive else "dead-resolver", words
         elif not ipaddress.ip_address(other.server.partition("%")[0]).is_loopback:
             yield "other-resolver", words
 
 
-def _is_dead(server: ServerTold) -> bool:
+def _is_silent(server: ServerTold) -> bool:
     return all(one.said in NO_ANSWERS for one in server.told)
 
 

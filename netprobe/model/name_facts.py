@@ -13,6 +13,10 @@ from netprobe.model.plan import AskedName
 #   cut     the answer is cut off over UDP, and TCP gives none
 Trouble = Literal["", "lost", "edns", "cut"]
 
+# What a server says that has the name, or knows that nobody has it.
+VIEWS = ("NOERROR", "NXDOMAIN", "no record")
+NO_ANSWERS = ("no answer", "refused")
+
 
 @dataclass(frozen=True, slots=True)
 class NameTold:
@@ -29,9 +33,13 @@ class NameTold:
     trouble: Trouble = ""
 
     @property
-    def answer(self) -> tuple[str, tuple[str, ...]]:
-        """What two servers have to say alike."""
-        return (self.said, self.addresses)
+    def answer(self) -> tuple[str, tuple[str, ...]] | None:
+        """What two servers have to say alike; None where it is a failure and no view of the name.
+
+        A failure is a trouble of its own.
+        """
+        is_view = self.said in VIEWS and self.trouble != "cut"
+        return (self.said, self.addresses) if is_view else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,8 @@ class ServerTold:
     """What one server told one source: of names, of names that nobody made, and of its zones.
 
     ``strangers`` and ``serials`` go by the domain that the names are in. ``resolver``: it stands in
-    the source's own resolv.conf, and the inventory may not know it.
+    the source's own resolv.conf, and the inventory may not know it. ``varying``: names that it
+    answers otherwise each time, as balancers do. ``alive``: it answered anything at all.
     """
 
     source: str
@@ -48,6 +57,8 @@ class ServerTold:
     strangers: tuple[NameTold, ...] = ()
     serials: tuple[tuple[str, int], ...] = ()
     resolver: bool = False
+    varying: tuple[str, ...] = ()
+    alive: bool = True
 
     def of(self, name: str) -> NameTold | None:
         """Give what it told of this name."""

@@ -35,5 +35,8 @@ def _read_names(
         if not DNS_NAME.fullmatch(plain.removeprefix(WILDCARD)):
             raise RequestError(f"setting {name}: {value!r} is no DNS name")
         hosts = {host.name: host for role in setting.resolves_to for host in members[role]}
-        addresses = [one.text for host in hosts.values() for one in host.addresses if one.family]
-        yield AskedName(name, plain.lower(), tuple(dict.fromkeys(addresses)))
+        addresses = [one for host in hosts.values() for one in host.addresses]
+        # Which addresses a host has that is given by its own name, nobody says.
+        known = all(one.family for one in addresses)
+        expected = tuple(dict.fromkeys(one.text for one in addresses)) if known else ()
+        yield AskedName(name, plain.lower(), expected)

@@ -98,6 +98,11 @@ def question(name: str, kind: str, tcp: bool, most_bytes: int | None = None) -> 
     return add_length(message.to_wire(), "tcp" if tcp else "udp")
 
 
+def make_server_question(transport: str) -> bytes:
+    """Make the question that every server answers by itself: which one it is."""
+    return add_length(_make_query().to_wire(), transport)
+
+
 def read_answer(data: bytes, tcp: bool) -> NameAnswer | None:
     """Read an answer; None where it does not belong to ``question``."""
     import dns.exception
@@ -112,12 +117,22 @@ def read_answer(data: bytes, tcp: bool) -> NameAnswer | None:
         return None
     if message.id != QUESTION_ID or not message.flags & _RESPONSE:
         return None
+    names = {one.name for one in message.question}
+    for rr in message.answer:
+        if rr.rdtype == dns.rdatatype.CNAME and rr.name in names:
+            names.update(item.target for item in rr)
     kinds = (dns.rdatatype.A, dns.rdatatype.AAAA)
-    found = [item.to_text() for rr in message.answer if rr.rdtype in kinds for item in rr]
+    found = [
+        item.to_text()
+        for rr in message.answer
+        if rr.rdtype in kinds and rr.name in names
+        for item in rr
+    ]
+    # The authority of a server that has a larger zone only is that zone's.
     soa = [
         int(item.serial)
         for rr in (*message.answer, *message.authority)
-        if rr.rdtype == dns.rdatatype.SOA
+        if rr.rdtype == dns.rdatatype.SOA and rr.name in names
         for item in rr
     ]
     return NameAnswer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,24 @@ CASES: list[tuple[Evidence, list[str]]] = [
     (seen(server(RIGHT), others=(server(RIGHT, "127.0.0.53", resolver=True),)), []),
     (
         seen(
-            server(RIGHT), others=(server(NameTold(NAME, "no answer"), "10.0.0.3", resolver=True),)
+            server(RIGHT),
+            others=(server(NameTold(NAME, "no answer"), "10.0.0.3", resolver=True, alive=False),),
         ),
         ["dead-resolver"],
     ),
+    (
+        seen(
+            server(RIGHT), others=(server(NameTold(NAME, "no answer"), "10.0.0.3", resolver=True),)
+        ),
+        ["mute-resolver"],
+    ),
+    # Who answers otherwise each time has no view of its own, and a failure is none.
+    (seen(server(RIGHT, varying=(NAME,)), elsewhere=(server(OTHER, source="c"),)), []),
+    (seen(server(RIGHT), others=(server(OTHER, "10.0.0.3", varying=(NAME,)),)), []),
+    (seen(server(RIGHT), elsewhere=(server(NameTold(NAME, "SERVFAIL"), source="c"),)), []),
+    (seen(server(RIGHT), others=(server(NameTold(NAME, "REFUSED"), "10.0.0.3"),)), []),
+    (seen(server(RIGHT), others=(server(NameTold(NAME, "NXDOMAIN"), "10.0.0.3"),)),
+     ["servers-differ"]),
 ]  # fmt: skip
 
 
@@ -99,6 +114,19 @@ def test_troubles_of_a_live_run(some: Evidence, expected: list[str]) -> None:
     (finding,) = fold([result])
     assert (finding.kind, "names of the installation" in finding.title) == ("names", True)
     assert "dig @10.0.0.2 NAME on a" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("meant", "expected"), [("*.test", []), ("*.x.test", []), ("*.y.test", ["wildcard"])]
+)
+def test_a_wildcard_that_is_meant_stands_for_all_below_it(meant: str, expected: list[str]) -> None:
+    """However deep: DNS answers ``a.b.x.test`` by ``*.x.test``."""
+    everything = (NameTold("*.x.test", "NOERROR", ("10.0.0.9",)),)
+    some = seen(server(RIGHT, strangers=everything))
+    assert some.names is not None
+    asked = (ASKED, AskedName("apps-hostname", meant))
+
+    assert kinds(replace(some, names=replace(some.names, asked=asked))) == expected
 
 
 def test_every_row_is_reached() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,16 +25,17 @@ def names(value: str, roles: tuple[str, ...] | None = ("master",), **row: Any) -
         host("a", "node", addresses=("10.0.0.1",)),
         host("b", "external", addresses=("10.0.0.53",)),
         host("vip", "master", addresses=("10.0.0.5", "fd00::5")),
-        host("alias", "master", addresses=("api.example.com",)),
+        host("alias", "node", addresses=("api.example.com",)),
     )
     (block,) = make_plan([chosen], Inventory(hosts), TODAY).blocks
     return block.names
 
 
 def test_a_name_with_the_addresses_of_its_role() -> None:
-    """Hosts by address are what the name must be; a name is no address."""
+    """Hosts by address are what the name must be; of one by name nobody knows the address."""
     expected = AskedName("api-hostname", "api.example.com", ("10.0.0.5", "fd00::5"))
     assert names("API.example.com.") == (expected,)
+    assert names("api.example.com", ("node",)) == (replace(expected, addresses=()),)
 
 
 @pytest.mark.parametrize(

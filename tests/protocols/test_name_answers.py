@@ -12,15 +12,17 @@ from netprobe.protocols.dns import NameAnswer, question, read_answer
 
 
 def answer(*records: str, rcode: int = 0, flags: int = 0, tcp: bool = False) -> bytes:
-    """What a server sends to our question for x.test."""
+    """What a server sends to our question for x.test; a record may have another owner."""
     asked = question("x.test", "A", tcp=False, most_bytes=4096)
     message = dns.message.make_response(dns.message.from_wire(asked))
     message.set_rcode(dns.rcode.Rcode(rcode))
     message.flags |= flags
     for text in records:
-        kind, value = text.split(" ", 1)
+        words = text.split(" ", 1)
+        owner = words[0] if words[0].endswith(".") else "x.test."
+        kind, value = (words[1] if words[0] == owner else text).split(" ", 1)
         section = message.authority if kind == "SOA" else message.answer
-        section.append(dns.rrset.from_text("x.test.", 60, "IN", kind, value))
+        section.append(dns.rrset.from_text(owner, 60, "IN", kind, value))
     wire = message.to_wire()
     return len(wire).to_bytes(2, "big") + wire if tcp else wire
 
@@ -45,6 +47,27 @@ def test_an_answer_is_read_whole() -> None:
     assert read_answer(answer(rcode=dns.rcode.NXDOMAIN), tcp=False) == NameAnswer(
         "NXDOMAIN", (), len(answer(rcode=dns.rcode.NXDOMAIN))
     )
+
+
+@pytest.mark.parametrize(
+    ("records", "addresses", "serial"),
+    [
+        (("CNAME y.test.", "y.test. CNAME z.test.", "z.test. A 10.0.0.9"), ("10.0.0.9",), None),
+        (("X.Test. A 10.0.0.9",), ("10.0.0.9",), None),
+        (("other.test. A 10.0.0.9", "A 10.0.0.1"), ("10.0.0.1",), None),
+        # A server that only has the zone above says so in its authority.
+        (("test. SOA ns.test. root.test. 5 1 1 1 1",), (), None),
+        (("SOA ns.test. root.test. 5 1 1 1 1",), (), 5),
+    ],
+)
+def test_records_of_other_names_say_nothing(
+    records: tuple[str, ...], addresses: tuple[str, ...], serial: int | None
+) -> None:
+    """Only what the name itself, or what it is an alias of, has."""
+    found = read_answer(answer(*records), tcp=False)
+
+    assert found is not None
+    assert (found.addresses, found.serial) == (addresses, serial)
 
 
 def test_of_a_long_answer_the_beginning_is_enough() -> None:

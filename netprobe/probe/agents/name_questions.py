@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.model.name_facts import NameTold, ServerTold
+from netprobe.model.name_facts import NO_ANSWERS, NameTold, ServerTold
 from netprobe.probe.settings import Timing
-from netprobe.protocols.dns import NameAnswer, question, read_answer
+from netprobe.protocols.dns import NameAnswer, make_server_question, question, read_answer
 
 DNS_PORT = 53
 TIMING = Timing(None, 1500, 2)
@@ -22,6 +22,8 @@ FULL_BYTES = 4096
 SMALL_BYTES = 1232
 PACKET_BYTES = 1472
 WILDCARD = "*."
+# Of a balancer that gives one of four addresses, 1 of 64 gives the same one so often.
+MORE_ASKINGS = 3
 
 Reply = NameAnswer | str
 # Server, name, and kind of record.
@@ -91,6 +93,7 @@ class NameQuestions:
             asyncio.gather(*(self._ask_serial(server, one, survey) for one in survey.domains)),
         )
         by_name = {one.name: one for one in told}
+        alive = any(one.said not in NO_ANSWERS for one in told)
         return ServerTold(
             self._source,
             server,
@@ -101,7 +104,29 @@ class NameQuestions:
                 for domain, serial in zip(survey.domains, serials, strict=True)
                 if serial is not None
             ),
+            alive=alive or await self._is_alive(server, survey),
         )
+
+    async def find_varying(self, told: ServerTold, survey: NameSurvey) -> ServerTold:
+        """Ask a server again, and note the names for which it says something else then.
+
+        Raises AgentError.
+        """
+        again = [await self._ask_server(told.server, survey) for _ in range(MORE_ASKINGS)]
+        varying = [
+            one.name
+            for one in told.told
+            if any(
+                later != one for other in again for later in other.told if later.name == one.name
+            )
+        ]
+        return replace(told, varying=tuple(varying))
+
+    async def _is_alive(self, server: str, survey: NameSurvey) -> bool:
+        """Tell whether a server answers what each answers by itself: the name that it goes by."""
+        request = make_server_question(survey.protocol)
+        asking = (survey.protocol, server, DNS_PORT, request, AGAIN, survey.src)
+        return any(outcome.data for outcome in await self._ask_service(*asking))
 
     async def _ask_serial(self, server: str, domain: str, survey: NameSurvey) -> int | None:
         if not domain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 
 from netprobe.errors import AgentError
@@ -14,6 +14,7 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.name_questions import DNS_PORT, NameSurvey, make_stranger
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.flows.work import Task
 
 # A program asks no more than three of its resolv.conf (resolv.conf(5), MAXNS).
 RESOLVERS = 3
@@ -45,6 +46,14 @@ class Names(Check):
         found = await asyncio.gather(
             *(_ask_flow(seen, scene.fleet.agent(seen.task.source), stranger) for seen in group)
         )
+        if _has_differences(found):
+            # Before a difference is told: some servers answer otherwise each time.
+            found = await asyncio.gather(
+                *(
+                    _ask_again(seen, facts, scene.fleet.agent(seen.task.source), stranger)
+                    for seen, facts in zip(group, found, strict=True)
+                )
+            )
         # One source for each answer: a thousand sources mostly hear the same.
         alike: dict[Hashable, ServerTold] = {}
         for facts in found:
@@ -69,8 +78,52 @@ def _note_facts(
     )
 
 
+def _has_differences(found: Iterable[NameFacts | AgentError]) -> bool:
+    """Tell whether servers differ, or one server tells sources different things."""
+    known = [facts for facts in found if isinstance(facts, NameFacts)]
+    told = {_list_views(one) for facts in known for one in (facts.own, *facts.others)}
+    return len(told) > 1
+
+
+def _list_views(told: ServerTold) -> Hashable:
+    return tuple((one.name, one.answer) for one in told.told if one.answer is not None)
+
+
 def _list_answers(told: ServerTold) -> Hashable:
-    return tuple((one.name, one.answer) for one in told.told)
+    return tuple((one.name, one.said, one.addresses) for one in told.told)
+
+
+async def _ask_again(
+    seen: Observation, facts: NameFacts | AgentError, agent: AgentMethods, stranger: str
+) -> NameFacts | AgentError:
+    """Ask all servers of a flow again, for what they answer otherwise then."""
+    if isinstance(facts, AgentError):
+        return facts
+    survey = _make_survey(seen.task, facts.asked, stranger)
+    as_programs = replace(survey, src=None)
+    alive = [one for one in facts.others if one.alive]
+    try:
+        own, *others = await asyncio.gather(
+            agent.names.find_varying(facts.own, survey),
+            *(
+                agent.names.find_varying(one, as_programs if one.resolver else survey)
+                for one in alive
+            ),
+        )
+    except AgentError as error:
+        return error
+    dead = [one for one in facts.others if not one.alive]
+    return replace(facts, own=own, others=(*others, *dead))
+
+
+def _make_survey(task: Task, asked: tuple[AskedName, ...], stranger: str) -> NameSurvey:
+    return NameSurvey(
+        tuple(dict.fromkeys(one.name for one in asked)),
+        _counts_six(asked),
+        task.protocol,
+        stranger,
+        source_address(task),
+    )
 
 
 async def _ask_flow(
@@ -85,13 +138,7 @@ async def _ask_flow(
         for _, address in block.destinations
         if address.family == task.family
     } - {task.address}
-    survey = NameSurvey(
-        tuple(dict.fromkeys(one.name for one in asked)),
-        _counts_six(asked),
-        task.protocol,
-        stranger,
-        source_address(task),
-    )
+    survey = _make_survey(task, asked, stranger)
     try:
         own = await agent.names.ask(task.address, survey)
         resolvers = [

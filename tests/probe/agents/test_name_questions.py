@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdataclass
 import dns.rrset
+import pytest
 
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.name_facts import NameTold
@@ -71,6 +74,33 @@ async def test_one_answer_is_enough() -> None:
     assert told == NameTold("api.x.test", "NOERROR", (ADDRESS,), told.size)
     assert sorted(text.split()[2] for _, text, _ in line.asked) == ["A", "A", "SOA"]
     assert any(text.startswith("netprobe-") for _, text, _ in line.asked)
+
+
+async def test_a_server_that_answers_in_turn_is_known() -> None:
+    """A balancer gives one of its addresses each time; another server always gives the same."""
+    turns = itertools.count(1)
+    survey = NameSurvey(("api.x.test",), False, "udp", "nobody")
+    for server, varying in (
+        (lambda asked, _: reply(asked, f"10.0.0.{next(turns)}"), ("api.x.test",)),
+        (lambda asked, _: reply(asked, ADDRESS), ()),
+    ):
+        questions = NameQuestions("a", Line(server))
+        told = await questions.ask("10.0.0.2", survey)
+        assert (await questions.find_varying(told, survey)).varying == varying
+
+
+@pytest.mark.parametrize("alive", [True, False])
+async def test_a_server_may_answer_other_questions(alive: bool) -> None:
+    """One whose forwarder is dead says who it is, and nothing of the names."""
+
+    def serve(asked: dns.message.Message, protocol: str) -> dns.message.Message | None:
+        return reply(asked) if alive and asked.question[0].rdclass == dns.rdataclass.CH else None
+
+    questions = NameQuestions("a", Line(serve))
+    told = await questions.ask("10.0.0.2", NameSurvey(("api.x.test",), False, "udp", "nobody"))
+
+    assert told.told[0].said == "no answer"
+    assert told.alive is alive
 
 
 async def test_a_server_is_asked_once() -> None:
