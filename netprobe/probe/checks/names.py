@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from netprobe.errors import AgentError
 from netprobe.model.name_facts import NameFacts, ServerTold
-from netprobe.model.plan import AskedName
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.name_questions import DNS_PORT, NameSurvey, make_stranger
 from netprobe.probe.checks.check import Check, Scene
@@ -87,7 +86,6 @@ async def _ask_flow(
     } - {task.address}
     survey = NameSurvey(
         tuple(dict.fromkeys(one.name for one in asked)),
-        _counts_six(asked),
         task.protocol,
         stranger,
         source_address(task),
@@ -110,11 +108,6 @@ async def _ask_flow(
     return NameFacts(
         asked, own, tuple(replace(one, resolver=one.server in resolvers) for one in others)
     )
-
-
-def _counts_six(asked: tuple[AskedName, ...]) -> bool:
-    """Tell whether the inventory gives any of the names an IPv6 address."""
-    return any(":" in address for one in asked for address in one.addresses)
 
 
 def _is_address(text: str) -> bool:
