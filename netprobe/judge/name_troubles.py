@@ -91,10 +91,20 @@ def word_addresses(addresses: Sequence[str]) -> str:
 def _find_own(asked: AskedName, told: NameTold) -> Iterator[str]:
     if told.trouble:
         yield told.trouble
-    if not told.addresses and told.trouble != "cut":
+    if told.trouble == "cut":
+        # What came is no whole answer.
+        return
+    if not told.addresses:
         yield SAID.get(told.said, "odd-answer")
-    elif asked.addresses and not set(told.addresses) <= set(asked.addresses):
+    elif asked.addresses and not _are_expected(told.addresses, asked.addresses):
         yield "other-address"
+
+
+def _are_expected(addresses: Sequence[str], expected: Sequence[str]) -> bool:
+    """Compare the families that the inventory has; an answer with none of these is another."""
+    families = {":" in one for one in expected}
+    some = {one for one in addresses if (":" in one) in families}
+    return bool(some) and some <= set(expected)
 
 
 def _find_wildcard(

@@ -22,6 +22,9 @@ NAME = "api.x.test"
 ASKED = AskedName("api-hostname", NAME, ("10.0.0.5",))
 RIGHT = NameTold(NAME, "NOERROR", ("10.0.0.5",), 44)
 OTHER = NameTold(NAME, "NOERROR", ("10.0.0.6",), 44)
+SIX = NameTold(NAME, "NOERROR", ("fd00::5",), 44)
+BOTH = NameTold(NAME, "NOERROR", ("10.0.0.5", "fd00::5"), 44)
+ASKED_SIX = AskedName("api-hostname", NAME, ("fd00::5",))
 NOBODY = NameTold("*.x.test", "NXDOMAIN")
 
 
@@ -47,8 +50,15 @@ CASES: list[tuple[Evidence, list[str]]] = [
     *((seen(server(NameTold(NAME, said))), [kind]) for said, kind in SAID.items()),
     (seen(server(NameTold(NAME, "FORMERR"))), ["odd-answer"]),
     (seen(server(NameTold(NAME, "NOERROR", (), 512, "cut"))), ["cut"]),
+    (seen(server(NameTold(NAME, "NOERROR", ("fd00::5",), 512, "cut"))), ["cut"]),
     (seen(server(OTHER)), ["other-address"]),
     (seen(server(OTHER), AskedName("api-hostname", NAME)), []),
+    # Of families that the inventory does not have nothing is known.
+    (seen(server(SIX), AskedName("api-hostname", NAME)), []),
+    (seen(server(BOTH)), []),
+    (seen(server(BOTH), ASKED_SIX), []),
+    (seen(server(SIX)), ["other-address"]),
+    (seen(server(RIGHT), ASKED_SIX), ["other-address"]),
     (
         seen(server(RIGHT, strangers=(NameTold("*.x.test", "NOERROR", ("10.0.0.9",)),))),
         ["wildcard"],

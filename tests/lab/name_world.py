@@ -21,6 +21,7 @@ WORKERS = {"w1": "10.91.1.1", "w2": "10.91.1.2"}
 BIND, OLD_BIND, MASQ, WILD = "10.91.2.1", "10.91.2.2", "10.91.2.3", "10.91.2.4"
 NOBODY = "10.91.2.99"
 API, OTHER_API, OLD_API, APPS = "10.91.5.5", "10.91.5.6", "10.91.5.4", "10.91.6.6"
+SIX = "fd00:91::5"
 ZONE = "c1.lab.test"
 # BIND takes no more records of one name than these: an answer of 1,644 bytes at least.
 BIG = tuple(f"10.92.0.{number}" for number in range(1, 101))
@@ -185,6 +186,7 @@ def _write_zone(serial: int, api: str, split: str) -> str:
         f"api IN A {api}",
         f"split IN A {split}",
         "empty IN TXT none",
+        f"six IN AAAA {SIX}",
         f"*.apps IN A {APPS}",
         *(f"big IN A {one}" for one in BIG),
     ]

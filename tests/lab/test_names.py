@@ -19,6 +19,7 @@ from tests.lab.name_world import (
     OLD_API,
     OLD_BIND,
     OTHER_API,
+    SIX,
     WILD,
     ZONE,
     NameWorld,
@@ -130,6 +131,23 @@ def test_fragments_that_vanish(world: NameWorld) -> None:
     assert f"bind ({BIND})'s answer of 1,644 bytes for {big} does not come over UDP" in said
     assert "let IP fragments from" in said
     assert warned(done, "bind", "tcp") == ""
+
+
+@pytest.mark.full
+def test_a_name_with_ipv6_alone(world: NameWorld) -> None:
+    """It has an address; where the inventory has another for it, that is what is said."""
+    name = f"six.{ZONE}"
+    assert world.dig("w1", BIND, name, "+short").split() == []
+    assert world.dig("w1", BIND, name, "AAAA", "+short").split() == [SIX]
+
+    done = world.run_names({"bind": BIND}, {"registry-hostname": name}, "--live")
+    assert done.status == 0
+    assert warned(done, "bind") == warned(done, "bind", "tcp") == ""
+
+    done = world.run_names({"bind": BIND}, {"api-hostname": name}, "--live")
+    result = by_protocol(done)["bind", "udp"]
+    assert (result["verdict"], result["reason"]) == ("blocked", "name-other-address")
+    assert f"says {SIX} for {name}; the inventory has {API}" in result["because"]
 
 
 @pytest.mark.full

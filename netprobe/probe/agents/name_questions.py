@@ -26,6 +26,8 @@ WILDCARD = "*."
 MORE_ASKINGS = 3
 
 Reply = NameAnswer | str
+# A program takes an address of either family.
+KINDS = ("A", "AAAA")
 # Server, name, and kind of record.
 Asking = tuple[str, str, str]
 
@@ -44,12 +46,11 @@ class AskService(Protocol):
 class NameSurvey:
     """What to ask a server for, and how.
 
-    ``six``: IPv6 addresses count too. ``stranger``: a label that nobody made. ``src``: the address
-    to ask from; None: the kernel chooses.
+    ``stranger``: a label that nobody made. ``src``: the address to ask from; None: the kernel
+    chooses.
     """
 
     names: tuple[str, ...]
-    six: bool
     protocol: str
     stranger: str
     src: str | None = None
@@ -136,10 +137,9 @@ class NameQuestions:
 
     async def _ask_name(self, server: str, name: str, survey: NameSurvey) -> NameTold:
         """Ask for the addresses of a name; for any name below a wildcard."""
-        kinds = ("A", "AAAA") if survey.six else ("A",)
         asked = name.replace("*", survey.stranger, 1)
         found = await asyncio.gather(
-            *(self._ask_kind((server, asked, kind), survey) for kind in kinds)
+            *(self._ask_kind((server, asked, kind), survey) for kind in KINDS)
         )
         return _join_answers(name, found)
 

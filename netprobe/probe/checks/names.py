@@ -119,7 +119,6 @@ async def _ask_again(
 def _make_survey(task: Task, asked: tuple[AskedName, ...], stranger: str) -> NameSurvey:
     return NameSurvey(
         tuple(dict.fromkeys(one.name for one in asked)),
-        _counts_six(asked),
         task.protocol,
         stranger,
         source_address(task),
@@ -157,11 +156,6 @@ async def _ask_flow(
     return NameFacts(
         asked, own, tuple(replace(one, resolver=one.server in resolvers) for one in others)
     )
-
-
-def _counts_six(asked: tuple[AskedName, ...]) -> bool:
-    """Tell whether the inventory gives any of the names an IPv6 address."""
-    return any(":" in address for one in asked for address in one.addresses)
 
 
 def _is_address(text: str) -> bool:
