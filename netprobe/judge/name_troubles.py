@@ -126,7 +126,7 @@ def _compare_servers(facts: NameFacts, name: str, words: dict[str, str]) -> Iter
     serial = dict(facts.own.serials).get(words["domain"])
     for other in facts.others:
         told = other.of(name)
-        if not _is_other_answer(told, own) or _varies(name, facts.own, other):
+        if not _is_other_answer(told, own) or _answers_in_turn(name, facts.own, other):
             continue
         more = words | {"other": _word_server(other), "other_answer": word_answer(told)}
         theirs = dict(other.serials).get(words["domain"])
@@ -140,7 +140,7 @@ def _compare_sources(facts: NameFacts, name: str, words: dict[str, str]) -> Iter
     own = facts.own.of(name)
     for other in facts.elsewhere:
         told = other.of(name)
-        if _is_other_answer(told, own) and not _varies(name, facts.own, other):
+        if _is_other_answer(told, own) and not _answers_in_turn(name, facts.own, other):
             yield "split", words | {"other": other.source, "other_answer": word_answer(told)}
             return
 
@@ -152,7 +152,7 @@ def _is_other_answer(told: NameTold | None, own: NameTold | None) -> TypeGuard[N
     return own.answer != told.answer
 
 
-def _varies(name: str, *servers: ServerTold) -> bool:
+def _answers_in_turn(name: str, *servers: ServerTold) -> bool:
     """Tell whether one of them answers otherwise each time: nothing can be compared then."""
     return any(name in one.varying for one in servers)
 
