@@ -164,7 +164,7 @@ def describe(heard: ServiceReply, name: str | None, wants: str = "") -> str:
         parts.append(_word_tls(heard))
     if heard.status is not None:
         parts.append(_word_answer(heard.answer, name, wants))
-    elif heard.foreign is not None:
+    elif heard.foreign is not None and not heard.answer.flaw:
         parts.append(f'said "{heard.foreign}"')
     if heard.answer.flaw:
         parts.append(heard.answer.flaw)

@@ -18,8 +18,15 @@ from netprobe.model.stream import Pipe
 
 # What is kept to tell what else speaks there.
 BEGIN_BYTES = 60
+# The head of a frame of HTTP/2.
+FRAME_BYTES = 9
 # Head and body have limits of their own; answers 100 and frames without end have only this one.
 MOST_BYTES = 512 * 1024
+
+
+def begins_http2(data: bytes) -> bool:
+    """Tell whether bytes begin as a server of HTTP/2 begins: with SETTINGS of stream 0."""
+    return len(data) >= FRAME_BYTES and data[3] == 4 and data[4] <= 1 and not any(data[5:9])
 
 
 class PipeStream(httpcore.AsyncNetworkStream):
@@ -58,9 +65,9 @@ class PipeStream(httpcore.AsyncNetworkStream):
         self._rest = event.data
         self.received += len(event.data)
         self.begin = (self.begin + event.data)[:BEGIN_BYTES]
-        if self.http2 and self.begin.startswith(b"HTTP/"):
-            # Read as a frame it announces megabytes, and httpcore would wait for them.
-            raise httpcore.RemoteProtocolError("an answer of HTTP/1")
+        if self.http2 and len(self.begin) >= FRAME_BYTES and not begins_http2(self.begin):
+            # Read as a frame, words announce megabytes, and httpcore would wait for them.
+            raise httpcore.RemoteProtocolError("no answer of HTTP/2")
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send bytes."""

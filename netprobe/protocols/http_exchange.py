@@ -60,9 +60,9 @@ class Answer:
     """An HTTP answer. ``status`` None: none came, and ``ended`` says how the stream ended.
 
     ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
-    an answer that is not HTTP. ``text`` is the body as it came, of which ``body`` is one printable
-    line; ``is_cut``: it is longer than what is read of it. ``flaw`` says what is wrong with the
-    answer as such, such as that it does not end in time.
+    an answer that is not HTTP as it was asked for. ``text`` is the body as it came, of which
+    ``body`` is one printable line; ``is_cut``: it is longer than what is read of it. ``flaw`` says
+    what is wrong with the answer as such, such as that it does not end in time.
     """
 
     status: int | None = None
@@ -203,18 +203,22 @@ def _unpack_body(data: bytes) -> bytes:
 
 def _note_foreign(answer: Answer, stream: PipeStream) -> None:
     """Note an answer that breaks the rules of HTTP: what it is instead, or where it breaks."""
+    from netprobe.protocols.http_backend import begins_http2
+
+    begin = printable(stream.begin.decode("latin-1"))
     if answer.status is not None:
         answer.flaw = "its body breaks off"
     elif not stream.begin:
         answer.ended = stream.ended or "fin"
-    elif stream.http2 and stream.begin.startswith(b"HTTP/1"):
-        answer.flaw = "HTTP/2 is not spoken: it answers in HTTP/1"
-    elif _begins_http2(stream.begin) and not stream.http2:
+    elif stream.http2 and not begins_http2(stream.begin):
+        in_what = "in HTTP/1" if stream.begin.startswith(b"HTTP/1") else f'"{begin}"'
+        answer.foreign, answer.flaw = begin, f"HTTP/2 is not spoken: it answers {in_what}"
+    elif begins_http2(stream.begin) and not stream.http2:
         answer.flaw = "it speaks HTTP/2 only, and HTTP/1.1 was asked for"
     elif stream.begin.startswith(b"HTTP/") and stream.received > BODY_LIMIT:
         answer.flaw = "the head of its answer does not end"
     else:
-        answer.foreign = printable(stream.begin.decode("latin-1"))
+        answer.foreign = begin
 
 
 def _note_begin(answer: Answer, stream: PipeStream) -> None:
@@ -222,11 +226,6 @@ def _note_begin(answer: Answer, stream: PipeStream) -> None:
     if answer.status is None and answer.foreign is None and not answer.flaw and stream.begin:
         begin = printable(stream.begin.decode("latin-1"))
         answer.flaw = f'{stream.received:,} bytes came, and no whole answer ("{begin}")'
-
-
-def _begins_http2(data: bytes) -> bool:
-    """Tell whether bytes begin as a server of HTTP/2 begins: with SETTINGS of stream 0."""
-    return len(data) >= 9 and data[3] == 4 and data[4] <= 1 and not any(data[5:9])
 
 
 def _proxy_headers(proxy: ProxyUrl) -> list[tuple[str, str]]:

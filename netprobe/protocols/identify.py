@@ -107,7 +107,9 @@ async def identify(service: Service, asked: Asked, dial: Dial) -> ServiceFinding
     if asked.by_proxy or _is_settled(heard, tls):
         return _find_other(service, heard, asked)
     second = await _hear_service(service, asked, dial, not tls)
-    return _judge_second(service, asked, heard, second)
+    if second is None or not second.answered or not (tls or second.spoke_tls):
+        return _find_other(service, heard, asked)
+    return _judge_second(service, asked, second)
 
 
 def _find_service(
@@ -145,15 +147,13 @@ def _is_settled(heard: ServiceReply, tls: bool) -> bool:
     """Tell whether the answer is of the kind that was asked for, so the other need not be tried."""
     if tls:
         return heard.spoke_tls
-    # Servers of HTTPS call a plaintext request a bad one, in plaintext.
-    return bool(heard.answer.flaw) or (heard.status is not None and heard.status != 400)
+    # Servers of HTTPS call a plaintext request a bad one, in plaintext, or answer with an alert.
+    if heard.status is None:
+        return bool(heard.answer.flaw) and heard.foreign is None
+    return heard.status != 400
 
 
-def _judge_second(
-    service: Service, asked: Asked, first: ServiceReply, second: ServiceReply | None
-) -> ServiceFinding:
-    if second is None or not second.answered:
-        return _find_other(service, first, asked)
+def _judge_second(service: Service, asked: Asked, second: ServiceReply) -> ServiceFinding:
     if service.either:
         said = service.recognise(second)
         if said is not None:

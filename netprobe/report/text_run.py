@@ -101,9 +101,11 @@ def finding_fields(
 
 def _word_evidence(members: tuple[Result, ...]) -> list[str]:
     """The evidence of one flow for each state, reason and router, named where flows are several."""
-    kinds: dict[tuple[str, str, str | None], list[Result]] = {}
+    kinds: dict[tuple[str, ...], list[Result]] = {}
     for member in members:
-        kind = (member.state, member.reason, member.rejected_by)
+        # TCP refuses by a reset, UDP by an error message.
+        refused = member.protocol if member.state == "closed" else ""
+        kind = (member.state, member.reason, member.rejected_by or "", refused)
         kinds.setdefault(kind, []).append(member)
     lines = [_evidence_line(alike, len(members) > 1) for alike in kinds.values()]
     more = len(lines) - _MOST_EVIDENCE

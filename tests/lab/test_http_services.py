@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lab.opening import open_lab
-from tests.lab.web import HTTP2, HTTP2_PLAIN, PASSWORD, WEB, WebWorld
+from tests.lab.web import HTTP2, HTTP2_PLAIN, PASSWORD, PYTHON, WEB, WebWorld
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +47,12 @@ CASES: list[tuple[dict[str, Any], tuple[str, str], str, tuple[str, int, str]]] =
     (http(HTTP2_PLAIN, path="/api/health", tls=False, http2=True), GOOD,
      "GET /api/health: HTTP/2 200 as the matrix says",
      (f"h2c://{{}}:{HTTP2_PLAIN}/api/health", 200, "2")),
+    (http(PYTHON, path="/api/health", http2=True, tls=False), OTHER,
+     'HTTP/2 is not spoken: it answers "<!DOCTYPE',
+     (f"http://{{}}:{PYTHON}/api/health", 200, "1")),
+    (http(PYTHON, path="/api/health", http2=True), OTHER,
+     'HTTP/2 is not spoken: it answers "<!DOCTYPE',
+     (f"http://{{}}:{PYTHON}/api/health", 200, "1")),
     (http(9003, **UP), OTHER,
      "status 302 where 200 was expected: HTTP 302 Found: a redirect to "
      "https://sso.lab.test/authorize?client=web: a captive portal or a login page",

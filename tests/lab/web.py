@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 WEB, SQUID, PORTAL = "10.89.2.2", "10.89.3.2", "10.89.0.1"
 WORKERS = {"worker": "10.89.1.2", "guest": "10.89.1.3"}
 PORTS = (5001, 6443, 9001, 9002, 9003, 9004, 9005, 9006)
-HTTP2, HTTP2_PLAIN = 8443, 8080
+HTTP2, HTTP2_PLAIN, PYTHON = 8443, 8080, 9007
 SQUID_PORT = 3128
 PASSWORD = "s3cret-of-squid"
 PORTAL_CONFIG = """
@@ -60,7 +60,8 @@ class WebWorld(Lab):
         pem = str(self.folder / "web.pem")
         web.spawn("nghttpd", "-d", str(root), str(HTTP2), pem, pem, **quiet)
         web.spawn("nghttpd", "--no-tls", "-d", str(root), str(HTTP2_PLAIN), **quiet)
-        for port in (*PORTS, HTTP2, HTTP2_PLAIN):
+        web.spawn(sys.executable, "-m", "http.server", "-d", str(root), str(PYTHON), **quiet)
+        for port in (*PORTS, HTTP2, HTTP2_PLAIN, PYTHON):
             wait_for(lambda p=port: any(one.endswith(f":{p}") for one in web.listening()), "web")
 
     def _start_squid(self) -> None:

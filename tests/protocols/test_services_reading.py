@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.server
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -14,14 +16,17 @@ from hypothesis import strategies as st
 
 from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
 from netprobe.model.evidence import ServiceFinding
+from netprobe.model.matrix import AnyProbe, HttpProbe
 from netprobe.model.stream import Event, Pipe
 from netprobe.protocols import PROTOCOLS
 from netprobe.protocols.hearing import ServiceReply, describe
 from netprobe.protocols.http2 import CallFacts
 from netprobe.protocols.http_exchange import Answer
+from netprobe.protocols.http_probe import make_service
 from netprobe.protocols.identify import Asked, identify
-from netprobe.protocols.services import SERVICES
+from netprobe.protocols.services import SERVICES, service_for
 from netprobe.protocols.tls import SeenHandshake
+from tests.protocols.pipes import open_pipe
 
 SIGNER = "OU=kubernetes, CN=konnectivity-signer"
 
@@ -121,14 +126,16 @@ class Bytes:
         return Event("data" if data else "fin", data)
 
 
-def told(name: str, data: bytes, port: int = 443) -> ServiceFinding:
+def told(name: AnyProbe, data: bytes, port: int = 443) -> ServiceFinding:
     """What is found out at a peer that answers every connection with these bytes."""
 
     @contextlib.asynccontextmanager
     async def dial() -> AsyncIterator[Pipe | None]:
         yield Bytes(data)
 
-    return asyncio.run(identify(SERVICES[name], Asked("10.0.0.1", port), dial))
+    service = service_for(name)
+    assert service is not None
+    return asyncio.run(identify(service, Asked("10.0.0.1", port), dial))
 
 
 TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
@@ -143,7 +150,7 @@ TO_TLS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTT
         ("kubelet", b"SSH-2.0-OpenSSH_9.2\r\n", 443, "plaintext"),
         ("http-health", HTTP, 8081, "service"),
         ("http-health", TLS_ALERT, 8081, "tls"),
-        ("http-health", b"SSH-2.0-OpenSSH_9.2\r\n", 8081, "plaintext"),
+        ("http-health", b"SSH-2.0-OpenSSH_9.2\r\n", 8081, "other"),
         ("tls", TLS_ALERT, 443, "other"),
         ("tls", b"", 443, "closed"),
         (
@@ -214,6 +221,57 @@ def answering(answers: dict[str, bytes], name: str, port: int) -> ServiceFinding
 
     service = replace(SERVICES[name], tls=False)
     return asyncio.run(identify(service, Asked("10.0.0.1", port), dial))
+
+
+class Quiet(http.server.BaseHTTPRequestHandler):
+    """Python's own server of HTTP/1.1, without its log."""
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize("tls", [False, None])
+def test_http2_is_asked_of_a_server_without_it(tls: bool | None) -> None:
+    """It answers the preface without a status line; TLS is not expected, and not spoken of."""
+
+    @contextlib.asynccontextmanager
+    async def dial() -> AsyncIterator[Pipe | None]:
+        pipe = await open_pipe(web.server_port)
+        try:
+            yield pipe
+        finally:
+            pipe.close()
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as web:
+        Thread(target=web.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        try:
+            service = make_service(HttpProbe(http2=True, tls=tls))
+            found = asyncio.run(identify(service, Asked("127.0.0.1", web.server_port), dial))
+        finally:
+            web.shutdown()
+
+    assert found.told == "other"
+    assert found.said.startswith('HTTP/2 is not spoken: it answers "<!DOCTYPE')
+
+
+@pytest.mark.parametrize(
+    ("data", "expected", "said"),
+    [
+        (TLS_ALERT, "tls", "TLS alert 40"),
+        (TO_TLS, "other", "HTTP/2 is not spoken: it answers in HTTP/1"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "other", 'HTTP/2 is not spoken: it answers "SSH-2.0-Open'),
+    ],
+)
+def test_without_tls_nobody_says_that_it_is_expected(data: bytes, expected: str, said: str) -> None:
+    """Who speaks neither HTTP/2 nor TLS is another service; TLS is told where it is spoken."""
+    found = told(HttpProbe(http2=True, tls=False), data)
+
+    assert found.told == expected
+    assert said in found.said
+
+
+def test_a_bad_request_without_tls_is_no_lack_of_tls() -> None:
+    """The other way is tried, and tells nothing."""
+    assert told(HttpProbe(tls=False), TO_TLS).told == "other"
 
 
 VERSION = b'HTTP/1.1 200 OK\r\nContent-Length: 25\r\n\r\n{ "gitVersion": "v1.31.2"}'

@@ -52,6 +52,18 @@ def test_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 
+def test_two_ways_of_refusing_are_two_lines() -> None:
+    """TCP refuses by a reset, UDP by an error message: neither speaks for the other."""
+    tcp = replace(
+        BLOCKED, state="closed", reason="nothing-listens", protocol="tcp", because="by a reset"
+    )
+    udp = flow(tcp, 1, protocol="udp", because="port-unreachable")
+    text = plain(report_of([tcp, udp, flow(udp, 2)], finding("nothing listens", "", tcp, udp, udp)))
+
+    assert "by a reset (closed, nothing-listens: 1 flow)" in text
+    assert "port-unreachable (closed, nothing-listens: 2 flows)" in text
+
+
 def test_everything_passes() -> None:
     """A clean run says so first, and tells how many passes rest on a refusal."""
     report = report_of([PASSED, flow(PASSED, 1, proof="refusal", requirement="dns")])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
@@ -18,9 +20,10 @@ _PATH = re.compile(r"/[!-~]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _STATUS_WORDS = 'expected 200, "2xx", "200-204" or a list of these'
 # What hands out secrets, leaves a warning behind or tells what a platform is made of, and what to
-# ask instead (docs/services.md).
+# ask instead (docs/services.md). Of any path below /config a server of machine configs reads the
+# last part.
 _UNSAFE = (
-    (re.compile(r"/config/(?!.*/)"), "a machine-config-server gives its secrets for it"),
+    (re.compile(r"/config/"), "a machine-config-server gives its secrets for it"),
     (re.compile(r"/ignition(?:[?]|$)"), "an ignition server raises a warning for it"),
     (re.compile(r"/(?:healthz|livez|readyz)\b.*[?&]verbose\b"), "it lists a platform's parts"),
 )
@@ -42,10 +45,19 @@ def http_path(text: str) -> str:
     if not _PATH.fullmatch(text) or "#" in text or len(text) > MAX_PATH:
         expected = "expected one such as /healthz, without spaces"
         raise ValueError(f"{quoted(text)} is no path, {expected}")
+    plain = _plain_path(text)
     for unsafe, why in _UNSAFE:
-        if unsafe.match(text):
+        if unsafe.match(plain):
             raise ValueError(f"{quoted(text)} must not be asked for: {why}; expected /healthz")
     return text
+
+
+def _plain_path(text: str) -> str:
+    """Give a path as the most willing server reads it: decoded, without dots and spare slashes."""
+    while (decoded := unquote(text)) != text:
+        text = decoded
+    path, mark, query = text.partition("?")
+    return posixpath.normpath(re.sub("//+", "/", path)) + mark + query
 
 
 def statuses(raw: object) -> tuple[PortRange, ...]:
