@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from netprobe.errors import Problem
-from netprobe.load.manifest.file import read_manifest_file, word_unread
+from netprobe.load.manifest.file import read_manifest_file, word_empty, word_unread
 from netprobe.load.manifest.hosts import (
     RoleBook,
     add_hosts,
@@ -79,7 +79,7 @@ def read_manifests(given: GivenManifests, problems: list[Problem]) -> Manifests:
     objects = [
         one for path in dict.fromkeys(given.files) for one in read_manifest_file(path, found)
     ]
-    notes = list(word_unread(objects, frozenset(KINDS) | OTHER_KINDS))
+    notes = [*word_unread(objects, frozenset(KINDS) | OTHER_KINDS), *word_empty(objects)]
     for path in dict.fromkeys(given.files):
         mine = [one for one in objects if one.document.file == path]
         if mine and not any(one.kind in KINDS or one.kind in OTHER_KINDS for one in mine):
