@@ -131,10 +131,11 @@ def check_manifests(
     inventory = tuple(_host_networks(hosts))
     for cluster in manifests.of_kind("HostedCluster"):
         pools = [one for one in manifests.of_kind("NodePool") if cluster_of(one) == cluster.name]
-        nodes = _count_nodes(pools, workers)
-        around = Surroundings(manifests.networks, inventory, nodes, wanted)
+        told, nodes = _count_nodes(pools, 0), _count_nodes(pools, workers)
+        by = f" by the inventory ({told[1]:,} by NodePools)" if told and told[1] < workers else ""
+        around = Surroundings(manifests.networks, inventory, nodes, wanted, by)
         notes += check_subnets(cluster, around, version_of(cluster)[1])
-        notes += word_zero_workers(cluster, _count_nodes(pools, 0))
+        notes += word_zero_workers(cluster, told, workers)
         notes += word_ldap(cluster)
     notes += check_secondary_networks(
         manifests.of_kind("NodePool"),
