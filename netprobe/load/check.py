@@ -18,6 +18,7 @@ from netprobe.load.manifest.manifests import (
     check_manifests,
     read_manifests,
 )
+from netprobe.load.manifest.settings import word_unknown_values
 from netprobe.load.matrix.bundled import SUFFIXES, bundled_names, bundled_path, is_path
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import KINDS, kind_of
@@ -87,6 +88,8 @@ def _check_manifests(
     for path in dict.fromkeys(given.files):
         titles = (one.title for one in manifests.objects if one.document.file == path and one.kind)
         yield f"{path}: {', '.join(dict.fromkeys(titles))}, no problems"
+    if manifests.said and not beside.matrices:
+        told += word_unknown_values(manifests.said, read_matrices(bundled_names(), []))
     yield from map(word_note, (*manifests.notes, *told))
 
 

@@ -113,6 +113,16 @@ def test_check_holds_manifests_against_files(capsys: pytest.CaptureFixture[str])
     assert status_of(["check", "okd-document.yaml"]) == 0
 
 
+def test_check_without_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+    """A value that no bundled matrix can know is a note; words of the matrices are none."""
+    assert status_of(["check", AGENT]) == 0
+    assert "no bundled matrix" not in capsys.readouterr().out
+    Path("hc.yaml").write_text(Path(AGENT).read_text().replace("type: Agent", "type: Agnet"))
+    assert status_of(["check", "hc.yaml"]) == 0
+    words = 'the value "agnet" of setting platform, did you mean "agent"?'
+    assert f"note: hc.yaml:16:11: no bundled matrix knows {words}" in capsys.readouterr().out
+
+
 def test_each_sentence_of_check_stands_once(capsys: pytest.CaptureFixture[str]) -> None:
     """What the files say alone and together is not told twice; warnings are called so."""
     words = ["-m", "okd-hcp", "--manifest", "hosted-cluster-proxy.yaml"]

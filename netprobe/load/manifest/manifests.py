@@ -45,6 +45,7 @@ class GivenManifests:
         return bool(self.files or self.networks)
 
 
+_EVERY_KIND = ", ".join((*KINDS, *sorted(OTHER_KINDS)))
 NO_MANIFESTS = GivenManifests()
 
 
@@ -83,7 +84,7 @@ def read_manifests(given: GivenManifests, problems: list[Problem]) -> Manifests:
     for path in dict.fromkeys(given.files):
         mine = [one for one in objects if one.document.file == path]
         if mine and not any(one.kind in KINDS or one.kind in OTHER_KINDS for one in mine):
-            words = f"nothing in this file can be used, expected one of: {', '.join(KINDS)}"
+            words = f"nothing in this file can be used, expected one of: {_EVERY_KIND}"
             found.append(Problem(path, 1, 1, words))
     used, strange = _leave_out_strange_pools(objects)
     notes += strange
