@@ -94,9 +94,10 @@ def _take_value(
     if value is None:
         if not one.items:
             stays = _text_of_value(_value_before(one.name, matrix, inventory))
+            near = word_nearest(str(one.values[0]), matrix.settings[one.name].values)
             choice.notes.append(
                 f"{one.origin.place}: {matrix.name} does not know the value "
-                f"{quoted(str(one.values[0]))} of setting {one.name}; it stays {stays}"
+                f"{quoted(str(one.values[0]))} of setting {one.name}; it stays {stays}{near}"
             )
         return False
     key = (matrix.name, one.name)

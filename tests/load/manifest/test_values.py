@@ -64,6 +64,7 @@ def test_what_a_matrix_does_not_know_is_a_note(
         (("service: Konnectivity", "service: Konectivity"), 'Konectivity, did you mean "Konn'),
         (("type: NodePort", "type: Nodeport"), 'by Nodeport, did you mean "NodePort"?'),
         (("type: NodePort", "type: Pigeon"), "by Pigeon"),
+        (("type: Agent", "type: Agnet"), 'it stays aws, did you mean "agent"?'),
     ],
 )
 def test_the_nearest_right_word(desk: Desk, change: tuple[str, str], words: str) -> None:
