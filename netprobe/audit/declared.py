@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from netprobe.audit.compare import PortSockets, is_client, word_addresses, word_holder
 from netprobe.audit.registry import Registry
 from netprobe.audit.sightings import HostView
 from netprobe.model.audit import AuditFinding, AuditKind
 from netprobe.model.pods import Pod, PodPort
+
+_PRINT_AGAIN = "Print the pods again: the file is older than the pod, or not of its host."
 
 
 def pods_of(
@@ -31,8 +34,7 @@ def find_undeclared(
             told = f"{word_holder(holder)} listens on {word_addresses(one)}, and"
             pod = by_name.get(holder.pod or "")
             if pod is None and holder.pod is not None:
-                remedy = "Print the pods again: the file is older than the pod, or not of its host."
-                words = (f"{told} the file of pods does not list its pod", remedy)
+                words = (f"{told} the file of pods does not list its pod", _PRINT_AGAIN)
                 yield _make_finding("unlisted-pod", view, one, words, holder.pod)
             elif pod is not None and not _declares_port(pod, one):
                 remedy = f"Declare the port in the pod's spec (containerPort {one.port})."
@@ -41,12 +43,32 @@ def find_undeclared(
 
 
 def find_unheld(
-    view: HostView, registry: Registry, ports: Sequence[PortSockets], pods: Sequence[Pod]
+    view: HostView,
+    registry: Registry,
+    ports: Sequence[PortSockets],
+    pods: Sequence[Pod],
+    listed: Sequence[Pod],
 ) -> Iterator[AuditFinding]:
-    """Hold what the pods of this host declare against the registry and the sockets."""
+    """Hold what the pods of this host declare against the registry and the sockets.
+
+    ``listed`` are the pods of all hosts. A pod that holds nothing here may be gone, where others
+    than those of the file are there.
+    """
+    seen = {holder.pod for one in ports for holder in one.holders} - {None}
+    stale = bool(seen - {pod.name for pod in listed})
     for pod in pods:
         for port in pod.ports:
-            yield from _check_declared(view, registry, ports, pod, port)
+            for one in _check_declared(view, registry, ports, pod, port):
+                is_unsure = stale and one.kind == "silent" and pod.name not in seen
+                yield _doubt_finding(one) if is_unsure else one
+
+
+def _doubt_finding(one: AuditFinding) -> AuditFinding:
+    because = (
+        f"{one.because}; nothing here is held by the pod, and pods are here that the file does "
+        "not list"
+    )
+    return replace(one, weight="unseen", because=because, remedy=_PRINT_AGAIN)
 
 
 def _declares_port(pod: Pod, one: PortSockets) -> bool:

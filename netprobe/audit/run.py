@@ -99,7 +99,7 @@ def _audit_host(
     findings = [*find_violations(view, registry, ports)]
     if job.pods is not None:
         findings += find_undeclared(view, registry, ports, job.pods)
-        findings += find_unheld(view, registry, ports, pods)
+        findings += find_unheld(view, registry, ports, pods, job.pods)
     findings.sort(key=lambda one: (one.protocol, one.port))
     listed = tuple(one.audited() for one in ports if not is_client(one, view, registry))
     notes = tuple(_note_left_out(view, len(ports) - len(listed), hello))

@@ -116,7 +116,7 @@ def check_files_verb(options: Mapping[str, Any]) -> int:
     if not paths and not manifests.files:
         raise RequestError(f"nothing to check: give FILES; or for an inventory {NO_INVENTORY}")
     sets, roles = options["sets"], options["roles"]
-    beside = GivenBeside(manifests, matrices, inventories, sets) if manifests else None
+    beside = GivenBeside(manifests, matrices, sets) if manifests else None
     lines = check_files(paths, read_days(options["max_acceptance"]), beside).splitlines()
     if matrices and inventories:
         request = load_request(matrices, inventories, sets, roles, manifests=manifests)

@@ -18,6 +18,7 @@ from netprobe.load.manifest.manifests import (
     check_manifests,
     read_manifests,
 )
+from netprobe.load.manifest.settings import word_unknown_values
 from netprobe.load.matrix.bundled import SUFFIXES, bundled_names, bundled_path, is_path
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import KINDS, kind_of
@@ -36,7 +37,6 @@ class GivenBeside:
 
     manifests: GivenManifests
     matrices: Sequence[str] = ()
-    inventories: Sequence[str] = ()
     sets: Sequence[str] = ()
 
 
@@ -47,12 +47,14 @@ def check_files(
 ) -> str:
     """Give one line of contents for each file; FileErrors with every problem of all files.
 
+    Manifests ``beside`` them are held against all inventories among the files.
     ``max_days``: how long an accepted failure may be accepted.
     """
     problems: list[Problem] = []
     lines = [_check_file(path, problems, max_days) for path in dict.fromkeys(paths)]
     if beside is not None:
-        lines += _check_manifests(beside, problems)
+        inventories = [path for path in dict.fromkeys(map(_path_of, paths)) if _is_inventory(path)]
+        lines += _check_manifests(beside, inventories, problems)
     if problems:
         raise FileErrors(problems)
     return "\n".join(lines)
@@ -68,16 +70,26 @@ def is_manifest(given: str) -> bool:
     return "schema" not in keys and bool(MANIFEST_KEYS & set(keys))
 
 
-def _check_manifests(beside: GivenBeside, problems: list[Problem]) -> Iterator[str]:
+def _is_inventory(path: str) -> bool:
+    return _guess_kind(path, b"" if Path(path).is_dir() else read_bytes(path, []) or b"") == (
+        "inventory"
+    )
+
+
+def _check_manifests(
+    beside: GivenBeside, inventories: Sequence[str], problems: list[Problem]
+) -> Iterator[str]:
     """Give a line for each file, and notes. Problems of other files are told by these."""
     given = beside.manifests
     manifests = read_manifests(given, problems)
-    hosts = read_inventories(beside.inventories, []).hosts if beside.inventories else ()
+    hosts = read_inventories(inventories, []).hosts if inventories else ()
     book = make_role_book(read_matrices(beside.matrices, []))
     told = check_manifests(manifests, hosts, book, beside.sets, problems)
     for path in dict.fromkeys(given.files):
         titles = (one.title for one in manifests.objects if one.document.file == path and one.kind)
         yield f"{path}: {', '.join(dict.fromkeys(titles))}, no problems"
+    if manifests.said and not beside.matrices:
+        told += word_unknown_values(manifests.said, read_matrices(bundled_names(), []))
     yield from map(word_note, (*manifests.notes, *told))
 
 

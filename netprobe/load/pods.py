@@ -8,6 +8,7 @@ from typing import Any
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.files import MIB, read_file
+from netprobe.load.yaml.wording import quoted
 from netprobe.model.pods import Pod, PodPort
 from netprobe.model.printable import clean
 
@@ -16,6 +17,10 @@ MOST_BYTES = 1024 * MIB
 _EXPECTED = "what `kubectl get pods -A -o json` prints"
 # By this uid a node knows a static pod; the API server gives its mirror another one.
 _CONFIG = ("kubernetes.io/config.hash", "kubernetes.io/config.mirror")
+
+
+class _OtherKindError(Exception):
+    """An object of another kind; the message is the kind."""
 
 
 def read_pods(path: str) -> tuple[Pod, ...]:
@@ -32,8 +37,12 @@ def read_pods(path: str) -> tuple[Pod, ...]:
         raise _not_pods(path, "this JSON is no list of pods")
     try:
         return tuple(pod for item in items if (pod := _read_pod(item)) is not None)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _not_pods(path, f"an item of the list is no pod ({error!r:.60})") from None
+    except _OtherKindError as error:
+        words = f"an item of the list is no pod: its kind is {error}"
+        raise _not_pods(path, words) from None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        words = "an item of the list is no pod: it lacks what every pod has (metadata, spec)"
+        raise _not_pods(path, words) from None
 
 
 def _not_pods(path: str, words: str, line: int = 0, column: int = 0) -> FileErrors:
@@ -43,7 +52,7 @@ def _not_pods(path: str, words: str, line: int = 0, column: int = 0) -> FileErro
 def _read_pod(item: dict[str, Any]) -> Pod | None:  # Any: JSON
     """Read one pod; None where it has no node yet."""
     if item.get("kind", "Pod") != "Pod":
-        raise ValueError(f"kind {item['kind']}")
+        raise _OtherKindError(quoted(item["kind"]))
     meta, spec, status = item["metadata"], item["spec"], item.get("status") or {}
     notes = meta.get("annotations") or {}
     uids = (meta.get("uid"), *map(notes.get, _CONFIG))

@@ -84,9 +84,8 @@ def _head_line(audit: PortAudit) -> Line:
     if not looked:
         return Line("NOT LOOKED AT: no host could be looked at", "doubt")
     if failed or unseen:
-        words = (
-            f"{plural(len(failed), 'host')} not looked at, {plural(len(unseen), 'owner')} unseen"
-        )
+        hosts, doubts = plural(len(failed), "host"), plural(len(unseen), "finding")
+        words = f"{hosts} not looked at, {doubts} in doubt"
         return Line(f"UNSURE: no violation seen; {words}", "doubt")
     return Line(f"OK: every listening port of {plural(len(looked), 'host')} is registered", "good")
 

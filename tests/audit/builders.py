@@ -88,4 +88,4 @@ def pod_findings(registry: Registry, answer: Sockets, *pods: Pod) -> list[AuditF
     """What the audit finds of pods."""
     view = view_of(answer, pods)
     given = (view, registry, ports_of(view, registry), pods)
-    return [*find_undeclared(*given), *find_unheld(*given)]
+    return [*find_undeclared(*given), *find_unheld(*given, pods)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from netprobe.agent.wire.parts import HeldSocket
 from netprobe.audit.declared import pods_of
 from tests.audit.builders import (
     POD_GROUP,
@@ -81,6 +82,33 @@ def test_a_pod_that_the_file_does_not_list() -> None:
     (one,) = pod_findings(NODE, told(EXPORTER, groups=POD_GROUP))
 
     assert (one.kind, one.weight, one.pod) == ("unlisted-pod", "unseen", pod().uids[0])
+
+
+def test_a_pod_that_was_made_anew() -> None:
+    """The file has the old pod: that it is silent says nothing while its heir is there."""
+    old = replace(pod(("tcp", 9100)), uids=("11111111-2222-4333-8444-555555555555",))
+    found = pod_findings(NODE, told(EXPORTER, groups=POD_GROUP), old)
+    assert [(one.kind, one.weight) for one in found] == [
+        ("unlisted-pod", "unseen"),
+        ("silent", "unseen"),
+    ]
+    assert found[1].remedy.startswith("Print the pods again")
+
+    elsewhere: Held = ("tcp 0.0.0.0:9537", "crio")
+    found = pod_findings(NODE, told(elsewhere, groups=POD_GROUP), old)
+    assert {(one.kind, one.weight) for one in found} >= {("silent", "unseen")}
+
+
+def test_a_pod_that_is_there_and_silent_beside_a_strange_one() -> None:
+    """What it does not listen on is its own fault: it holds another port of the host."""
+    mine = told(("tcp 0.0.0.0:9537", "crio"), groups=POD_GROUP)
+    strange = mine.owners[0]._replace(cgroups=POD_GROUP.replace("0f3c", "1f3c"))
+    sockets = [*mine.sockets, HeldSocket("tcp", "0.0.0.0", 9100, [1])]
+    answer = mine._replace(sockets=sockets, owners=[*mine.owners, strange])
+    found = pod_findings(NODE, answer, pod(("tcp", 9537), ("tcp", 9999)))
+
+    assert ("unlisted-pod", "unseen") in {(one.kind, one.weight) for one in found}
+    assert {one.weight for one in found if one.kind == "silent"} == {"violation"}
 
 
 def test_which_pods_are_on_a_host() -> None:

@@ -105,6 +105,24 @@ def test_check_holds_it_against_hosts(capsys: pytest.CaptureFixture[str]) -> Non
     assert "overlaps with worker-0 (100.69.0.20) of the inventory" in capsys.readouterr().err
 
 
+def test_check_holds_manifests_against_files(capsys: pytest.CaptureFixture[str]) -> None:
+    """An inventory among FILES counts as one of -i does; without it nothing overlaps."""
+    Path("other.yaml").write_text(INVENTORY.replace("10.0.0.20", "100.69.0.20"))
+    assert status_of(["check", "okd-document.yaml", "other.yaml"]) == 2
+    assert "overlaps with worker-0 (100.69.0.20) of the inventory" in capsys.readouterr().err
+    assert status_of(["check", "okd-document.yaml"]) == 0
+
+
+def test_check_without_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+    """A value that no bundled matrix can know is a note; words of the matrices are none."""
+    assert status_of(["check", AGENT]) == 0
+    assert "no bundled matrix" not in capsys.readouterr().out
+    Path("hc.yaml").write_text(Path(AGENT).read_text().replace("type: Agent", "type: Agnet"))
+    assert status_of(["check", "hc.yaml"]) == 0
+    words = 'the value "agnet" of setting platform, did you mean "agent"?'
+    assert f"note: hc.yaml:16:11: no bundled matrix knows {words}" in capsys.readouterr().out
+
+
 def test_each_sentence_of_check_stands_once(capsys: pytest.CaptureFixture[str]) -> None:
     """What the files say alone and together is not told twice; warnings are called so."""
     words = ["-m", "okd-hcp", "--manifest", "hosted-cluster-proxy.yaml"]

@@ -83,9 +83,16 @@ def test_pods_with_networks_of_their_own(tmp_path: Path) -> None:
         ("{\n oh", ":2:2: this is no JSON: Expecting property name enclosed in double quotes"),
         ("[1]", ": this JSON is no list of pods"),
         ('{"items": 7}', ": this JSON is no list of pods"),
-        ('{"items": [{"kind": "Node"}]}', ": an item of the list is no pod"),
-        ('{"items": [7]}', ": an item of the list is no pod"),
-        ("{}", ": an item of the list is no pod"),
+        (
+            '{"items": [{"kind": "Deployment"}]}',
+            ': an item of the list is no pod: its kind is "Deployment", expected what',
+        ),
+        (
+            '{"kind": "Deployment"}',
+            ': an item of the list is no pod: its kind is "Deployment", expected what',
+        ),
+        ('{"items": [7]}', ": an item of the list is no pod: it lacks what every pod has"),
+        ("{}", ": an item of the list is no pod: it lacks what every pod has"),
     ],
 )
 def test_files_that_are_none_of_pods(text: str, words: str, tmp_path: Path) -> None:

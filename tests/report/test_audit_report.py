@@ -146,9 +146,9 @@ def test_findings_that_are_alike_are_one() -> None:
     ("audit", "head"),
     [
         (replace(AUDIT, findings=(ADVICE,)),
-         "UNSURE: no violation seen; 1 host not looked at, 0 owners unseen"),
+         "UNSURE: no violation seen; 1 host not looked at, 0 findings in doubt"),
         (replace(AUDIT, findings=(UNSEEN,), hosts=HOSTS[:1]),
-         "UNSURE: no violation seen; 0 hosts not looked at, 1 owner unseen"),
+         "UNSURE: no violation seen; 0 hosts not looked at, 1 finding in doubt"),
         (replace(AUDIT, findings=(), hosts=HOSTS[::2]),
          "OK: every listening port of 1 host is registered"),
         (replace(AUDIT, findings=(), hosts=HOSTS[1:]),

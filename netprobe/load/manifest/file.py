@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from netprobe.errors import Problem
 from netprobe.load.manifest.manifest import Manifest
-from netprobe.load.yaml.document import Document, PathStep
+from netprobe.load.yaml.document import Document, Path, PathStep
 from netprobe.load.yaml.source import parse_inner, read_documents
 from netprobe.load.yaml.wording import listed
 
@@ -68,24 +68,50 @@ def _kind_of(keys: dict[str, object]) -> str:
 
 def _objects_inside(outer: Manifest) -> Iterator[Manifest]:
     """Give the objects that values of a ConfigMap or Secret hold."""
-    for key in INNER.get(outer.kind, ()):
-        value = outer.get("data", key)
-        if not isinstance(value, str):
-            continue
-        text = _decode_value(value) if outer.kind == "Secret" else value
-        inner = parse_inner(outer.document, (*outer.base, "data", key), text) if text else None
+    for path, text in _values_inside(outer):
+        inner = parse_inner(outer.document, (*outer.base, *path), text)
         if inner is not None:
             kind = _kind_of(inner.items(()))
             yield Manifest(inner, (), kind)
 
 
+def _values_inside(outer: Manifest) -> Iterator[tuple[Path, str]]:
+    """Give the texts that may be objects, with their paths.
+
+    Where a Secret has a key under ``stringData`` too, that counts, as in Kubernetes.
+    """
+    is_secret = outer.kind == "Secret"
+    for key in INNER.get(outer.kind, ()):
+        plain, coded = outer.get("stringData", key), outer.get("data", key)
+        if is_secret and isinstance(plain, str):
+            if _is_ignition(plain):
+                yield ("stringData", key), plain
+        elif isinstance(coded, str):
+            text = _decode_value(coded) if is_secret else coded
+            if text:
+                yield ("data", key), text
+
+
 def _decode_value(text: str) -> str:
     """Decode base64; what holds no Ignition config has nothing to say here."""
     try:
-        plain = base64.b64decode(text, validate=True).decode("utf-8")
+        plain = base64.b64decode("".join(text.split()), validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
         return ""
-    return plain if '"ignition"' in plain else ""
+    return plain if _is_ignition(plain) else ""
+
+
+def _is_ignition(text: str) -> bool:
+    return '"ignition"' in text
+
+
+def word_empty(manifests: list[Manifest]) -> Iterator[str]:
+    """Give a sentence for each ConfigMap and Secret that holds nothing known."""
+    for one in manifests:
+        if one.kind in INNER and not any(_values_inside(one)):
+            what = "no Ignition config" if one.kind == "Secret" else "nothing"
+            keys = " or ".join(INNER[one.kind])
+            yield f"{one.place('kind')}: {one.title} has {what} under {keys}: nothing is taken"
 
 
 def word_unread(manifests: list[Manifest], known: frozenset[str]) -> Iterator[str]:

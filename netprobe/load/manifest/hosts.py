@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
-from netprobe.load.manifest.said import AddressSaid, ProxySaid
+from netprobe.load.manifest.said import AddressSaid, Origin, ProxySaid
 from netprobe.load.yaml.wording import listed
 from netprobe.model.inventory import Address, Host, Inventory, Proxy, Taken, Vantage
 from netprobe.model.matrix import Matrix, fold_role
@@ -77,35 +77,45 @@ def add_hosts(
     notes: list[str] = []
     taken = list(inventory.taken)
     for name, some in _group_by_host(said, book).items():
-        addresses = tuple({one.address.text: one.address for one in some}.values())
-        roles = tuple(dict.fromkeys(role for one in some for role in one.roles if book.knows(role)))
         known = _find_host(name, some, inventory.hosts)
         if known is not None:
-            gives = _merge_roles(hosts, known, roles, book)
-            strange = [one for one in addresses if one not in hosts[known.name].addresses]
-            if strange:
-                at = listed(one.text for one in strange)
-                theirs = listed(one.text for one in known.addresses)
-                notes.append(
-                    f"{some[0].origin.place}: {known.name} is at {at} here and at {theirs} in the "
-                    "inventory, which counts"
-                )
+            notes += _word_strange(some, hosts[known.name])
+            lacks = _merge_roles(hosts, known, _roles_of(some, book), book)
         else:
-            rivals = {role: _find_rivals(role, some, inventory.hosts, book) for role in roles}
-            left = tuple(role for role in roles if not rivals[role])
-            notes += _word_rivals(some, addresses, {r: v for r, v in rivals.items() if v})
-            gives = _add_host(hosts, name, addresses, left, some[0].origin.place)
-            gives = ", ".join(filter(None, (gives, *_word_unused(rivals))))
-        taken += [Taken(*_origin_parts(one), gives) for one in _unique_origins(some)]
+            rivals = {
+                role: _find_rivals(role, some, inventory.hosts, book)
+                for role in _roles_of(some, book)
+            }
+            notes += _word_rivals(some, rivals)
+            own = _add_host(hosts, name, some, [role for role in rivals if not rivals[role]])
+        for origin, mine in _group_by_origin(some).items():
+            roles = _roles_of(mine, book)
+            gives = (
+                _word_known(known, [role for role in roles if role in lacks])
+                if known is not None
+                else _word_new(own, {role: rivals[role] for role in roles})
+            )
+            taken.append(Taken(origin.place, origin.path, origin.text, gives))
     return replace(inventory, hosts=tuple(hosts.values()), taken=tuple(taken)), notes
 
 
-def _origin_parts(one: AddressSaid) -> tuple[str, str, str]:
-    return one.origin.place, one.origin.path, one.origin.text
+def _roles_of(some: Sequence[AddressSaid], book: RoleBook) -> list[str]:
+    return list(dict.fromkeys(role for one in some for role in one.roles if book.knows(role)))
 
 
-def _unique_origins(some: Sequence[AddressSaid]) -> list[AddressSaid]:
-    return list({one.origin: one for one in some}.values())
+def _group_by_origin(some: Sequence[AddressSaid]) -> dict[Origin, list[AddressSaid]]:
+    """Each line of a manifest tells what became of its own roles."""
+    return {one.origin: [other for other in some if other.origin == one.origin] for one in some}
+
+
+def _word_strange(some: Sequence[AddressSaid], known: Host) -> Iterator[str]:
+    strange = {one.address.text: one for one in some if one.address not in known.addresses}
+    if strange:
+        theirs = listed(one.text for one in known.addresses)
+        yield (
+            f"{next(iter(strange.values())).origin.place}: {known.name} is at {listed(strange)} "
+            f"here and at {theirs} in the inventory, which counts"
+        )
 
 
 def _group_by_host(said: Sequence[AddressSaid], book: RoleBook) -> dict[str, list[AddressSaid]]:
@@ -118,8 +128,7 @@ def _group_by_host(said: Sequence[AddressSaid], book: RoleBook) -> dict[str, lis
         groups.setdefault(key, []).append(one)
     found: dict[str, list[AddressSaid]] = {}
     for (kind, _), some in groups.items():
-        roles = list(dict.fromkeys(role for one in some for role in one.roles if book.knows(role)))
-        name = some[0].name if kind == "name" else _make_name(some[0].owner, roles)
+        name = some[0].name if kind == "name" else _make_name(some[0].owner, _roles_of(some, book))
         found[_make_unique(_NO_NAME.sub("-", name).strip("-.") or "host", found)] = some
     return found
 
@@ -164,47 +173,55 @@ def _find_rivals(
 
 
 def _add_host(
-    hosts: dict[str, Host],
-    name: str,
-    addresses: tuple[Address, ...],
-    roles: tuple[str, ...],
-    place: str,
+    hosts: dict[str, Host], name: str, some: Sequence[AddressSaid], roles: Sequence[str]
 ) -> str:
-    """Add a host of these roles, if there are any; give the words for it."""
+    """Add a host of these roles, if there are any; give its name."""
     if not roles:
         return ""
     own = _make_unique(name, hosts)
-    hosts[own] = Host(own, addresses, roles, Vantage("none"), place=place)
-    return f"host {own} ({listed(roles)})"
+    addresses = tuple({one.address.text: one.address for one in some}.values())
+    place = some[0].origin.place
+    hosts[own] = Host(own, addresses, tuple(roles), Vantage("none"), place=place)
+    return own
 
 
-def _word_unused(rivals: Mapping[str, Sequence[Host]]) -> Iterator[str]:
-    for role, some in rivals.items():
-        if some:
-            names = names_text([host.name for host in some], _NAMES_SHOWN)
-            yield f"not used: the inventory has {names} for {role}"
+def _word_new(own: str, rivals: Mapping[str, Sequence[Host]]) -> str:
+    """Word what became of the roles of a line: of those without rivals the host of this name."""
+    used = [role for role, some in rivals.items() if not some]
+    words = [f"host {own} ({listed(used)})"] if used else []
+    words += [
+        f"not used: the inventory has {_names_of(some)} for {role}"
+        for role, some in rivals.items()
+        if some
+    ]
+    return ", ".join(words)
+
+
+def _names_of(hosts: Sequence[Host]) -> str:
+    return names_text([host.name for host in hosts], _NAMES_SHOWN)
 
 
 def _word_rivals(
-    some: Sequence[AddressSaid],
-    addresses: Sequence[Address],
-    rivals: Mapping[str, Sequence[Host]],
+    some: Sequence[AddressSaid], rivals: Mapping[str, Sequence[Host]]
 ) -> Iterator[str]:
-    """Give a note for each role that the inventory has at another address.
+    """Give a note for each role that the inventory has at another address, at the role's line.
 
     A name may well be that of an address in the inventory: only likes are compared.
     """
     for role, hosts in rivals.items():
         families = {address.family for host in hosts for address in host.addresses}
-        if families & {address.family for address in addresses}:
-            names = names_text([host.name for host in hosts], _NAMES_SHOWN)
-            yield (
-                f"{some[0].origin.place}: {listed(one.text for one in addresses)} is {role} here, "
-                f"and {names} of the inventory, which counts, has another address"
-            )
+        for one in (one for one in some if role in one.roles):
+            if one.address.family in families:
+                yield (
+                    f"{one.origin.place}: {one.address.text} is {role} here, "
+                    f"and {_names_of(hosts)} of the inventory, which counts, has another address"
+                )
 
 
-def _merge_roles(hosts: dict[str, Host], known: Host, roles: Sequence[str], book: RoleBook) -> str:
+def _merge_roles(
+    hosts: dict[str, Host], known: Host, roles: Sequence[str], book: RoleBook
+) -> list[str]:
+    """Give the host of the inventory the roles that it lacks; give these."""
     host = hosts[known.name]
     has = book.of_host(host)
     lacks = [
@@ -213,10 +230,15 @@ def _merge_roles(hosts: dict[str, Host], known: Host, roles: Sequence[str], book
         if not (book.words.get(fold_role(role), frozenset()) <= has)
         and not book.cover.get(role, frozenset()) & has
     ]
+    if lacks:
+        hosts[known.name] = replace(host, roles=(*host.roles, *lacks))
+    return lacks
+
+
+def _word_known(known: Host, lacks: Sequence[str]) -> str:
     if not lacks:
-        return f"host {host.name}, as in the inventory"
-    hosts[known.name] = replace(host, roles=(*host.roles, *lacks))
-    return f"host {host.name} of the inventory is {listed(lacks)} too"
+        return f"host {known.name}, as in the inventory"
+    return f"host {known.name} of the inventory is {listed(lacks)} too"
 
 
 def add_proxies(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from netprobe.errors import Problem
-from netprobe.load.manifest.file import read_manifest_file, word_unread
+from netprobe.load.manifest.file import read_manifest_file, word_empty, word_unread
 from netprobe.load.manifest.hosts import (
     RoleBook,
     add_hosts,
@@ -45,6 +45,7 @@ class GivenManifests:
         return bool(self.files or self.networks)
 
 
+_EVERY_KIND = ", ".join((*KINDS, *sorted(OTHER_KINDS)))
 NO_MANIFESTS = GivenManifests()
 
 
@@ -79,11 +80,11 @@ def read_manifests(given: GivenManifests, problems: list[Problem]) -> Manifests:
     objects = [
         one for path in dict.fromkeys(given.files) for one in read_manifest_file(path, found)
     ]
-    notes = list(word_unread(objects, frozenset(KINDS) | OTHER_KINDS))
+    notes = [*word_unread(objects, frozenset(KINDS) | OTHER_KINDS), *word_empty(objects)]
     for path in dict.fromkeys(given.files):
         mine = [one for one in objects if one.document.file == path]
         if mine and not any(one.kind in KINDS or one.kind in OTHER_KINDS for one in mine):
-            words = f"nothing in this file can be used, expected one of: {', '.join(KINDS)}"
+            words = f"nothing in this file can be used, expected one of: {_EVERY_KIND}"
             found.append(Problem(path, 1, 1, words))
     used, strange = _leave_out_strange_pools(objects)
     notes += strange
@@ -131,10 +132,11 @@ def check_manifests(
     inventory = tuple(_host_networks(hosts))
     for cluster in manifests.of_kind("HostedCluster"):
         pools = [one for one in manifests.of_kind("NodePool") if cluster_of(one) == cluster.name]
-        nodes = _count_nodes(pools, workers)
-        around = Surroundings(manifests.networks, inventory, nodes, wanted)
+        told, nodes = _count_nodes(pools, 0), _count_nodes(pools, workers)
+        by = f" by the inventory ({told[1]:,} by NodePools)" if told and told[1] < workers else ""
+        around = Surroundings(manifests.networks, inventory, nodes, wanted, by)
         notes += check_subnets(cluster, around, version_of(cluster)[1])
-        notes += word_zero_workers(cluster, _count_nodes(pools, 0))
+        notes += word_zero_workers(cluster, told, workers)
         notes += word_ldap(cluster)
     notes += check_secondary_networks(
         manifests.of_kind("NodePool"),

@@ -29,14 +29,22 @@ _SECONDARY = (
 _OF_POOL: tuple[PathStep, ...] = ("spec", "platform", "kubevirt")
 
 
-def word_zero_workers(cluster: Manifest, nodes: tuple[int, int] | None) -> Iterator[str]:
-    """Say what does not work while a cluster that has a proxy has no worker."""
+def word_zero_workers(
+    cluster: Manifest, nodes: tuple[int, int] | None, workers: int
+) -> Iterator[str]:
+    """Say what does not work while a cluster that has a proxy has no worker.
+
+    ``nodes``: how many its NodePools have now and at most; ``workers``: those of the inventory.
+    """
     base = ("spec", "configuration", "proxy")
     is_proxied = any(cluster.has(*base, key) for key in ("httpProxy", "httpsProxy"))
     if is_proxied and nodes is not None and nodes[0] == 0:
+        now = " now" if nodes[1] else ""
+        if workers:
+            now += f" by its NodePools ({workers:,} by the inventory, whose rows are probed)"
         yield (
-            f"warning: {cluster.place(*base)}: {cluster.title} has no compute node"
-            f"{' now' if nodes[1] else ''}, and its control plane reaches the proxy through these "
+            f"warning: {cluster.place(*base)}: {cluster.title} has no compute node{now}, "
+            "and its control plane reaches the proxy through these "
             f'only; no firewall is at fault: "{_ZERO}"'
         )
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netprobe.errors import Problem
-from netprobe.load.manifest.said import SettingSaid
+from netprobe.load.manifest.said import Said, SettingSaid
 from netprobe.load.matrix.setting_values import parse
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.wording import listed, quoted
+from netprobe.load.yaml.wording import listed, quoted, word_nearest
 from netprobe.model.inventory import Inventory, Taken
 from netprobe.model.matrix import Matrix, SettingValue
 
@@ -64,6 +64,24 @@ def choose_said(
     return choice.values, taken, choice.notes
 
 
+def word_unknown_values(said: Sequence[Said], matrices: Sequence[Matrix]) -> Iterator[str]:
+    """Give a note for each value that none of the matrices with such a setting knows."""
+    for one in said:
+        if not isinstance(one, SettingSaid) or one.items:
+            continue
+        able = [matrix for matrix in matrices if one.name in matrix.settings]
+        if able and all(_read_value(one, matrix) is None for matrix in able):
+            value = quoted(str(one.values[0]))
+            near = word_nearest(
+                str(one.values[0]),
+                {word for matrix in able for word in matrix.settings[one.name].values},
+            )
+            yield (
+                f"{one.origin.place}: no bundled matrix knows the value {value} of setting "
+                f"{one.name}{near}"
+            )
+
+
 def _take_value(
     one: SettingSaid,
     matrix: Matrix,
@@ -76,9 +94,10 @@ def _take_value(
     if value is None:
         if not one.items:
             stays = _text_of_value(_value_before(one.name, matrix, inventory))
+            near = word_nearest(str(one.values[0]), matrix.settings[one.name].values)
             choice.notes.append(
                 f"{one.origin.place}: {matrix.name} does not know the value "
-                f"{quoted(str(one.values[0]))} of setting {one.name}; it stays {stays}"
+                f"{quoted(str(one.values[0]))} of setting {one.name}; it stays {stays}{near}"
             )
         return False
     key = (matrix.name, one.name)

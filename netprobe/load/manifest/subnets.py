@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from netprobe.load.manifest.kinds.hosted_cluster import NODE_LOCAL
+from netprobe.load.manifest.kinds.shared import why_no_version
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import SPELLINGS, NamedNetwork, networks_of
 from netprobe.load.yaml.document import PathStep
@@ -59,12 +60,14 @@ class Surroundings:
     """What is around a hosted cluster: further networks, and the addresses of hosts.
 
     ``nodes``: how many there are now and at most, None where nobody says. ``version`` of ``--set``.
+    ``counted``: by whom, where the inventory has more workers than NodePools say.
     """
 
     networks: tuple[NamedNetwork, ...] = ()
     hosts: tuple[NamedNetwork, ...] = ()
     nodes: tuple[int, int] | None = None
     version: str | None = None
+    counted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ def check_subnets(one: Manifest, around: Surroundings, version: str) -> Iterator
     for subnet in subnets:
         if subnet.is_custom:
             yield from _check_host_bits(one, subnet)
-        yield from _check_size(one, subnet, around.nodes)
+        yield from _check_size(one, subnet, around)
     yield from _check_overlaps(one, subnets, around)
     _check_each_other(one, *subnets)
 
@@ -107,7 +110,8 @@ def check_subnets(one: Manifest, around: Surroundings, version: str) -> Iterator
 def _check_version(one: Manifest, version: str) -> Iterator[str]:
     place = one.place(*BASE)
     if not version:
-        words = "the manifest does not say its version: no tag in spec.release.image"
+        why = why_no_version(one.text("spec", "release", "image"))
+        words = f"the manifest does not say its version: {why} in spec.release.image"
         yield f'warning: {place}: {words}; "{_VERSION}"'
     elif not in_range(version, f">={FIRST_VERSION}"):
         _add_problem(one, BASE, f"the version is {version}", _VERSION)
@@ -162,7 +166,7 @@ def _check_host_bits(one: Manifest, subnet: _Subnet) -> Iterator[str]:
     )
 
 
-def _check_size(one: Manifest, subnet: _Subnet, nodes: tuple[int, int] | None) -> Iterator[str]:
+def _check_size(one: Manifest, subnet: _Subnet, around: Surroundings) -> Iterator[str]:
     """One address for each node; the document leaves open whether all addresses count."""
     if subnet.network is None:
         return
@@ -170,11 +174,11 @@ def _check_size(one: Manifest, subnet: _Subnet, nodes: tuple[int, int] | None) -
     total = subnet.network.num_addresses
     usable = total - 2
     lasts = f"{subnet.words} lasts for {_word_nodes(usable)}"
-    if nodes is None:
+    if around.nodes is None:
         yield f"{place}: {lasts}; nothing says how many the cluster has"
         return
-    now, most = nodes
-    has = _word_nodes(most) + (f" at most ({now:,} now)" if now != most else "")
+    now, most = around.nodes
+    has = _word_nodes(most) + (f" at most ({now:,} now)" if now != most else "") + around.counted
     if most > total:
         words = f"{subnet.words} has {total:,} addresses, and the cluster has {has}"
         _add_problem(one, (*BASE, subnet.key), words, f"{_LARGE} {_GROWTH}")

@@ -55,11 +55,17 @@ def unknown(kind: str, name: str, known: Collection[str]) -> str:
 
 def instead_of(name: str, known: Collection[str]) -> str:
     """Give the names that were probably meant, else all known names."""
-    near = nearest(name, known)
+    near = word_nearest(name, known)
     if not known:
         return "expected none: there are none here"
     if near:
-        return f"did you mean {' or '.join(quoted(hit) for hit in near)}?"
+        return near.removeprefix(", ")
     names = sorted(known) if isinstance(known, Set) else list(known)
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return f"expected one of: {listed(names[:_MAX_NAMES])}{more}"
+
+
+def word_nearest(name: str, known: Iterable[str]) -> str:
+    """``, did you mean "master"?``; empty where nothing is near."""
+    near = nearest(name, known)
+    return f", did you mean {' or '.join(quoted(hit) for hit in near)}?" if near else ""

@@ -78,6 +78,13 @@ BAD = [
 ]  # fmt: skip
 
 
+def test_a_file_of_strange_kinds_only(desk: Desk) -> None:
+    """The problem lists every kind that is read, also those that only other rules read."""
+    desk.write("bad.yaml", "kind: Pod\n")
+    (found,) = desk.problems(OKD, "bad.yaml")
+    assert found.endswith("IngressNginxController, ConfigMap, NetworkAttachmentDefinition, Secret")
+
+
 @pytest.mark.parametrize(("text", "expected"), BAD)
 def test_what_is_no_manifest(desk: Desk, text: str, expected: str) -> None:
     """It is a problem with a place; a manifest that says nothing is none."""

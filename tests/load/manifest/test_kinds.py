@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from netprobe.load.manifest.kinds import KINDS
+from netprobe.load.manifest.manifests import GivenManifests, read_manifests
 from netprobe.model.inventory import Proxy
 from tests.load.manifest.estate import NODES, SAMPLES, Desk, inventory_of
 
@@ -299,6 +300,33 @@ def test_a_stub_in_a_secret(desk: Desk) -> None:
     loaded = desk.load(OKD, "secret.yaml", "other.yaml")
     assert loaded.settings["ignition-proxy-port"] == 3129
     assert {one.place for one in loaded.inventory.taken} == {"secret.yaml:5:10"}
+
+
+def test_a_stub_in_plain_text_of_a_secret(desk: Desk) -> None:
+    """stringData is read as data is, and wins over it."""
+    stub = '{"ignition": {"proxy": {"httpsProxy": "http://PROXY:3128"}}}'
+    coded = base64.b64encode(stub.replace("PROXY", "old.example.org").encode()).decode()
+    plain = stub.replace("PROXY", "new.example.org")
+    desk.write("s.yaml", f"kind: Secret\nstringData: {{value: '{plain}'}}\n")
+    found = read_manifests(GivenManifests(("s.yaml",)), [])
+    assert "new.example.org" in repr(found.said)
+    assert found.notes == ()
+
+    both = f"kind: Secret\ndata: {{value: {coded}}}\nstringData: {{value: '{plain}'}}\n"
+    desk.write("both.yaml", both)
+    said = repr(read_manifests(GivenManifests(("both.yaml",)), []).said)
+    assert "new.example.org" in said
+    assert "old.example.org" not in said
+
+
+@pytest.mark.parametrize("body", ["{}", "{data: {other: eA==}}", "{stringData: {value: hidden}}"])
+def test_a_secret_that_holds_nothing_known(desk: Desk, body: str) -> None:
+    """It is a note, which repeats nothing of the Secret."""
+    text = f"metadata: {{name: pull}}\nkind: Secret\n{body[1:-1]}\n"
+    desk.write("s.yaml", text)
+    assert read_manifests(GivenManifests(("s.yaml",)), []).notes == (
+        "s.yaml:2:7: Secret pull has no Ignition config under value or userData: nothing is taken",
+    )
 
 
 def test_calico_by_its_backend(desk: Desk) -> None:

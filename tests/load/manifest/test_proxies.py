@@ -192,6 +192,14 @@ def test_zero_workers(desk: Desk) -> None:
     assert "no firewall is at fault" in note
     assert not [one for one in flows(desk, PROXY, inventory=inventory) if one.startswith("worker")]
 
+    notes = desk.load(OKD, PROXY).notes
+    (note,) = (one for one in notes if ZERO in one)
+    assert "no compute node by its NodePools (2 by the inventory, whose rows are probed)" in note
+    sizes = [one for one in notes if "the cluster has" in one]
+    assert sizes
+    assert all("the cluster has 2 nodes by the inventory (0 by NodePools)" in one for one in sizes)
+    assert [one for one in flows(desk, PROXY) if one.startswith("worker")]
+
     desk.sample(PROXY, ("replicas: 2", "autoScaling: {min: 0, max: 3}"))
     assert [one for one in desk.load(OKD, PROXY).notes if "no compute node now" in one]
     desk.sample(PROXY)

@@ -306,6 +306,22 @@ def test_an_unknown_version_is_a_warning(desk: Desk) -> None:
     assert found == problem("20:11", "the version is 4.19", VERSION)
 
 
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        ("ocp-release:latest", 'the tag "latest" is no version'),
+        ("ocp-release:latest@sha256:0123", 'the tag "latest" is no version'),
+        ("ocp-release@sha256:0123", "no tag"),
+        ("quay.example:5000/ocp-release", "no tag"),
+    ],
+)
+def test_why_no_version_is_known(desk: Desk, image: str, why: str) -> None:
+    """A tag may be none that is a version; a registry's port is no tag."""
+    desk.sample(DOCUMENT, ("ocp-release:4.20.3-multi", image))
+    (warning,) = warnings(desk.load("okd-hcp", DOCUMENT).notes)
+    assert f"the manifest does not say its version: {why} in spec.release.image;" in warning
+
+
 def test_networks_that_are_left_out(desk: Desk) -> None:
     """HyperShift's own defaults stand in for them: an overlap with these is a warning."""
     desk.sample(DOCUMENT, ("    serviceCIDR: 172.30.0.0/16\n", ""), join("172.31.4.0/24"))

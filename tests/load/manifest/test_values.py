@@ -58,6 +58,23 @@ def test_what_a_matrix_does_not_know_is_a_note(
     assert [note for note in loaded.notes if words in note]
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("service: Konnectivity", "service: Konectivity"), 'Konectivity, did you mean "Konn'),
+        (("type: NodePort", "type: Nodeport"), 'by Nodeport, did you mean "NodePort"?'),
+        (("type: NodePort", "type: Pigeon"), "by Pigeon"),
+        (("type: Agent", "type: Agnet"), 'it stays aws, did you mean "agent"?'),
+    ],
+)
+def test_the_nearest_right_word(desk: Desk, change: tuple[str, str], words: str) -> None:
+    """A slip of the pen is told with what was probably meant; a strange word without."""
+    desk.sample("hosted-cluster-agent.yaml", change)
+    notes = desk.load(HYPERSHIFT, "hosted-cluster-agent.yaml").notes
+    (note, *_) = (one for one in notes if words in one)
+    assert ("did you mean" in note) == ("did you mean" in words)
+
+
 def test_missing_config_maps(desk: Desk) -> None:
     """A Cluster of Kubean says little itself: what it refers to must be given too."""
     desk.sample("kubean.yaml", ("name: global-vars-conf\n  namespace", "name: x\n  namespace"))

@@ -20,6 +20,7 @@ from netprobe.load.manifest.kinds.shared import (
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import networks_of
 from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
+from netprobe.load.yaml.wording import word_nearest
 from netprobe.model.inventory import Address
 from netprobe.protocols.no_proxy import decide
 
@@ -67,7 +68,8 @@ def _read_platform(one: Manifest) -> Iterator[Said]:
             if access in _PRIVATE:
                 yield say_setting(one, "private", where, [_PRIVATE[access]])
             else:
-                yield NoteSaid(one.place(*where), f"endpointAccess {access} is not known here")
+                words = f"endpointAccess {access} is not known here{word_nearest(access, _PRIVATE)}"
+                yield NoteSaid(one.place(*where), words)
 
 
 def version_of(one: Manifest) -> tuple[Path, str]:
@@ -99,14 +101,16 @@ def _read_network(one: Manifest) -> Iterator[Said]:
 def _read_service(one: Manifest, base: Path) -> Iterator[Said]:
     service = one.text(*base, "service")
     if service not in _SERVICES:
-        yield NoteSaid(one.place(*base, "service"), f"no row is about the service {service}")
+        words = f"no row is about the service {service}{word_nearest(service, _SERVICES)}"
+        yield NoteSaid(one.place(*base, "service"), words)
         return
     name, role = _SERVICES[service]
     strategy = (*base, "servicePublishingStrategy")
     way = one.text(*strategy, "type")
     path = (*strategy, "type")
     if way not in _WAYS:
-        words = f"no matrix knows a service that is published by {way or 'nothing'}"
+        by = f"{way or 'nothing'}{word_nearest(way, _WAYS)}"
+        words = f"no matrix knows a service that is published by {by}"
         yield NoteSaid(one.place(*path), words)
         return
     yield say_setting(one, f"{name}-publishing", path, [_WAYS[way]])

@@ -11,6 +11,7 @@ from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
 from netprobe.load.yaml.document import PathStep
+from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Proxy
 from netprobe.protocols.proxy_url import ProxyUrl, parse_proxy
 
@@ -21,6 +22,7 @@ CAMEL = ("httpProxy", "httpsProxy", "noProxy")
 
 # The tag of an image, of which a digest tells nothing.
 _TAG = re.compile(r":v?(\d+\.\d+(?:\.\d+)?)[^:/@]*(?:@sha256:[0-9a-f]+)?\Z")
+_ANY_TAG = re.compile(r":([^:/]+)\Z")
 _VERSION = re.compile(r"v?(\d+\.\d+(?:\.\d+)?)")
 
 
@@ -28,6 +30,12 @@ def version_of_image(text: str) -> str:
     """Give the version in an image's tag; empty where there is none, as with a digest alone."""
     found = _TAG.search(text)
     return found[1] if found else ""
+
+
+def why_no_version(text: str) -> str:
+    """Say why an image whose tag has no version tells none."""
+    found = _ANY_TAG.search(text.partition("@")[0])
+    return f"the tag {quoted(found[1])} is no version" if found else "no tag"
 
 
 def version_of_text(text: str) -> str:
