@@ -64,7 +64,8 @@ class Answer:
     """An HTTP answer. ``status`` None: none came, and ``ended`` says how the stream ended.
 
     ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
-    an answer that is not HTTP. ``text`` is the body as it came, of which ``body`` is one printable
+    an answer that is not HTTP. ``headers`` are cut, and the last of a name; ``fields``
+    are all, whole and as they came. ``text`` is the body as it came, of which ``body`` is one printable
     line; ``is_cut``: it is longer than what is read of it. ``flaw`` says what is wrong with the
     answer as such, such as that it does not end in time.
     """
@@ -77,6 +78,7 @@ class Answer:
     ended: str | None = None
     foreign: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     http2: bool = False
     text: str = field(default="", repr=False)
     is_cut: bool = False
@@ -181,6 +183,10 @@ def _note_head(response: httpx.Response, answer: Answer, request: HttpRequest) -
         for name, value in response.headers.raw
     ]
     answer.headers = {name: printable(value, HEADER_LIMIT) for name, value in pairs}
+    fields: dict[str, list[str]] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    answer.fields = {name: tuple(values) for name, values in fields.items()}
     answer.schemes = tuple(
         printable(value.split(" ")[0], 20) for name, value in pairs if name == "proxy-authenticate"
     )

@@ -50,11 +50,12 @@ def _find_lack(probe: HttpProbe, heard: ServiceReply) -> str:
     if name_proxy(answer):
         return f"status {status} is not the service's"
     for name, pattern in probe.header:
-        value = answer.headers.get(name.lower())
-        if value is None:
+        values = answer.fields.get(name.lower())
+        if values is None:
             return f"the header {name} is missing"
-        if not occurs(pattern, value):
-            shown, wanted = printable(value, SHOWN_VALUE), printable(pattern, SHOWN_VALUE)
+        if not any(occurs(pattern, value) for value in values):
+            shown = printable(", ".join(values), SHOWN_VALUE)
+            wanted = printable(pattern, SHOWN_VALUE)
             return f'the header {name} is "{shown}" where "{wanted}" was expected'
     if probe.body is not None and not occurs(probe.body, answer.text):
         where = f"the first {BODY_LIMIT // 1024} KiB of the body" if answer.is_cut else "the body"
