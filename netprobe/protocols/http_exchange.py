@@ -64,8 +64,8 @@ class Answer:
     """An HTTP answer. ``status`` None: none came, and ``ended`` says how the stream ended.
 
     ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
-    an answer that is not HTTP. ``headers`` are cut, and the last of a name; ``fields``
-    are all, whole and as they came. ``text`` is the body as it came, of which ``body`` is one printable
+    an answer that is not HTTP. ``headers`` are cut, and the last of a name; ``fields`` are all,
+    whole and as they came. ``text`` is the body as it came, of which ``body`` is one printable
     line; ``is_cut``: it is longer than what is read of it. ``flaw`` says what is wrong with the
     answer as such, such as that it does not end in time.
     """

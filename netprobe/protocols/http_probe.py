@@ -11,7 +11,7 @@ from netprobe.protocols.base import printable
 from netprobe.protocols.hearing import ServiceReply
 from netprobe.protocols.http_exchange import BODY_LIMIT
 from netprobe.protocols.identify import Service
-from netprobe.protocols.pages import name_proxy
+from netprobe.protocols.pages import name_login, name_proxy
 
 SHOWN_VALUE = 80
 
@@ -26,16 +26,23 @@ def make_service(probe: HttpProbe) -> Service:
         version = "HTTP/2 " if heard.answer.http2 else ""
         return f"{probe}: {version}{heard.status} as the matrix says"
 
+    vague = not probe.header and probe.body is None
+
+    def doubt_login(heard: ServiceReply) -> str:
+        found = name_login(heard.answer) if vague else ""
+        return f"it is {found}; where that is right, say so with body: or header:" if found else ""
+
     return Service(
         title=f"a server with the matrix's answer to {probe}",
         recognise=recognise,
         paths=(probe.path,),
         tls=probe.tls is not False,
         either=probe.tls is None,
-        vague=not probe.header and probe.body is None,
+        vague=vague,
         wants=_read_kind(probe),
         http2=probe.http2,
         differs=lambda heard: _find_lack(probe, heard),
+        doubts=doubt_login,
     )
 
 

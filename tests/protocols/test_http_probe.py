@@ -123,3 +123,29 @@ def test_a_probe_goes_back_into_a_file() -> None:
         }
     }
     assert probe_to_file("dns") == "dns"
+
+
+LOGIN = Answer(status=200, body='<title>Hi</title><form><input type="password"></form>')
+
+
+@pytest.mark.parametrize(
+    ("probe", "answer", "doubted"),
+    [
+        (HttpProbe(), LOGIN, True),
+        (HttpProbe(), replace(LOGIN, body="<WISPAccessGatewayParam>"), True),
+        (HttpProbe(), RIGHT, False),
+        # The matrix said what is right.
+        (HttpProbe(body="password"), LOGIN, False),
+        (HttpProbe(header=(("Server", "x"),)), LOGIN, False),
+    ],
+)
+def test_a_login_page_is_doubted(probe: HttpProbe, answer: Answer, doubted: bool) -> None:
+    """Its status is right, and yet it is seldom the service."""
+    words = make_service(probe).doubts(ServiceReply(answer=answer))
+
+    assert bool(words) is doubted
+    if answer is LOGIN and doubted:
+        assert words == (
+            'it is a login page "Hi", as of a captive portal; where that is right, say so with '
+            "body: or header:"
+        )
