@@ -16,8 +16,8 @@ import httpx
 
 from netprobe.model.stream import Pipe
 
-# What is kept to tell what else speaks there.
-BEGIN_BYTES = 60
+# What is kept to tell what else speaks there: long credentials in it are to be found whole.
+BEGIN_BYTES = 16 * 1024
 # The head of a frame of HTTP/2.
 FRAME_BYTES = 9
 # Head and body have limits of their own; answers 100 and frames without end have only this one.

@@ -7,7 +7,6 @@ wrong with an answer is a fact of it, never an exception.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import zlib
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 ANSWER_S = 20.0
 BODY_LIMIT = 64 * 1024
 HEADER_LIMIT = 200
+SHOWN_BEGIN = 60
 # Where a request goes is decided by the pipe: no URL is ever resolved.
 NOWHERE = {scheme: f"{scheme}://netprobe.invalid" for scheme in ("http", "https")}
 _CODINGS = ("gzip", "x-gzip", "deflate")
@@ -54,15 +54,20 @@ class HttpRequest:
         more = _GET if self.method == "GET" else ()
         return [("Host", self.host), ("User-Agent", "netprobe"), *more]
 
+    def hide(self, text: str) -> str:
+        """Strike from an answer what its proxy was told in secret."""
+        return text if self.proxy is None else self.proxy.hide(text)
+
 
 @dataclass(slots=True)
 class Answer:
     """An HTTP answer. ``status`` None: none came, and ``ended`` says how the stream ended.
 
     ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
-    an answer that is not HTTP as it was asked for. ``text`` is the body as it came, of which
-    ``body`` is one printable line; ``is_cut``: it is longer than what is read of it. ``flaw`` says
-    what is wrong with the answer as such, such as that it does not end in time.
+    an answer that is not HTTP as it was asked for. ``headers`` are cut, and the last of a name;
+    ``fields`` are all, whole and as they came. ``text`` is the body as it came, of which ``body``
+    is one printable line; ``is_cut``: it is longer than what is read of it. ``flaw`` says what is
+    wrong with the answer as such, such as that it does not end in time.
     """
 
     status: int | None = None
@@ -73,6 +78,7 @@ class Answer:
     ended: str | None = None
     foreign: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     http2: bool = False
     text: str = field(default="", repr=False)
     is_cut: bool = False
@@ -96,8 +102,8 @@ async def exchange_http(
     finally:
         # A limit of the caller's ends this too: what came until then is kept.
         answer.ended = answer.ended or stream.ended
-        _note_body(answer, bytes(body))
-        _note_begin(answer, stream)
+        _note_body(answer, bytes(body), request)
+        _note_begin(answer, stream, request)
     return answer
 
 
@@ -110,7 +116,7 @@ async def _send_request(
     from h2.exceptions import H2Error
 
     async def note_head(response: httpx.Response) -> None:
-        _note_head(response, answer)
+        _note_head(response, answer, request)
 
     try:
         async with httpx.AsyncClient(
@@ -128,7 +134,7 @@ async def _send_request(
         answer.ended = stream.ended or "fin"
     except (httpcore.ProtocolError, httpcore.ConnectionNotAvailable, H2Error, ValueError):
         # A ValueError is httpcore's word for a status of HTTP/2 that is no number.
-        _note_foreign(answer, stream)
+        _note_foreign(answer, stream, request)
     except httpx.RemoteProtocolError:
         answer.flaw = "it redirects to what is no URL"
 
@@ -166,22 +172,28 @@ async def _read_body(response: httpx.Response, answer: Answer, body: bytearray) 
     answer.flaw = ""
 
 
-def _note_head(response: httpx.Response, answer: Answer) -> None:
+def _note_head(response: httpx.Response, answer: Answer, request: HttpRequest) -> None:
     answer.status = response.status_code
-    answer.reason = printable(response.reason_phrase)
+    # httpx drops what is no ASCII, and credentials would not be known any more.
+    reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
+    answer.reason = printable(request.hide(reason or response.reason_phrase))
     answer.http2 = response.http_version == "HTTP/2"
     pairs = [
-        (name.decode("latin-1").lower(), value.decode("latin-1"))
+        (name.decode("latin-1").lower(), request.hide(value.decode("latin-1")))
         for name, value in response.headers.raw
     ]
     answer.headers = {name: printable(value, HEADER_LIMIT) for name, value in pairs}
+    fields: dict[str, list[str]] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    answer.fields = {name: tuple(values) for name, values in fields.items()}
     answer.schemes = tuple(
         printable(value.split(" ")[0], 20) for name, value in pairs if name == "proxy-authenticate"
     )
     answer.server = printable(answer.headers.get("server", ""))
 
 
-def _note_body(answer: Answer, data: bytes) -> None:
+def _note_body(answer: Answer, data: bytes, request: HttpRequest) -> None:
     """Note the body: of what is packed so much as is read, however long it would grow."""
     coding = answer.headers.get("content-encoding", "identity").lower()
     if coding in _CODINGS:
@@ -189,7 +201,7 @@ def _note_body(answer: Answer, data: bytes) -> None:
         answer.is_cut = answer.is_cut or len(data) >= BODY_LIMIT
     elif coding != "identity":
         answer.flaw = f"its body is packed ({coding}), which nobody asked for"
-    answer.text = data[:BODY_LIMIT].decode("utf-8", "replace")
+    answer.text = request.hide(data[:BODY_LIMIT].decode("utf-8", "replace"))
     answer.body = printable(" ".join(answer.text.split()), BODY_LIMIT)
 
 
@@ -201,11 +213,11 @@ def _unpack_body(data: bytes) -> bytes:
     return data
 
 
-def _note_foreign(answer: Answer, stream: PipeStream) -> None:
+def _note_foreign(answer: Answer, stream: PipeStream, request: HttpRequest) -> None:
     """Note an answer that breaks the rules of HTTP: what it is instead, or where it breaks."""
     from netprobe.protocols.http_backend import begins_http2
 
-    begin = printable(stream.begin.decode("latin-1"))
+    begin = _word_begin(stream, request)
     if answer.status is not None:
         answer.flaw = "its body breaks off"
     elif not stream.begin:
@@ -221,16 +233,20 @@ def _note_foreign(answer: Answer, stream: PipeStream) -> None:
         answer.foreign = begin
 
 
-def _note_begin(answer: Answer, stream: PipeStream) -> None:
+def _note_begin(answer: Answer, stream: PipeStream, request: HttpRequest) -> None:
     """Note a head that began and came to no end in time."""
     if answer.status is None and answer.foreign is None and not answer.flaw and stream.begin:
-        begin = printable(stream.begin.decode("latin-1"))
+        begin = _word_begin(stream, request)
         answer.flaw = f'{stream.received:,} bytes came, and no whole answer ("{begin}")'
+
+
+def _word_begin(stream: PipeStream, request: HttpRequest) -> str:
+    """Word the first bytes: cut after the credentials are struck, or half of them would stay."""
+    return printable(request.hide(stream.begin.decode("latin-1"))[:SHOWN_BEGIN])
 
 
 def _proxy_headers(proxy: ProxyUrl) -> list[tuple[str, str]]:
     """Give the header with a proxy's credentials, where it has any."""
     if proxy.credentials is None:
         return []
-    token = base64.b64encode(proxy.credentials.encode("utf-8")).decode("ascii")
-    return [("Proxy-Authorization", f"Basic {token}")]
+    return [("Proxy-Authorization", f"Basic {proxy.token}")]

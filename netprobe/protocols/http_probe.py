@@ -11,7 +11,7 @@ from netprobe.protocols.base import printable
 from netprobe.protocols.hearing import ServiceReply
 from netprobe.protocols.http_exchange import BODY_LIMIT
 from netprobe.protocols.identify import Service
-from netprobe.protocols.pages import name_proxy
+from netprobe.protocols.pages import name_login, name_proxy
 
 SHOWN_VALUE = 80
 
@@ -26,16 +26,23 @@ def make_service(probe: HttpProbe) -> Service:
         version = "HTTP/2 " if heard.answer.http2 else ""
         return f"{probe}: {version}{heard.status} as the matrix says"
 
+    vague = not probe.header and probe.body is None
+
+    def doubt_login(heard: ServiceReply) -> str:
+        found = name_login(heard.answer) if vague else ""
+        return f"it is {found}; where that is right, say so with body: or header:" if found else ""
+
     return Service(
         title=f"a server with the matrix's answer to {probe}",
         recognise=recognise,
         paths=(probe.path,),
         tls=probe.tls is not False,
         either=probe.tls is None,
-        vague=not probe.header and probe.body is None,
+        vague=vague,
         wants=_read_kind(probe),
         http2=probe.http2,
         differs=lambda heard: _find_lack(probe, heard),
+        doubts=doubt_login,
     )
 
 
@@ -50,11 +57,12 @@ def _find_lack(probe: HttpProbe, heard: ServiceReply) -> str:
     if name_proxy(answer):
         return f"status {status} is not the service's"
     for name, pattern in probe.header:
-        value = answer.headers.get(name.lower())
-        if value is None:
+        values = answer.fields.get(name.lower())
+        if values is None:
             return f"the header {name} is missing"
-        if not occurs(pattern, value):
-            shown, wanted = printable(value, SHOWN_VALUE), printable(pattern, SHOWN_VALUE)
+        if not any(occurs(pattern, value) for value in values):
+            shown = printable(", ".join(values), SHOWN_VALUE)
+            wanted = printable(pattern, SHOWN_VALUE)
             return f'the header {name} is "{shown}" where "{wanted}" was expected'
     if probe.body is not None and not occurs(probe.body, answer.text):
         where = f"the first {BODY_LIMIT // 1024} KiB of the body" if answer.is_cut else "the body"

@@ -36,7 +36,8 @@ class Service:
     """One service. ``paths`` are asked in turn while one is not found; none: only the handshake.
 
     ``recognise`` gives what the service said, None where it is another; ``differs`` what that
-    lacks, where somebody said what is wanted. ``wants`` is the kind of body that it has, such as
+    lacks, where somebody said what is wanted; ``doubts`` what speaks against one that was
+    recognised. ``wants`` is the kind of body that it has, such as
     ``JSON``. ``either``: the service is the same with and without TLS. ``plain_ports`` speak
     plaintext though the others speak TLS. ``ready``: asked of a service that was recognised, and
     any answer from 500 on is noted. ``http2``: spoken without TLS too. ``call``: see
@@ -56,6 +57,7 @@ class Service:
     ready: str | None = None
     http2: bool = False
     differs: Callable[[ServiceReply], str] = _find_nothing
+    doubts: Callable[[ServiceReply], str] = _find_nothing
 
     def speaks_tls(self, port: int) -> bool:
         """Tell whether TLS is expected at a port."""
@@ -101,7 +103,7 @@ async def identify(service: Service, asked: Asked, dial: Dial) -> ServiceFinding
     said = service.recognise(heard)
     if said is not None:
         ready = await _note_ready(service, asked, dial, tls)
-        return _find_service(heard, asked, said, ready)
+        return _find_service(service, heard, asked, said, ready)
     if heard.seen.foreign is not None and not service.either:
         return ServiceFinding("plaintext", service.describe(heard, asked.server_name))
     if asked.by_proxy or _is_settled(heard, tls):
@@ -113,9 +115,10 @@ async def identify(service: Service, asked: Asked, dial: Dial) -> ServiceFinding
 
 
 def _find_service(
-    heard: ServiceReply, asked: Asked, said: str, ready: str | None = None
+    service: Service, heard: ServiceReply, asked: Asked, said: str, ready: str | None = None
 ) -> ServiceFinding:
-    notes = [_note_certificate(heard, asked), ready, heard.answer.flaw]
+    doubts = service.doubts(heard)
+    notes = [doubts, _note_certificate(heard, asked), ready, heard.answer.flaw]
     return ServiceFinding("service", said, note="; ".join(filter(None, notes)) or None)
 
 
@@ -157,7 +160,7 @@ def _judge_second(service: Service, asked: Asked, second: ServiceReply) -> Servi
     if service.either:
         said = service.recognise(second)
         if said is not None:
-            return _find_service(second, asked, f"{said}, without TLS")
+            return _find_service(service, second, asked, f"{said}, without TLS")
         return _find_other(service, second, asked)
     told: Told = "tls" if second.spoke_tls else "plaintext"
     return ServiceFinding(told, service.describe(second, asked.server_name))

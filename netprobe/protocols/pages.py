@@ -50,6 +50,11 @@ def name_proxy(answer: Answer) -> str:
     return "tinyproxy's own error page" if answer.server.startswith("tinyproxy") else ""
 
 
+def name_login(answer: Answer) -> str:
+    """Name the page where somebody is to log in, by its own marks; else empty."""
+    return _read_portal(answer, None) or _read_login(answer, None)
+
+
 def _read_proxy(answer: Answer, name: str | None) -> str:
     """Name the proxy or balancer that answered by itself."""
     if answer.status == 407:

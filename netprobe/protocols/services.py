@@ -7,6 +7,7 @@ configuration, nothing registered. Sources and measurements: docs/services.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from netprobe.model.matrix import AnyProbe, HttpProbe
 from netprobe.protocols.hearing import (
@@ -27,6 +28,23 @@ _OCI_ERRORS = re.compile(r'^\s*\{\s*"errors":\s*\[\s*\{\s*"code":\s*"[A-Z_]+"')
 _METRICS = re.compile(r"^# (HELP|TYPE) [a-zA-Z_:]", re.MULTILINE)
 _SELF_SIGNED_KUBELET = re.compile(r"@\d{6,}$")
 MACHINE_CONFIG_PLAIN = 22624
+# Whose certificate it is where its common name is exactly this.
+COMPONENTS = {
+    "kube-apiserver": "a kube-apiserver",
+    "kube-scheduler": "a kube-scheduler",
+    "kube-controller-manager": "a kube-controller-manager",
+    "oauth-openshift": "an OAuth server",
+    "openshift-oauth": "an OAuth server",
+    "konnectivity-server": "a Konnectivity server",
+    "ignition-server": "an ignition server",
+    "machine-config-server": "a machine-config-server",
+    "system:machine-config-server": "a machine-config-server",
+    "etcd": "etcd",
+}
+# What kube-scheduler and kube-controller-manager make for themselves; a kube-apiserver makes one
+# for its address, and a kubelet one for its host, which may be called so.
+OF_LOCALHOST = "a kube-scheduler or kube-controller-manager"
+_MADE_FOR_LOCALHOST = re.compile(r"localhost@\d{6,}")
 
 
 # --- how each answer is recognised ---------------------------------------------------------------
@@ -161,25 +179,74 @@ def _is_empty_200(heard: ServiceReply) -> bool:
     return heard.status == 200 and not heard.answer.body and length in (None, "0")
 
 
+def name_component(heard: ServiceReply) -> str:
+    """Name the component whose certificate it is; empty where that is not certain."""
+    certificate = heard.certificate
+    if certificate is None:
+        return ""
+    name = certificate.common_name
+    if name.startswith("system:node:"):
+        return "a kubelet"
+    if name in COMPONENTS:
+        return COMPONENTS[name]
+    if set(certificate.names) >= KUBE_NAMES:
+        return "a kube-apiserver"
+    return OF_LOCALHOST if _MADE_FOR_LOCALHOST.fullmatch(name) else ""
+
+
+def _doubt_others(*own: str) -> Callable[[ServiceReply], str]:
+    """Make the check that a certificate is not another component's; ``own`` are titles.
+
+    Kubernetes' programs share their answers: most say "ok" to /healthz, and refuse by a Status.
+    """
+
+    def doubt_certificate(heard: ServiceReply) -> str:
+        found = name_component(heard)
+        return "" if found in ("", *own) else f"its certificate is that of {found}"
+
+    return doubt_certificate
+
+
 # Every ``probe:`` that is spoken over a stream. Adding one is a reader above and a line here.
 SERVICES: dict[str, Service] = {
     # /version says most; a client that may not see it gets a Status, which says enough.
     # Never ?verbose: it lists what the platform is made of.
     "kube-apiserver": Service(
-        "a kube-apiserver", _recognise_kube_apiserver, ("/version",), wants="JSON", ready="/readyz"
+        "a kube-apiserver",
+        _recognise_kube_apiserver,
+        ("/version",),
+        wants="JSON",
+        ready="/readyz",
+        doubts=_doubt_others("a kube-apiserver"),
     ),
-    "konnectivity": Service("a Konnectivity server", _recognise_konnectivity, call=True),
+    "konnectivity": Service(
+        "a Konnectivity server",
+        _recognise_konnectivity,
+        call=True,
+        doubts=_doubt_others("a Konnectivity server"),
+    ),
     # Never /ignition: without a token it raises a warning event, with a wrong one an error.
-    "ignition": Service("an ignition server", _recognise_ignition, ("/healthz",)),
+    "ignition": Service(
+        "an ignition server",
+        _recognise_ignition,
+        ("/healthz",),
+        doubts=_doubt_others("an ignition server"),
+    ),
     # Never /config/<pool>: it hands out the whole configuration, secrets included.
     "machine-config-server": Service(
         "a machine-config-server",
         _recognise_machine_config_server,
         ("/healthz",),
         plain_ports=frozenset((MACHINE_CONFIG_PLAIN,)),
+        doubts=_doubt_others("a machine-config-server"),
     ),
-    "etcd": Service("etcd", _recognise_etcd),
-    "kubelet": Service("a kubelet", _recognise_kubelet, ("/healthz",)),
+    "etcd": Service("etcd", _recognise_etcd, doubts=_doubt_others("etcd")),
+    "kubelet": Service(
+        "a kubelet",
+        _recognise_kubelet,
+        ("/healthz",),
+        doubts=_doubt_others("a kubelet", OF_LOCALHOST),
+    ),
     "registry": Service("a registry", _recognise_registry, ("/v2/",), either=True, wants="JSON"),
     "metrics": Service(
         "a metrics endpoint",
@@ -189,7 +256,9 @@ SERVICES: dict[str, Service] = {
         wants="metrics",
         vague=True,
     ),
-    "oauth": Service("an OAuth server", _recognise_oauth, ("/healthz",)),
+    "oauth": Service(
+        "an OAuth server", _recognise_oauth, ("/healthz",), doubts=_doubt_others("an OAuth server")
+    ),
     "http-health": Service(
         "a health probe",
         _recognise_http_health,

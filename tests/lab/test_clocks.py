@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +23,20 @@ SERVERS: dict[str, tuple[str, str, float]] = {
     "little": ("10.93.2.5", "local stratum 3\n", 0.3),
     "alone": ("10.93.2.6", "local stratum 10\n", 0),
 }
+LATE = "10.93.2.7"
+# It has the time of netprobe's own host, and every answer leaves 1.2 s after it was ready.
+LATE_SERVER = """
+import socket, struct, sys, threading, time
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.bind((sys.argv[1], 123))
+def answer(data, sender):
+    now = time.time() + 2208988800
+    stamp = struct.pack(">II", int(now) % 2**32, int(now % 1 * 2**32))
+    time.sleep(1.2)
+    sock.sendto(b"\\x24\\x02\\x06\\xe8" + bytes(20) + data[40:48] + stamp * 2, sender)
+while True:
+    threading.Thread(target=answer, args=sock.recvfrom(512)).start()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +56,17 @@ def lab() -> Iterator[Lab]:
                 stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
             host.wait_until_listening(place("udp", address, 123))
+        host = lab.host("late", router, LATE)
+        host.spawn(sys.executable, "-c", LATE_SERVER, LATE)
+        host.wait_until_listening(place("udp", LATE, 123))
         yield lab
 
 
 def run(lab: Lab, *words: str) -> tuple[Finished, dict[str, tuple[str, str, str]]]:
     """Verdict, sentence and warnings by server."""
-    roles = {"node": ["node"], **{name: ["external-ntp"] for name in SERVERS}}
-    inventory = lab.inventory(roles, without_agent=SERVERS)
+    servers = (*SERVERS, "late")
+    roles = {"node": ["node"], **{name: ["external-ntp"] for name in servers}}
+    inventory = lab.inventory(roles, without_agent=servers)
     chosen = ("-m", "deckhouse-nodes", "-i", str(inventory), "--only", "ntp")
     done = netprobe("run", *chosen, "-o", "json", *words)
     return done, {
@@ -68,6 +87,7 @@ def test_clocks_before_the_installation(lab: Lab) -> None:
     assert "the clock of node is 2.5 s behind that of ahead (10.93.2.3)" in warnings["ahead"]
     assert "the clock of node is 3,600.0 s ahead of that of behind" in warnings["behind"]
     assert "has stratum 10" in warnings["alone"]
+    assert "late" not in warnings, "its answer to the first packet is not timed from another one"
 
 
 def test_a_server_without_time_fails_a_live_run(lab: Lab) -> None:

@@ -81,6 +81,8 @@ CASES: list[tuple[dict[str, Any], tuple[str, str], str, tuple[str, int, str]]] =
      ("https://{}:6443/readyz", 500, "2")),
     ({"tcp": [5001], "probe": "registry"}, GOOD, "registry: /v2/ 200, without TLS",
      ("http://{}:5001/v2/", 200, "1.1")),
+    (http(9005, path="/api/health"), GOOD, "GET /api/health: 200 as the matrix says",
+     ("http://{}:9005/api/health", 200, "1.1")),
 ]  # fmt: skip
 
 
@@ -112,6 +114,14 @@ def test_an_apiserver_that_is_not_ready_is_one(direct: list[dict[str, Any]]) -> 
     assert result["warnings"] == [
         "a kube-apiserver answers, but it is not ready: /readyz 500 (etcd)"
     ]
+
+
+def test_a_login_page_with_the_right_status_is_a_warning(direct: list[dict[str, Any]]) -> None:
+    """The matrix said nothing of the content, and so the row passes."""
+    (result,) = [one for one in direct if one["port"] == 9005 and one["verdict"] == "pass"]
+
+    (warning,) = result["warnings"]
+    assert 'answers, but it is a login page "Welcome guest", as of a captive portal' in warning
 
 
 def test_a_captive_portal_stands_in_the_way_of_one_host(world: WebWorld) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import html
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 import pytest
 
@@ -81,6 +83,45 @@ async def test_a_refusal_is_read_whole() -> None:
     assert (answer.status, answer.server) == (407, "squid/6")
     assert answer.schemes == ("Negotiate", "Basic")
     assert answer.body == "<h1>no?[0"
+
+
+LOUD = "s3c+/r&tP\u00e4W"
+TOKEN = base64.b64encode(f"us@er:{LOUD}".encode()).decode()
+WRITTEN = (
+    TOKEN, TOKEN.rstrip("="), f"us@er:{LOUD}", LOUD, quote(LOUD, ""), quote(LOUD, "").lower(),
+    html.escape(LOUD), f"us%40er:{quote(LOUD, '')}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("secret", WRITTEN)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "HTTP/1.1 403 by {} no\r\nServer: {}\r\nX-You: a {} b\r\n"
+        "Proxy-Authenticate: {} realm\r\nContent-Length: 400\r\n\r\n<p>you\n sent {}<",
+        "SSH-2.0 you sent me {} as it is\r\n\r\n",
+        "HTTP/1.1 407 " + "x" * 20 + " {} ",
+        # A cut comes after the credentials are struck: half of them would do.
+        "garbage that is just a little shorter than what is shown {}",
+    ],
+)
+async def test_a_proxy_that_repeats_credentials_gives_nothing_away(said: str, secret: str) -> None:
+    """Wherever they stand in an answer, and however they are written, stars stand for them."""
+    async with proxy_that(said.replace("{}", secret).encode()) as proxy:
+        answer = await ask(proxy, parse_proxy(f"http://us%40er:{quote(LOUD, '')}@p:1", "x"))
+
+    shown = repr(answer) + answer.text
+    assert secret not in shown
+    assert secret.rpartition(":")[2][:8] not in shown
+    assert ("***" in shown) or said.startswith("garbage")
+
+
+async def test_a_name_without_a_password_is_the_secret() -> None:
+    """As of services that hand out tokens; and a proxy without credentials hides nothing."""
+    page = b"HTTP/1.1 403 for t0ken\r\nContent-Length: 0\r\n\r\n"
+    async with proxy_that(page) as proxy:
+        assert (await ask(proxy, parse_proxy("http://t0ken:@p:1", "x"))).reason == "for ***"
+        assert (await ask(proxy, parse_proxy("http://p:1", "x"))).reason == "for t0ken"
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,15 @@ async def test_an_answer_is_read_whole() -> None:
     assert (answer.ended, answer.foreign, answer.flaw, answer.http2) == (None, None, "", False)
 
 
+async def test_headers_are_kept_whole() -> None:
+    """All of a name, as long as they are; what is printed is cut."""
+    answer = await ask(says(page(b"", "X-Ver: 1.2", "x-ver: other", "X-Long: " + "y" * 5000)))
+
+    assert answer.fields["x-ver"] == ("1.2", "other")
+    assert answer.fields["x-long"] == ("y" * 5000,)
+    assert (answer.headers["x-ver"], len(answer.headers["x-long"])) == ("other", 200)
+
+
 async def test_what_is_sent_is_what_was_meant() -> None:
     """The target as it stands, the Host header, no coding, no cookie; and nothing of httpx."""
     heads = []

@@ -18,8 +18,10 @@ PROBE = HttpProbe(
     "/x", ((200, 200), (400, 403)), (("Content-Type", "^application/json"),), r'"up"|"ok\d"'
 )
 RIGHT = Answer(
-    status=200, text='{"a": "up"}', headers={"content-type": "application/json; charset=utf-8"}
+    status=200, text='{"a": "up"}', fields={"content-type": ("application/json; charset=utf-8",)}
 )
+TWICE = replace(RIGHT, fields={"x-ver": ("1.2", "other")})
+LONG = replace(RIGHT, fields={"x-ver": ("a" * 300 + "needle" + "b" * 300,)})
 
 
 @pytest.mark.parametrize(
@@ -29,16 +31,25 @@ RIGHT = Answer(
         (PROBE, replace(RIGHT, status=401), ""),
         (PROBE, replace(RIGHT, text='{"a": "ok7"}'), ""),
         (PROBE, replace(RIGHT, status=404), "status 404 where 200 or 400 to 403 was expected"),
-        (PROBE, replace(RIGHT, headers={}), "the header Content-Type is missing"),
+        (PROBE, replace(RIGHT, fields={}), "the header Content-Type is missing"),
         (
             PROBE,
-            replace(RIGHT, headers={"content-type": "text/html"}),
+            replace(RIGHT, fields={"content-type": ("text/html",)}),
             'the header Content-Type is "text/html" where "^application/json" was expected',
         ),
         (PROBE, replace(RIGHT, text="down"), 'is not in the body'),
         (PROBE, replace(RIGHT, text="x", is_cut=True), "is not in the first 64 KiB of the body"),
         # What stands there literally is right too.
         (HttpProbe(body="ok (200)"), replace(RIGHT, text="it is ok (200)"), ""),
+        # Any of the values of a name counts, and all of it.
+        (HttpProbe(header=(("X-Ver", r"^1\.2$"),)), TWICE, ""),
+        (HttpProbe(header=(("X-Ver", "^other$"),)), TWICE, ""),
+        (
+            HttpProbe(header=(("X-Ver", "^2"),)), TWICE,
+            'the header X-Ver is "1.2, other" where "^2" was expected',
+        ),
+        (HttpProbe(header=(("X-Ver", "needleb+$"),)), LONG, ""),
+        (HttpProbe(header=(("X-Ver", "nothing"),)), LONG, 'aaa..." where "nothing" was expected'),
         # A proxy's own page may have the status that is right.
         (
             HttpProbe(status=((403, 403),)),
@@ -112,3 +123,29 @@ def test_a_probe_goes_back_into_a_file() -> None:
         }
     }
     assert probe_to_file("dns") == "dns"
+
+
+LOGIN = Answer(status=200, body='<title>Hi</title><form><input type="password"></form>')
+
+
+@pytest.mark.parametrize(
+    ("probe", "answer", "doubted"),
+    [
+        (HttpProbe(), LOGIN, True),
+        (HttpProbe(), replace(LOGIN, body="<WISPAccessGatewayParam>"), True),
+        (HttpProbe(), RIGHT, False),
+        # The matrix said what is right.
+        (HttpProbe(body="password"), LOGIN, False),
+        (HttpProbe(header=(("Server", "x"),)), LOGIN, False),
+    ],
+)
+def test_a_login_page_is_doubted(probe: HttpProbe, answer: Answer, doubted: bool) -> None:
+    """Its status is right, and yet it is seldom the service."""
+    words = make_service(probe).doubts(ServiceReply(answer=answer))
+
+    assert bool(words) is doubted
+    if answer is LOGIN and doubted:
+        assert words == (
+            'it is a login page "Hi", as of a captive portal; where that is right, say so with '
+            "body: or header:"
+        )

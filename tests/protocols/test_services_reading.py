@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import http.server
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from threading import Thread
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -304,3 +310,64 @@ def test_what_does_not_end_is_asked_once() -> None:
 
     assert found.told == "other"
     assert "HTTP/1.1 200 OK" in found.said
+
+
+KUBE = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1.example.com")
+
+
+@functools.cache
+def certificate_of(name: str, *names: str) -> bytes:
+    """A certificate in DER with a common name and DNS names."""
+    key, whole = ec.generate_private_key(ec.SECP256R1()), datetime(2020, 1, 1, tzinfo=UTC)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    made = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).serial_number(1)
+    made = made.public_key(key.public_key()).not_valid_before(whole)
+    made = made.not_valid_after(whole.replace(year=2090)).add_extension(
+        x509.SubjectAlternativeName([x509.DNSName(one) for one in names]), critical=False
+    )
+    return made.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
+
+
+@pytest.mark.parametrize(
+    ("service", "names", "doubt"),
+    [
+        ("oauth", ("kube-apiserver", *KUBE), "a kube-apiserver"),
+        ("oauth", ("anything", *KUBE), "a kube-apiserver"),
+        ("oauth", ("system:node:w1",), "a kubelet"),
+        ("oauth", ("oauth-openshift", "oauth.example.com"), ""),
+        ("oauth", ("*.apps.example.com", "*.apps.example.com"), ""),
+        # One name of the three proves nothing.
+        ("oauth", ("anything", "kubernetes"), ""),
+        ("kube-apiserver", ("kube-scheduler",), "a kube-scheduler"),
+        ("kube-apiserver", ("kube-controller-manager",), "a kube-controller-manager"),
+        (
+            "kube-apiserver", ("localhost@1732300000", "localhost"),
+            "a kube-scheduler or kube-controller-manager",
+        ),
+        ("kube-apiserver", ("kube-apiserver", *KUBE), ""),
+        ("kube-apiserver", ("10.0.0.1@1732300000", *KUBE), ""),
+        ("kube-apiserver", ("api.example.com", "api.example.com"), ""),
+        ("machine-config-server", ("kube-apiserver", *KUBE), "a kube-apiserver"),
+        ("machine-config-server", ("system:machine-config-server",), ""),
+        ("konnectivity", ("konnectivity-server",), ""),
+        ("konnectivity", ("ignition-server",), "an ignition server"),
+        ("ignition", ("ignition-server",), ""),
+        ("ignition", ("machine-config-server",), "a machine-config-server"),
+        ("etcd", ("etcd",), ""),
+        ("etcd", ("system:node:w1",), "a kubelet"),
+        ("kubelet", ("system:node:w1",), ""),
+        ("kubelet", ("localhost@1732300000",), ""),
+        ("kubelet", ("kube-apiserver", *KUBE), "a kube-apiserver"),
+        # Anybody may be one of these.
+        ("https", ("kube-apiserver", *KUBE), ""),
+        ("metrics", ("kube-scheduler",), ""),
+    ],
+)  # fmt: skip
+def test_another_component_gives_itself_away_by_its_certificate(
+    service: str, names: tuple[str, ...], doubt: str
+) -> None:
+    """Their answers are alike; only exact names count, and what is not certain is no doubt."""
+    heard = ServiceReply(seen=SeenHandshake(done=True, chain=(certificate_of(*names),)))
+
+    expected = f"its certificate is that of {doubt}" if doubt else ""
+    assert SERVICES[service].doubts(heard) == expected

@@ -229,7 +229,8 @@ class OutcomeKind(NamedTuple):
     a packet is known to have left the host (True) or not (False). ``answer``: a word of
     wire/replies.py; ``by``: the index of the host that gave it. ``data``: up to 4 KiB of
     ``bytes``. ``ttl``: of a genuine answer, where the kernel says it. ``elapsed_ms``: of
-    host-unreachable only, rounded to 100. ``mtu``: of message-too-long, what the network or the own
+    host-unreachable, rounded to 100; of a datagram's ``bytes`` after several packets of a look,
+    since the first. ``mtu``: of message-too-long, what the network or the own
     interface carries. ``packets``: of silence, sent in all looks (the least of the batch).
     ``clock_us``: of a datagram's ``bytes``, when they came, since 1970 by its host's clock."""
 

@@ -109,7 +109,7 @@ class Reader:
             attempts=row.looks,
             packets=kind.packets if answer is None else None,
             rtt_ms=round(row.rtt_us / 1000, 3) if row.rtt_us is not None else None,
-            elapsed_ms=kind.elapsed_ms,
+            elapsed_ms=kind.elapsed_ms if answer is None else None,
             blind=self.blind and kind.failure is not None and kind.icmp is None,
             clock=clock,
         )
@@ -138,8 +138,14 @@ class Reader:
 
 
 def _compare_clock(reading: Reading, row: PortOutcome) -> ServerClock | None:
-    """Give what a time server said, with the source's offset where the agent told its clock."""
+    """Give what a time server said, with the source's offset where the agent told its clock.
+
+    All packets are alike, so that it may answer the first one: the error is as large as that makes
+    it. From the second look on the first packet's time is not known, and neither is an offset.
+    """
     clock, came_us = reading.clock, row.kind.clock_us
-    if clock is None or came_us is None or row.rtt_us is None:
+    if clock is None or came_us is None or row.rtt_us is None or row.looks > 1:
         return clock
-    return compare_clocks(clock, reading.times, came_us / 1e6, row.rtt_us / 1e6)
+    late_ms = row.kind.elapsed_ms
+    rtt_s = row.rtt_us / 1e6 if late_ms is None else late_ms / 1000
+    return compare_clocks(clock, reading.times, came_us / 1e6, rtt_s)

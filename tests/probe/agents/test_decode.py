@@ -39,9 +39,10 @@ def test_every_fact_has_its_place() -> None:
 
     assert read(found, rtt_us=1234, looks=2) == Outcome(
         "answer", None, left_host=True, answer="nonce", answered_by="b", ttl=60, attempts=2,
-        rtt_ms=1.234, elapsed_ms=100,
+        rtt_ms=1.234,
     )  # fmt: skip
     assert read(kind(failure="no-answer", packets=3)).packets == 3
+    assert read(kind(failure="host-unreachable", elapsed_ms=100)).elapsed_ms == 100
 
 
 def test_what_was_not_said_stays_open() -> None:
@@ -109,6 +110,31 @@ def test_bytes_of_the_service_that_was_asked_for(unasked: bool) -> None:
     found = read(kind(answer="bytes", data=header), protocol=ntp, transport="udp", unasked=unasked)
 
     assert (found.answer, found.said) == ("service", "NTP stratum 2")
+
+
+@pytest.mark.parametrize(
+    ("elapsed_ms", "looks", "error_ms"), [(None, 1, 23.5), (1247, 1, 623.5), (1247, 2, None)]
+)
+def test_a_clock_is_no_surer_than_the_first_packet_allows(
+    elapsed_ms: int | None, looks: int, error_ms: float | None
+) -> None:
+    """A right clock whose server answers 1.2 s late; the last packet went 47 ms before that."""
+    ntp = protocol_for("ntp")
+    request = ntp.service_request("udp", 4) or b""
+    now_s = 1_795_000_000
+    stamp = (now_s + 2_208_988_800 - 2**32 * (now_s + 2_208_988_800 >= 2**32)).to_bytes(4, "big")
+    data = bytes((0x24, 2)) + bytes(22) + request[40:48] + (stamp + bytes(4)) * 2
+    came = kind(answer="bytes", data=data, elapsed_ms=elapsed_ms)._replace(
+        clock_us=(now_s * 1000 + 1247) * 1000
+    )
+    found = read(came, 47_000, looks, protocol=ntp, transport="udp")
+
+    assert found.clock is not None
+    assert found.elapsed_ms is None, "only errors keep anybody waiting"
+    assert found.clock.error_ms == (error_ms or 0.0)
+    assert (found.clock.offset_ms is None) is (error_ms is None)
+    if elapsed_ms is not None and error_ms is not None:
+        assert found.clock.offset_ms == pytest.approx(623.5)
 
 
 @pytest.mark.parametrize(

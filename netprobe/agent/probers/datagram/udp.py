@@ -71,7 +71,10 @@ class UdpEngine(DatagramEngine):
                 "answer", answer=answer, by=by, ttl=ttl if answer == replies.NONCE else None
             )
         else:
-            what = kind("answer", answer=replies.BYTES, data=data[: replies.MOST_BYTES], ttl=ttl)
+            # Packets of this mode are alike: after several nobody knows which one this answers.
+            late_ms = int((self.now() - flow.since) * 1000) + 1 if flow.tries > 1 else None
+            data = data[: replies.MOST_BYTES]
+            what = kind("answer", answer=replies.BYTES, data=data, ttl=ttl, elapsed_ms=late_ms)
             what = what._replace(clock_us=int(time.time() * 1000000))
         self.take_answer(order, flow, what, flow.sent_at, attempt)
 

@@ -137,6 +137,22 @@ def test_a_service_is_heard(agent: Agent, engine: UdpEngine) -> None:
     responder.close()
 
     assert (found.kind.answer, found.kind.data) == ("bytes", b"hello")
+    assert found.kind.elapsed_ms is None, "it answers the only packet"
+
+
+def test_after_several_packets_a_service_may_answer_the_first(
+    agent: Agent, engine: UdpEngine
+) -> None:
+    """They are alike: the time since the first is told beside that since the last."""
+    responder = UdpResponder(agent, "127.0.0.1", "reflect", ignore=1)
+    message = order(1, "udp", "127.0.0.1", only(responder.port), mode="bytes", template=2,
+                    look_ms=2000)  # fmt: skip
+    found = one(agent, engine, message)
+    responder.close()
+
+    assert (found.kind.answer, len(responder.seen)) == ("bytes", 2)
+    assert found.kind.elapsed_ms is not None
+    assert found.kind.elapsed_ms >= 300, "the second packet goes after 15 % of the look"
 
 
 def test_ports_of_one_order_are_not_mixed_up(agent: Agent, engine: UdpEngine) -> None:
