@@ -325,3 +325,19 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "the worker could not be looked from",
         "{fix}"),
 }  # fmt: skip
+
+_NO_CONNECT = TunnelVerdict("fault", "proxy", "proxy", "proxy",
+    "what answers at {proxy} is no proxy for CONNECT (HTTP {status})",
+    "it speaks HTTP and takes no CONNECT: a web server, or a proxy where CONNECT is switched off; "
+    "correct host and port of the proxy URL, or switch CONNECT on there", _CONNECT)  # fmt: skip
+
+# The same code in other words, where more is known: by code and by ``variant`` of the evidence.
+VARIANTS: dict[tuple[str, str], TunnelVerdict] = {
+    ("PROXY_5XX", "no-connect"): _NO_CONNECT,
+    ("PROXY_REFUSED", "no-connect"): _NO_CONNECT,
+}
+
+
+def choose_verdict(code: str, variant: object = None) -> TunnelVerdict:
+    """Give the words of a code, those of its variant where there is one."""
+    return VARIANTS.get((code, str(variant)), VERDICTS[code])
