@@ -33,9 +33,8 @@ def server(serve: Serve) -> Iterator[int]:
             threading.Thread(target=handle, args=(sock,), daemon=True).start()
 
     def handle(sock: socket.socket) -> None:
-        with sock:
-            with suppress(OSError):
-                serve(sock)
+        with sock, suppress(OSError):
+            serve(sock)
 
     with socket.create_server(("127.0.0.1", 0), backlog=50) as listener:
         thread = threading.Thread(target=accept, daemon=True)
@@ -73,3 +72,40 @@ def test_a_web_server_is_no_proxy(status: int, code: str) -> None:
         said = f"what answers at http://127.0.0.1:{port} is no proxy for CONNECT (HTTP {status})"
         assert worker["title"] == said
         assert "reach" not in worker["title"] + worker["remedy"]
+
+
+def close_at_once(_sock: socket.socket) -> None:
+    """End in FIN or RST, as the ClientHello comes after or before: chance decides."""
+
+
+def close_half_read(sock: socket.socket) -> None:
+    """Close with unread bytes: Linux sends a reset."""
+    sock.recv(1)
+
+
+def close_when_read(sock: socket.socket) -> None:
+    """Close after the whole ClientHello."""
+    sock.recv(65536)
+
+
+@pytest.mark.parametrize(
+    ("serve", "code", "where", "says"),
+    [
+        *[(close_at_once, "EDGE_CLOSED_IMMEDIATELY", "load balancer or server",
+           "nothing is sent is ended at once, too")] * 3,
+        (close_half_read, "RST_AFTER_CLIENTHELLO", "destination", "nothing is sent stays open"),
+        (close_when_read, "EDGE_CLOSED_IMMEDIATELY", "load balancer or server",
+         "nothing is sent stays open"),
+    ],
+)  # fmt: skip
+def test_an_application_that_closes_gets_one_answer(
+    serve: Serve, code: str, where: str, says: str
+) -> None:
+    """On loopback no firewall is named, and of an address no route of a router."""
+    with server(serve) as port:
+        worker = diagnose(port)
+    assert (worker["code"], worker["where"], worker["kind"]) == (code, where, "server")
+    assert says in worker["because"]
+    words = " ".join(worker[name] for name in ("title", "because", "remedy"))
+    for word in ("firewall", "inspection", "router", "knows the name"):
+        assert word not in words
