@@ -109,3 +109,18 @@ def test_an_application_that_closes_gets_one_answer(
     words = " ".join(worker[name] for name in ("title", "because", "remedy"))
     for word in ("firewall", "inspection", "router", "knows the name"):
         assert word not in words
+
+
+def test_an_echo_is_no_tls() -> None:
+    """What came back are our own bytes, so there is no certificate to speak of."""
+
+    def echo(sock: socket.socket) -> None:
+        while data := sock.recv(65536):
+            sock.sendall(data)
+
+    with server(echo) as port:
+        worker = diagnose(port)
+    assert (worker["code"], worker["outcome"]) == ("NOT_TLS", "fault")
+    assert worker["because"] == "the ClientHello is answered by: our own ClientHello, sent back"
+    (small,) = (one for one in worker["stages"] if one["name"] == "tls-small")
+    assert small["status"] == "fail"
