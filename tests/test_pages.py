@@ -21,7 +21,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_fence_is_closed(page: Path) -> None:
-    """Where a closing one is missing, the next opening one, between a blank line and text, ends it."""
+    """Where one is missing, the next block's first, between a blank line and text, closes."""
     lines = [*page.read_text(encoding="utf-8").splitlines(), ""]
     fences = [number for number, line in enumerate(lines) if line.lstrip().startswith("```")]
     assert len(fences) % 2 == 0

@@ -172,6 +172,8 @@ def test_which_way_and_what_decided() -> None:
         ("env", LOCAL, {"HTTP_PROXY": "http://p"}, "direct (HTTPS_PROXY is not set)"),
         ("env", LOCAL, proxied, "proxy http://***@p:3128 (HTTPS_PROXY)"),
         ("env", LOCAL, proxied | {"NO_PROXY": "x,example.com"}, "direct (NO_PROXY: example.com)"),
+        ("env", Host("here", (), ("worker",), Vantage("local")), proxied,
+         "proxy http://***@p:3128 (HTTPS_PROXY)"),
         ("env", host(), proxied, "direct (the inventory names no proxy)"),
         ("env", host(Proxy(https_proxy="p:8080")), {},
          "proxy http://p:8080 (https_proxy of the inventory)"),
