@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from netprobe.konnectivity.tables import CALLS, HELLO, IDENTITY, TCP, TunnelRow
-from netprobe.konnectivity.verdicts import VERDICTS
+from netprobe.konnectivity.verdicts import VARIANTS, VERDICTS, TunnelVerdict
 
 INTRODUCTION = """\
 # Verdicts about Konnectivity tunnels
@@ -69,13 +69,22 @@ def page() -> str:
 
 def _print_verdicts() -> Iterator[str]:
     for code, verdict in VERDICTS.items():
-        yield f"\n### {code}\n\n{_drop_formats(verdict.title)}.\n\n"
-        yield f"* outcome: {verdict.outcome}, kind: {verdict.kind}"
-        yield f", where: {verdict.where}" if verdict.where else ""
-        yield f", stage: {verdict.stage}\n" if verdict.stage else "\n"
-        yield f"* to do: {_drop_formats(verdict.remedy)}\n"
-        if verdict.logs:
-            yield f"* the agent logs: `{_drop_formats(verdict.logs)}`\n"
+        yield f"\n### {code}\n\n"
+        yield from _print_verdict(verdict)
+        for (of, _), variant in VARIANTS.items():
+            if of == code:
+                yield "\nOr "
+                yield from _print_verdict(variant)
+
+
+def _print_verdict(verdict: TunnelVerdict) -> Iterator[str]:
+    yield f"{_drop_formats(verdict.title)}.\n\n"
+    yield f"* outcome: {verdict.outcome}, kind: {verdict.kind}"
+    yield f", where: {verdict.where}" if verdict.where else ""
+    yield f", stage: {verdict.stage}\n" if verdict.stage else "\n"
+    yield f"* to do: {_drop_formats(verdict.remedy)}\n"
+    if verdict.logs:
+        yield f"* the agent logs: `{_drop_formats(verdict.logs)}`\n"
 
 
 def _print_row(row: TunnelRow) -> str:

@@ -19,6 +19,18 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not [t for t in targets if "://" not in t and not (page.parent / t).exists()]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_fence_is_closed(page: Path) -> None:
+    """Where one is missing, the next block's first, between a blank line and text, closes."""
+    lines = [*page.read_text(encoding="utf-8").splitlines(), ""]
+    fences = [number for number, line in enumerate(lines) if line.lstrip().startswith("```")]
+    assert len(fences) % 2 == 0
+    for number in fences[1::2]:
+        assert lines[number].strip() == "```", f"line {number + 1} opens a block inside of another"
+        around = lines[number - 1].strip(), lines[number + 1].strip()
+        assert around[0] or not around[1], f"line {number + 1} opens a block inside of another"
+
+
 def test_the_readme_names_make_targets_that_exist() -> None:
     """What the README and CONTRIBUTING tell people to type is a target of the Makefile."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))

@@ -16,6 +16,8 @@ from netprobe.protocols.connect import connect
 from netprobe.protocols.http_exchange import Answer
 
 CONNECTS = 3
+# What web servers say to CONNECT: method not allowed, not implemented.
+NO_CONNECT = (405, 501)
 
 
 async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
@@ -135,6 +137,7 @@ def _proxy_evidence(reach: Reach, answer: Answer) -> dict[str, Any]:
         "port": reach.tunnel.port,
         "proxy": str(reach.proxy),
         "status": answer.status,
+        "variant": "no-connect" if answer.status in NO_CONNECT else None,
         "reason": answer.reason,
         "proxy_server": answer.server,
         "authentication": list(answer.schemes),

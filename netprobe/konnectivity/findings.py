@@ -9,7 +9,7 @@ from typing import Any
 
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.konnectivity.tables import fill, names_words
-from netprobe.konnectivity.verdicts import VERDICTS
+from netprobe.konnectivity.verdicts import VERDICTS, choose_verdict
 from netprobe.model.konnectivity import STAGES, Diagnosis
 from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.protocols.tls_talk import Attempt
@@ -111,7 +111,8 @@ def diagnosis(
 
 def word_verdict(one: Diagnosis, what: Conclusion) -> Diagnosis:
     """Give the diagnosis this verdict, its words filled from the evidence."""
-    verdict, words = VERDICTS[what.code], what.evidence
+    words = what.evidence
+    verdict = choose_verdict(what.code, words.get("variant"))
     # A line whose words nobody measured was never seen.
     logs = fill(verdict.logs, words) if names_words(verdict.logs) <= words.keys() else ""
     return replace(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from netprobe.konnectivity import identity
 from netprobe.konnectivity.fanout import unsteady
 from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found, icmp_words
-from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, attempt, look
-from netprobe.konnectivity.symptoms import hello_symptom
+from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, attempt, look, open_tunnel
+from netprobe.konnectivity.symptoms import AT_ONCE_MS, hello_symptom
 from netprobe.konnectivity.tables import HELLO, fill
 from netprobe.konnectivity.verdicts import LARGE_HELLO_LOGS
 from netprobe.model.decision import first_match
@@ -18,6 +19,11 @@ from netprobe.protocols.tls_talk import BRIEF, Attempt
 
 # If the name in the hello may decide the answer, the same address is asked with another name.
 _BY_NAME = ("reset", "closed", "lost")
+_ENDED = ("reset", "closed")
+_UNASKED: dict[bool | None, str] = {
+    True: "; a connection on which nothing is sent is ended at once, too",
+    False: "; one on which nothing is sent stays open",
+}
 # TCP_INFO counts without the timestamp option, TCP_MAXSEG with it.
 _OPTION_BYTES = 12
 _SIZES_AT_ONCE = 8
@@ -69,15 +75,21 @@ async def _conclude_failure(
     reach: Reach, log: Log, small: Tries, large: Tries | None
 ) -> Conclusion:
     """Give the verdict of the table, with the numbers that it wants."""
+    unasked = await _ends_unasked(reach) if small.symptom in _ENDED else None
+    if unasked or any(hello_symptom(one) == "closed" for one in small.tries):
+        # Whoever closes with unread bytes sends a reset: which of both comes is chance.
+        small = replace(small, symptom="closed")
     tries = small if large is None else large
     symptom = "none" if large is None else large.symptom or "none"
     row = first_match(HELLO, (small.symptom or "none", symptom, tries.segmented_symptom))
     code = row.verdict or "INCONSISTENT"
     name = "tls-small" if large is None else "tls-agent-size"
     evidence = _evidence_of_tries(reach, small, tries)
+    if small.symptom in _ENDED:
+        evidence["variant"] = _choose_variant(reach, log, code, unasked)
     if small.symptom in _BY_NAME:
         control = await identity.ask_control(reach, identity.CONTROL_NAME)
-        evidence["control"] = _control_words(control)
+        evidence["control"] = _control_words(reach, control) + _UNASKED.get(unasked, "")
     else:
         control = None
     if code.startswith("PMTU_"):
@@ -172,7 +184,24 @@ def _evidence_of_tries(reach: Reach, small: Tries, tries: Tries) -> dict[str, An
     return evidence | icmp_words(one.icmp)
 
 
-def _control_words(control: Attempt) -> str:
+async def _ends_unasked(reach: Reach) -> bool:
+    """Tell whether a connection on which nothing is sent is ended at once, too."""
+    async with open_tunnel(reach) as (stream, failure):
+        if failure is not None:
+            return False
+        return (await stream.receive(AT_ONCE_MS / 1000)).kind in ("fin", "reset")
+
+
+def _choose_variant(reach: Reach, log: Log, code: str, unasked: bool | None) -> str | None:
+    """Choose the words: what a router does by names is no matter where none decides."""
+    if code == "EDGE_CLOSED_IMMEDIATELY":
+        return "at-once" if unasked or reach.tunnel.publishing != "route" else None
+    is_local = any(one.name == "route" and one.facts.get("dev") == "lo" for one in log.stages)
+    return "local" if is_local and reach.proxy is None else None
+
+
+def _control_words(reach: Reach, control: Attempt) -> str:
+    name = "a server name" if reach.tunnel.sni is None else "another server name"
     if hello_symptom(control) == "answered":
-        return "; another server name is answered at the same address: the name decides"
-    return "; another server name fares no better: the name does not decide"
+        return f"; {name} is answered at the same address: the name decides"
+    return f"; {name} fares no better: the name does not decide"

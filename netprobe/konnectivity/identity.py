@@ -257,7 +257,8 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
         "who": _WHO_WORDS.get(who.who, who.who),
         "subject": "no certificate" if certificate is None else certificate.subject,
         "issuer": "nobody" if certificate is None else certificate.issuer,
-        "names": (certificate and ", ".join(certificate.names)) or "no name at all",
+        "names": _word_names(certificate),
+        "fit": _word_fit(who, reach),
         "not_before": certificate.not_before if certificate else None,
         "not_after": certificate.not_after if certificate else None,
         "fingerprint": certificate.fingerprint if certificate else None,
@@ -270,6 +271,20 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
         "page": _page_words(who.page),
         **_log_words(who, reach),
     }
+
+
+def _word_fit(who: Who, reach: Reach) -> str:
+    """Say why the certificate is of another service: its names, or what else tells."""
+    certificate, name = who.certificate, reach.tunnel.sni or reach.tunnel.host
+    if certificate is None:
+        return "shows nothing"
+    if not names_tunnel(certificate, reach):
+        return f"is valid for {_word_names(certificate)} and not made for {name}"
+    signed = "itself" if certificate.subject == certificate.issuer else certificate.issuer_name
+    told = [f"it is signed by {signed} and not by {SIGNER}"]
+    told += ["no client certificate is asked for"] if who.request == "none" else []
+    told += ["HTTP/2 is not agreed"] if who.alpn != "h2" else []
+    return f"covers {name}; what tells that it is another service: {', '.join(told)}"
 
 
 def _log_words(who: Who, reach: Reach) -> dict[str, str]:
@@ -306,6 +321,10 @@ def answer_of(call: CallFacts) -> dict[str, Any]:
 def names_tunnel(certificate: Certificate, reach: Reach) -> bool:
     """Tell whether the certificate is valid for what the agent dials."""
     return names_host(certificate.names, reach.tunnel.sni or reach.tunnel.host)
+
+
+def _word_names(certificate: Certificate | None) -> str:
+    return (certificate and ", ".join(certificate.names)) or "no name at all"
 
 
 def _word_authorities(names: Sequence[str] | None) -> str:

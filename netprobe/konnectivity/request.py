@@ -20,6 +20,8 @@ Flavour = Literal["hypershift", "k0s"]
 ROUTE_PORT = 443
 AGENT_PORTS = {"k0s": 8132}
 AGENT_PORT = 8091
+# What kube-apiserver gives to Services unless --service-node-port-range says otherwise.
+NODE_PORTS = range(30000, 32768)
 # grpc-go closes a handshake that is not finished after exactly 120 s.
 MOST_HOLD_S = 115
 # With a finished handshake the server keeps the connection; this is for the user's own good.
@@ -28,7 +30,7 @@ DEFAULT_REPEAT = 4
 
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_.-]{1,253}")
 _SERVER = re.compile(
-    rf"(?:\[(?P<literal>[0-9A-Fa-f:.]+)\]|(?P<host>{_NAME.pattern}))(?::(?P<port>[0-9]{{1,5}}))?"
+    rf"(?:\[(?P<literal>[0-9A-Fa-f:.]+)\]|(?P<host>{_NAME.pattern}))(?::(?P<port>[0-9]{{1,9}}))?"
 )
 
 
@@ -118,8 +120,25 @@ def split_server(text: str) -> tuple[str, int | None]:
     if found["literal"] and not is_address(host):
         raise wrong
     if port is not None and not 1 <= int(port) <= 65535:
-        raise wrong
+        raise RequestError(f"--server {text}: port {port}: expected 1 to 65535")
     return host, None if port is None else int(port)
+
+
+def warn_of_port(tunnel: Tunnel) -> tuple[str, ...]:
+    """Warn of a port that no Service has as its nodePort by default; at most one warning."""
+    if tunnel.publishing != "nodeport" or tunnel.port in NODE_PORTS:
+        return ()
+    pods = (AGENT_PORT, *AGENT_PORTS.values())
+    whose = (
+        f"{tunnel.port} is the port of the pod, which no worker dials, and "
+        if (tunnel.port in pods)
+        else ""
+    )
+    return (
+        f"port {tunnel.port} with nodeport: {whose}nodePorts are {NODE_PORTS[0]}-{NODE_PORTS[-1]} "
+        "by default (a cluster's --service-node-port-range may differ): compare with the Service "
+        "konnectivity-server",
+    )
 
 
 def is_address(text: str) -> bool:

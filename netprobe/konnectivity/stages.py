@@ -19,7 +19,7 @@ from netprobe.konnectivity.loss import conclude_loss, count_losses
 from netprobe.konnectivity.names import look_up
 from netprobe.konnectivity.past_proxy import weigh_no_proxy
 from netprobe.konnectivity.reach import Reach, source_for
-from netprobe.konnectivity.request import ProxyRoute, Tunnel
+from netprobe.konnectivity.request import ProxyRoute, Tunnel, warn_of_port
 from netprobe.model.konnectivity import ADDRESS_STAGES, STAGES, Diagnosis
 from netprobe.probe.agents.agent import AgentMethods
 
@@ -38,6 +38,7 @@ async def _look_from(
     worker: str, agent: AgentMethods, tunnel: Tunnel, via: ProxyRoute, sources: tuple[str, ...]
 ) -> Diagnosis:
     log = Log()
+    log.warnings += warn_of_port(tunnel)
     clocks.look_at_clock(agent.skew_s, tunnel.identity, log)
     first = tunnel.host if via.proxy is None else via.proxy.host
     addresses, what = await look_up(agent, first, log, proxy=via.proxy is not None)

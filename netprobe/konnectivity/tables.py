@@ -147,8 +147,8 @@ IDENTITY = _read_table(
      "{subject}, issued by {issuer}; the call of an unknown method is answered by gRPC status "
      "{grpc_status}: {grpc_message}"),
     ("stranger | * | * | *", "WRONG_SERVICE",
-     "{subject}, issued by {issuer}, is valid for {names} and not made for {sni}; certificate "
-     "request: {authorities}; ALPN gives {alpn}{page}"),
+     "{subject}, issued by {issuer}, {fit}; certificate request: {authorities}; ALPN gives "
+     "{alpn}{page}"),
     ("foreign | none | * | *", "TLS_INTERCEPTED",
      "{subject}, issued by {issuer}, which is no signer of Konnectivity, asks for no client "
      "certificate; ALPN gives {alpn}{page}"),

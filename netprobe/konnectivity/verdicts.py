@@ -165,10 +165,12 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "proxy {proxy} the server is reached; or open the direct way: {direct_remedy}",
         "{direct_log}"),
     # The ClientHello.
-    "RST_AFTER_CLIENTHELLO": TunnelVerdict("fault", "inspection", "path", "tls-small",
-        "connections to {to} are reset as soon as the ClientHello is seen",
+    "RST_AFTER_CLIENTHELLO": TunnelVerdict("fault", "inspection", "path or destination",
+        "tls-small",
+        "connections to {to} are reset as soon as the ClientHello is sent",
         "a firewall with inspection does this: exempt {sni} (application 'grpc' or 'unknown-tls') "
-        "from inspection", _RESET),
+        "from inspection; so does a server or load balancer that closes without having read the "
+        "ClientHello: look at what listens there, and whether another worker gets further", _RESET),
     "CLIENTHELLO_DROPPED": TunnelVerdict("fault", "inspection", "path", "tls-small",
         "the ClientHello to {to} is dropped, whatever its size",
         "TCP opens and data does not pass: exempt {sni} from inspection on the firewalls between; "
@@ -325,3 +327,30 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "the worker could not be looked from",
         "{fix}"),
 }  # fmt: skip
+
+_NO_CONNECT = TunnelVerdict("fault", "proxy", "proxy", "proxy",
+    "what answers at {proxy} is no proxy for CONNECT (HTTP {status})",
+    "it speaks HTTP and takes no CONNECT: a web server, or a proxy where CONNECT is switched off; "
+    "correct host and port of the proxy URL, or switch CONNECT on there", _CONNECT)  # fmt: skip
+
+# The same code in other words, where more is known: by code and by ``variant`` of the evidence.
+VARIANTS: dict[tuple[str, str], TunnelVerdict] = {
+    ("PROXY_5XX", "no-connect"): _NO_CONNECT,
+    ("PROXY_REFUSED", "no-connect"): _NO_CONNECT,
+    ("RST_AFTER_CLIENTHELLO", "local"): TunnelVerdict("fault", "server", "destination", "tls-small",
+        "what listens at {to} resets connections as soon as the ClientHello is sent",
+        "the worker reaches {to} without leaving itself: look at what listens there (ss -ltnp), or "
+        "at the pod where NAT leads to one; it closes without having read the ClientHello",
+        _RESET),
+    ("EDGE_CLOSED_IMMEDIATELY", "at-once"): TunnelVerdict("fault", "server",
+        "load balancer or server", "tls-small",
+        "{to} accepts connections and ends them at once, without a byte",
+        "the server itself does this, or a load balancer that has no target or whose allow-list "
+        "lacks the worker: look at what listens there, and at the pods and endpoints behind it",
+        f"{_EOF} (or: read tcp ...: read: connection reset by peer)"),
+}  # fmt: skip
+
+
+def choose_verdict(code: str, variant: object = None) -> TunnelVerdict:
+    """Give the words of a code, those of its variant where there is one."""
+    return VARIANTS.get((code, str(variant)), VERDICTS[code])

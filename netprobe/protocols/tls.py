@@ -31,6 +31,9 @@ SMALL_CURVE = "prime256v1"
 # Unknown ALPN ids, which make the hello as large as that of the real agent.
 FILLER_BYTES = 240
 SHOWN_BYTES = 60
+# Where a record that begins a handshake has the type of its message.
+MESSAGE_TYPE_AT = 5
+ECHO = "our own ClientHello, sent back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class SeenHandshake:
 
     ``authorities`` are the names in its request for a client certificate, None where it made none.
     ``alert`` is the number of the alert that it sent; ``distrust`` OpenSSL's code where the chain
-    does not lead to ``Hello.ca``. ``foreign`` is the beginning of an answer that is not TLS.
+    does not lead to ``Hello.ca``. ``foreign`` is the beginning of an answer that is not
+    TLS, or ``ECHO``.
     """
 
     hello_bytes: int = 0
@@ -86,6 +90,7 @@ class TlsClient:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._first = True
+        self._hello = b""
         # The context keeps the callback, and the object keeps its context: no name is lost.
         self._object = _make_context(hello, self._note_message).wrap_bio(
             self._incoming, self._outgoing, server_hostname=hello.server_name
@@ -94,9 +99,9 @@ class TlsClient:
     def start(self) -> bytes:
         """Give the ClientHello."""
         self._continue_handshake()
-        data = self._outgoing.read()
-        self.seen.hello_bytes = len(data)
-        return data
+        self._hello = self._outgoing.read()
+        self.seen.hello_bytes = len(self._hello)
+        return self._hello
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes of the server and give what must be sent now. Never raises."""
@@ -104,6 +109,10 @@ class TlsClient:
             self._first = False
             if data[0] not in RECORD_TYPES or (len(data) > 1 and data[1] != 3):
                 self.seen.foreign = data[:SHOWN_BYTES].decode("latin-1")
+                return b""
+            # As far as its type, a client's message is like a server's.
+            if len(data) > MESSAGE_TYPE_AT and self._hello.startswith(data[: len(self._hello)]):
+                self.seen.foreign = ECHO
                 return b""
         if self.seen.foreign is None:
             self._incoming.write(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from netprobe.konnectivity.request import (
     choose_via,
     make_tunnel,
     split_server,
+    warn_of_port,
 )
 from netprobe.konnectivity.run import LOCAL, choose_hosts
+from netprobe.load.manifest.manifests import GivenManifests, read_manifests
+from netprobe.load.manifest.tunnel import tunnel_of
 from netprobe.model.inventory import Host, Inventory, Proxy, Vantage
 
 SECRET = "s3cret"
@@ -42,7 +46,7 @@ def test_servers_are_read(text: str, host: str, port: int | None) -> None:
     assert split_server(text) == (host, port)
 
 
-@pytest.mark.parametrize("text", ["", "a:b", "a:0", "a:70000", "[x]:1", "-a", "a b", "http://a/"])
+@pytest.mark.parametrize("text", ["", "a:b", "[x]:1", "a:1234567890", "-a", "a b", "http://a/"])
 def test_servers_that_are_none(text: str) -> None:
     """What cannot be meant is refused, and said."""
     with pytest.raises(RequestError, match=re.escape(f"--server {text}: expected")):
@@ -102,6 +106,57 @@ def test_files_are_read_before_anything_is_sent(tmp_path: Path) -> None:
         assert SECRET not in str(refused.value)
 
 
+@pytest.mark.parametrize("text", ["127.0.0.9:70000", "a:0", "[fd00::1]:65536", "a:99999999"])
+def test_a_port_that_is_none_is_named(text: str) -> None:
+    """The form is right, so the form is not what is complained of."""
+    port = text.rpartition(":")[2]
+    wanted = f"^--server {re.escape(text)}: port {port}: expected 1 to 65535$"
+    with pytest.raises(RequestError, match=wanted):
+        split_server(text)
+
+
+@pytest.mark.parametrize(
+    ("server", "publishing", "said"),
+    [
+        ("10.0.0.1:8091", "nodeport", "8091 is the port of the pod"),
+        ("10.0.0.1:8132", "nodeport", "8132 is the port of the pod"),
+        ("10.0.0.1:18080", "nodeport", "port 18080 with nodeport: nodePorts are 30000-32767"),
+        ("10.0.0.1:32768", "nodeport", "a cluster's --service-node-port-range may differ"),
+        ("10.0.0.1:30000", "nodeport", ""),
+        ("10.0.0.1:32767", "nodeport", ""),
+        ("10.0.0.1:8091", "loadbalancer", ""),
+    ],
+)
+def test_a_port_that_no_service_has_as_nodeport(server: str, publishing: Any, said: str) -> None:
+    """A cluster may have another range, so it is a warning; and none where it fits."""
+    warnings = warn_of_port(make_tunnel(options(server, publishing=publishing)))
+    assert len(warnings) == bool(said)
+    assert said in "".join(warnings)
+
+
+def test_a_manifest_s_nodeport_is_looked_at_too(tmp_path: Path) -> None:
+    """The tunnel of a HostedCluster goes the same way as one that was typed."""
+    strategy = {"type": "NodePort", "nodePort": {"address": "10.0.0.1", "port": 8091}}
+    file = tmp_path / "hc.yaml"
+    file.write_text(
+        json.dumps(
+            {
+                "apiVersion": "hypershift.openshift.io/v1beta1",
+                "kind": "HostedCluster",
+                "metadata": {"name": "hc1"},
+                "spec": {
+                    "services": [{"service": "Konnectivity", "servicePublishingStrategy": strategy}]
+                },
+            }
+        )
+    )
+    manifests = read_manifests(GivenManifests((str(file),)), [])
+    (said,) = map(tunnel_of, manifests.of_kind("HostedCluster"))
+    assert said is not None
+    tunnel = make_tunnel(options(said.server, publishing=said.publishing))
+    assert "8091 is the port of the pod" in "".join(warn_of_port(tunnel))
+
+
 def host(proxy: Proxy | None = None) -> Host:
     """A worker of an inventory."""
     return Host("w1", (), ("worker",), Vantage("command", command=("true",)), proxy=proxy)
@@ -117,6 +172,8 @@ def test_which_way_and_what_decided() -> None:
         ("env", LOCAL, {"HTTP_PROXY": "http://p"}, "direct (HTTPS_PROXY is not set)"),
         ("env", LOCAL, proxied, "proxy http://***@p:3128 (HTTPS_PROXY)"),
         ("env", LOCAL, proxied | {"NO_PROXY": "x,example.com"}, "direct (NO_PROXY: example.com)"),
+        ("env", Host("here", (), ("worker",), Vantage("local")), proxied,
+         "proxy http://***@p:3128 (HTTPS_PROXY)"),
         ("env", host(), proxied, "direct (the inventory names no proxy)"),
         ("env", host(Proxy(https_proxy="p:8080")), {},
          "proxy http://p:8080 (https_proxy of the inventory)"),

@@ -154,6 +154,16 @@ def test_an_answer_that_is_no_tls_is_kept_in_words() -> None:
     assert not client.seen.done
 
 
+def test_an_echo_is_no_tls() -> None:
+    """Its bytes look like a record of TLS; a server's first words are never a ClientHello."""
+    for padding in (0, 1700):
+        client = TlsClient(Hello(NAME, padding=padding))
+        hello = client.start()
+        assert client.feed(hello[:100] if padding else hello + hello) == b""
+        assert client.seen.foreign == "our own ClientHello, sent back"
+        assert not client.seen.done
+
+
 def test_names_in_a_certificate_request_are_read() -> None:
     """Order and parts as they are sent; nonsense is said to be unreadable."""
     der = pki.name(OU="kubernetes", CN="konnectivity-signer").public_bytes()
