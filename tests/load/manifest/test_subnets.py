@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from netprobe.load.manifest.hosts import make_role_book
+from netprobe.load.manifest.manifests import GivenManifests, check_manifests, read_manifests
 from tests.load.manifest.estate import WORKERS, Desk
 
 DOCUMENT = "okd-document.yaml"
@@ -270,6 +272,45 @@ def test_one_address_for_each_node(desk: Desk, prefix: str, size: str, words: st
     else:
         (found,) = desk.problems("okd-hcp", DOCUMENT)
         assert found.endswith(f'; the document: "{LARGE}"')
+
+
+def pool_in(namespace: str, replicas: int) -> str:
+    """A NodePool of hc1 in a namespace; empty for one that names none."""
+    space = f", namespace: {namespace}" if namespace else ""
+    text = POOL.format(size=f"replicas: {replicas}")
+    return text.replace("{name: hc1}", f"{{name: p-{namespace}{space}}}")
+
+
+def test_nodes_of_the_clusters_namespace(desk: Desk) -> None:
+    """HyperShift takes NodePools of the same namespace; one that names none counts for any."""
+    desk.sample(DOCUMENT)
+    text = (desk.folder / DOCUMENT).read_text()
+    pools = [pool_in("clusters", 3), pool_in("elsewhere", 100), pool_in("", 4)]
+    desk.write(DOCUMENT, text + "".join(pools))
+    notes = desk.load("okd-hcp", DOCUMENT).notes
+
+    assert f'{DOCUMENT}:32:42: NodePool p-elsewhere is of "elsewhere/hc1": nothing is taken' in (
+        notes
+    )
+    assert len([note for note in notes if "the cluster has 7 nodes" in note]) == 2
+
+
+def test_two_clusters_of_one_name(desk: Desk) -> None:
+    """What ``oc get -A`` prints: each cluster has the nodes of its own namespace."""
+    desk.sample(DOCUMENT)
+    text = (desk.folder / DOCUMENT).read_text()
+    desk.write("a.yaml", text + pool_in("clusters", 3) + pool_in("elsewhere", 100))
+    desk.write("b.yaml", text.replace("namespace: clusters", "namespace: elsewhere"))
+    manifests = read_manifests(GivenManifests(("a.yaml", "b.yaml")), [])
+    notes = check_manifests(manifests, (), make_role_book(()), (), [])
+
+    told = [
+        (note.partition(":")[0], words)
+        for note in notes
+        for words in ("has 3 nodes", "has 100 nodes", "has 103 nodes")
+        if words in note
+    ]
+    assert told == [("a.yaml", "has 3 nodes")] * 2 + [("b.yaml", "has 100 nodes")] * 2
 
 
 def test_nobody_says_how_many_nodes(desk: Desk) -> None:
