@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from netprobe.errors import Problem
 from netprobe.load.manifest.hosts import make_role_book
 from netprobe.load.manifest.manifests import GivenManifests, check_manifests, read_manifests
 from tests.load.manifest.estate import WORKERS, Desk
@@ -105,6 +106,23 @@ BROKEN: list[tuple[list[tuple[str, str]], list[str]]] = [
     ([join("100.099.000.000/016")], [
         problem("20:31", '"100.099.000.000/016" has 19 characters', OCTET),
         problem("20:31", '"100.099.000.000/016" is no IPv4 network with a prefix', NOTATION),
+    ]),
+    # Of a value with host bits the network counts.
+    ([join("4.0.0.0/5")], [
+        problem("20:31", '"4.0.0.0/5" is the network 0.0.0.0/5, the first octet of which is 0',
+                OCTET),
+    ]),
+    # Nothing in quotes is a value; spaces are characters of it.
+    ([join("")], [
+        problem("20:31", '"" has 0 characters', OCTET),
+        problem("20:31", '"" is no IPv4 network with a prefix', NOTATION),
+    ]),
+    ([join(" 100.99.0.0/16   ")], [
+        problem("20:31", '" 100.99.0.0/16   " is no IPv4 network with a prefix', NOTATION),
+    ]),
+    ([join(" 100.99.0.0/16     ")], [
+        problem("20:31", '" 100.99.0.0/16     " has 19 characters', OCTET),
+        problem("20:31", '" 100.99.0.0/16     " is no IPv4 network with a prefix', NOTATION),
     ]),
     # Not the same value; a default counts too.
     ([transit("100.99.0.0/16")], [
@@ -331,9 +349,19 @@ def test_host_bits_are_a_warning(desk: Desk) -> None:
         "100.99.0.0/16"
     ]
 
+    # The network's text stands in that of the value: 0.0.0.0 in 10.0.0.0.
+    desk.sample(DOCUMENT, join("10.0.0.0/4"))
+    manifests = read_manifests(GivenManifests((DOCUMENT,)), [])
+    problems: list[Problem] = []
+    (found,) = warnings(tuple(check_manifests(manifests, (), make_role_book(()), (), problems)))
+    assert found.endswith("it is taken as 0.0.0.0/4")
+    assert str(problems[0]) == problem(
+        "20:31", '"10.0.0.0/4" is the network 0.0.0.0/4, the first octet of which is 0', OCTET
+    )
+
     desk.sample(DOCUMENT, join("100.69.1.0/16"))
-    (found,) = desk.problems("okd-hcp", DOCUMENT)
-    assert "overlaps with internalJoinSubnet 100.69.1.0/16" in found
+    (told,) = desk.problems("okd-hcp", DOCUMENT)
+    assert "overlaps with internalJoinSubnet 100.69.1.0/16" in told
 
 
 def test_an_unknown_version_is_a_warning(desk: Desk) -> None:
