@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from netprobe.audit.registry import Registry, RegistryRow
-from netprobe.audit.sightings import HostView
+from netprobe.audit.sightings import INIT, HostView
 from netprobe.audit.table import Bound, Entry, Meant, OwnerWord, PortFacts, rules_for
 from netprobe.model.audit import AuditedPort, AuditFinding, HostSocket, SocketHolder
 from netprobe.model.ports import normalise
@@ -86,7 +86,7 @@ def facts_of(one: PortSockets, view: HostView, registry: Registry) -> PortFacts:
         wanted,
         bound,
         "undocumented" if not registry.ranges else "in" if inside else "out",
-        "several" if len(one.holders) > 1 else "one",
+        "several" if len(one.holders) > 1 and not _is_shared(one) else "one",
     )
 
 
@@ -110,13 +110,30 @@ def _find_owner(one: PortSockets) -> OwnerWord:
     """Every socket must belong to a process that a row names; one that names nobody takes all."""
     if not one.rows or any(not row.names for row in one.rows):
         return "anybody"
-    allowed = [
-        None if o.holder is None else any(row.allows(o.holder) for row in one.rows)
-        for o in one.sockets
-    ]
-    if False in allowed:
-        return "other"
-    return "unseen" if None in allowed else "named"
+    words = {_judge_holder(o.holder, one.rows) for o in one.sockets}
+    order: tuple[OwnerWord, ...] = ("other", "unseen", "waiting", "named")
+    return next(word for word in order if word in words)
+
+
+def _judge_holder(holder: SocketHolder | None, rows: Sequence[RegistryRow]) -> OwnerWord:
+    if holder is None:
+        return "unseen"
+    if any(row.allows(holder) for row in rows):
+        return "named"
+    is_systemd = holder.pid == INIT and "systemd" in (holder.process, holder.program)
+    return "waiting" if is_systemd else "other"
+
+
+def _is_shared(one: PortSockets) -> bool:
+    """Tell whether rows name every owner, and no two of them are on one address."""
+    named = [row for row in one.rows if row.names]
+    by_address: dict[str, set[tuple[str | None, ...]]] = {}
+    for socket in one.sockets:
+        if socket.holder is None or not any(row.allows(socket.holder) for row in named):
+            return False
+        by_address.setdefault(socket.address, set()).add(_identify_holder(socket.holder))
+    several = any(len(owners) > 1 for owners in by_address.values())
+    return not several and by_address.keys().isdisjoint(_WILDCARDS)
 
 
 def _rows_meant(one: PortSockets, registry: Registry) -> tuple[RegistryRow, ...]:

@@ -14,8 +14,9 @@ from netprobe.model.audit import AuditKind, AuditWeight
 # Where the port stands in the registry: in a row for this host, only in rows for other hosts or
 # settings, among the ports given up, or nowhere. ``client``: the kernel gave it to a UDP client.
 Entry = Literal["here", "elsewhere", "retired", "none", "client"]
-# Whether a row names the process, names others, names nobody, or nobody could see it.
-OwnerWord = Literal["named", "other", "anybody", "unseen"]
+# Whether a row names the process, names others, names nobody, or nobody could see it. ``waiting``:
+# systemd alone holds the socket, for a service that runs when somebody connects.
+OwnerWord = Literal["named", "other", "anybody", "unseen", "waiting"]
 # What the rows say it is for.
 Meant = Literal["local", "others", "unsaid"]
 Bound = Literal["loopback", "open"]
@@ -80,6 +81,12 @@ RULES: Final = (
         "unseen-owner", "unseen", {"entry": ("here",), "owner": ("unseen",)},
         "nobody could see who listens on {where}, and {port} belongs to {names} ({rows})",
         "Let the agent run as root with the processes of the host in sight (become: sudo).",
+    ),
+    AuditRule(
+        "unseen-owner", "unseen", {"entry": ("here",), "owner": ("waiting",)},
+        "{who} holds {where} for a service that does not run now, and {port} belongs to {names} "
+        "({rows})",
+        "See with `systemctl list-sockets` whose it is; start it, or name systemd in the row.",
     ),
     AuditRule(
         "not-local", "violation", {"entry": ("here",), "meant": ("local",), "bound": ("open",)},

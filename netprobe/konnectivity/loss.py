@@ -2,7 +2,7 @@
 
 Loss looks like everything else, and differently each time: like a dead back end, a dropped
 ClientHello, a silent server. So no such verdict is given before loss is counted. What was sent
-again and then answered was lost by chance; what falls into a hole is never answered.
+again and then answered was lost, by chance or by a limit; what falls into a hole is never answered.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "{address} is down or not on its network",
         "is the machine up, and is the address right? {offender} finds no such neighbour", _DIAL),
     "PACKET_LOSS": TunnelVerdict("fault", "loss", "path", "tcp",
-        "packets between the worker and {to} are lost by chance",
+        "some packets between the worker and {to} are lost, and others are not",
         "look for the loss on the way: a bad link, duplex, a queue that overflows, a limit of "
         "packets or of new connections; what else is wrong can be told once it is repaired: run "
         "again then"),

@@ -32,6 +32,9 @@ def read_pods(path: str) -> tuple[Pod, ...]:
     except json.JSONDecodeError as error:
         words = f"this is no JSON: {error.msg}"
         raise _not_pods(path, words, error.lineno, error.colno) from None
+    except (RecursionError, ValueError):
+        words = "this JSON is nested too deep, or has too long a number"
+        raise _not_pods(path, words) from None
     items = document.get("items", [document]) if isinstance(document, dict) else None
     if not isinstance(items, list):
         raise _not_pods(path, "this JSON is no list of pods")

@@ -101,11 +101,48 @@ def test_two_owners(held: tuple[tuple[str, str], ...], several: bool) -> None:
 
 
 def test_programs_of_one_pod_are_one_owner() -> None:
-    """node_exporter and its kube-rbac-proxy share 9100: one on loopback, one on the address."""
-    both = (("tcp 127.0.0.1:9100", "node_exporter"), ("tcp 10.0.0.1:9100", "kube-rbac-proxy"))
+    """node_exporter and its kube-rbac-proxy share 9100."""
+    both = (("tcp 0.0.0.0:9100", "node_exporter"), ("tcp 0.0.0.0:9100", "kube-rbac-proxy"))
 
     assert kinds(NODE, told(*both)) == ["two-owners"]
     assert kinds(NODE, told(*both, groups=POD_GROUP)) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("127.0.0.1", "10.77.0.11", []),
+        ("10.77.0.11", "10.77.0.11", ["two-owners"]),
+        ("127.0.0.1", "0.0.0.0", ["two-owners"]),
+    ],
+)
+def test_two_programs_that_a_row_names(
+    first: str, second: str, expected: list[str], tmp_path: Path
+) -> None:
+    """Each on an address of its own they are as the registry says, unless it names one only."""
+    row = "  - {id: m, from: node, to: node, tcp: [9103], process: [%s]}\n"
+    answer = told((f"tcp {first}:9103", "aaa"), (f"tcp {second}:9103", "bbb"))
+
+    assert kinds(registry_of(site(tmp_path, row % "aaa, bbb")), answer) == expected
+    one_named = kinds(registry_of(site(tmp_path, row % "aaa")), answer)
+    assert one_named == ["wrong-owner", "two-owners"]
+
+
+def test_a_socket_that_systemd_keeps_for_a_service(tmp_path: Path) -> None:
+    """Its service does not run, so nobody can see whose it is; a row may name systemd."""
+    row = "  - {id: ssh, from: node, to: node, tcp: [22], process: [%s]}\n"
+    waiting = told(("tcp [::]:22", "systemd"))
+    (one,) = findings(registry_of(site(tmp_path, row % "sshd")), waiting)
+
+    assert (one.kind, one.weight) == ("unseen-owner", "unseen")
+    assert one.because.startswith("systemd (pid 1) holds tcp 22 of all addresses for a service")
+    assert kinds(registry_of(site(tmp_path, row % "sshd, systemd")), waiting) == []
+    # The first process of a container is no systemd, and no other process called so is it.
+    first = told(("tcp [::]:22", "systemd"))
+    owner = first.owners[0]
+    for strange in (owner._replace(process="nginx", program="nginx"), owner._replace(pid=7)):
+        answer = first._replace(owners=[strange])
+        assert kinds(registry_of(site(tmp_path, row % "sshd")), answer) == ["wrong-owner"]
 
 
 def test_what_nobody_could_see() -> None:

@@ -80,6 +80,8 @@ def test_pods_with_networks_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("[" * 30_000, ": this JSON is nested too deep"),
+        ("9" * 5_000, ": this JSON is nested too deep, or has too long a number"),
         ("{\n oh", ":2:2: this is no JSON: Expecting property name enclosed in double quotes"),
         ("[1]", ": this JSON is no list of pods"),
         ('{"items": 7}', ": this JSON is no list of pods"),

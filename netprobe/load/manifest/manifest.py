@@ -30,6 +30,12 @@ class Manifest:
         return value if isinstance(value, str) else ""
 
     @property
+    def namespace(self) -> str:
+        """Its metadata.namespace; empty where it has none."""
+        value = self.get("metadata", "namespace")
+        return value if isinstance(value, str) else ""
+
+    @property
     def title(self) -> str:
         """Kind and name, for sentences."""
         return f"{self.kind} {clean(self.name)}".strip()

@@ -18,7 +18,7 @@ from netprobe.load.manifest.hosts import (
 from netprobe.load.manifest.kinds import KINDS, OTHER_KINDS
 from netprobe.load.manifest.kinds.hosted_cluster import version_of
 from netprobe.load.manifest.kinds.kubean_cluster import references_of
-from netprobe.load.manifest.kinds.node_pool import cluster_of, nodes_of
+from netprobe.load.manifest.kinds.node_pool import cluster_of, is_pool_of, nodes_of
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import NamedNetwork, read_network_options
 from netprobe.load.manifest.proxies import (
@@ -98,14 +98,17 @@ def read_manifests(given: GivenManifests, problems: list[Problem]) -> Manifests:
 
 def _leave_out_strange_pools(objects: Sequence[Manifest]) -> tuple[list[Manifest], list[str]]:
     """Leave out NodePools of clusters that are not given, if any cluster is."""
-    clusters = {one.name for one in objects if one.kind == "HostedCluster"}
+    clusters = [one for one in objects if one.kind == "HostedCluster"]
     used, notes = [], []
     for one in objects:
-        if one.kind == "NodePool" and clusters and cluster_of(one) not in clusters:
-            place = one.place("spec", "clusterName")
-            notes.append(f"{place}: {one.title} is of {quoted(cluster_of(one))}: nothing is taken")
-        else:
+        if one.kind != "NodePool" or not clusters or any(is_pool_of(one, o) for o in clusters):
             used.append(one)
+            continue
+        owner = cluster_of(one)
+        path = ("spec", "clusterName")
+        if any(owner == cluster.name for cluster in clusters):
+            owner, path = f"{one.namespace}/{owner}", ("metadata", "namespace")
+        notes.append(f"{one.place(*path)}: {one.title} is of {quoted(owner)}: nothing is taken")
     return used, notes
 
 
@@ -131,7 +134,7 @@ def check_manifests(
     workers = sum("worker" in book.of_host(host) for host in hosts)
     inventory = tuple(_host_networks(hosts))
     for cluster in manifests.of_kind("HostedCluster"):
-        pools = [one for one in manifests.of_kind("NodePool") if cluster_of(one) == cluster.name]
+        pools = [one for one in manifests.of_kind("NodePool") if is_pool_of(one, cluster)]
         told, nodes = _count_nodes(pools, 0), _count_nodes(pools, workers)
         by = f" by the inventory ({told[1]:,} by NodePools)" if told and told[1] < workers else ""
         around = Surroundings(manifests.networks, inventory, nodes, wanted, by)

@@ -7,7 +7,6 @@ control planes": clusters without workers, LDAP, and secondary networks in noPro
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Iterator, Sequence
 
 from netprobe.load.manifest.kinds.management_proxy import read_management_proxy
@@ -16,6 +15,7 @@ from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import IpNetwork, NamedNetwork
 from netprobe.load.manifest.said import ProxySaid
 from netprobe.load.yaml.document import PathStep
+from netprobe.load.yaml.source import parse_json
 
 _ZERO = (
     "Some operations are not possible when a hosted cluster is reduced to zero compute nodes; for "
@@ -115,9 +115,9 @@ def _networks_attached(name: str, attachments: Sequence[Manifest]) -> Iterator[I
         if name not in (f"{space}/{one.name}", one.name):
             continue
         try:
-            config = json.loads(one.text("spec", "config"))
-        except ValueError:
-            one.problem("this is no JSON, expected the configuration of a CNI", "spec", "config")
+            config = parse_json(one.text("spec", "config"))
+        except ValueError as error:
+            one.problem(f"{error}, expected the configuration of a CNI", "spec", "config")
             continue
         for text in _find_subnets(config):
             try:

@@ -90,7 +90,7 @@ def check_subnets(one: Manifest, around: Surroundings, version: str) -> Iterator
 
     ``version`` is the cluster's, empty where it is not known.
     """
-    is_custom = any(one.has(*BASE, key) for key in DEFAULTS)
+    is_custom = any(one.get(*BASE, key) is not None for key in DEFAULTS)
     kind = one.text("spec", "networking", "networkType") or PLUGIN
     if kind != PLUGIN:
         if is_custom:
@@ -120,9 +120,11 @@ def _check_version(one: Manifest, version: str) -> Iterator[str]:
 def _read_subnet(one: Manifest, key: str) -> _Subnet:
     """Read a field, or its default. A value may break several sentences; each is a problem."""
     path = (*BASE, key)
-    if not one.has(*path):
+    value = one.get(*path)
+    if value is None:
         return _Subnet(key, DEFAULTS[key], False, ipaddress.IPv4Network(DEFAULTS[key]))
-    text = one.text(*path)
+    # Spaces are characters, too: of a text, all that stands there counts.
+    text = value if isinstance(value, str) else one.text(*path)
     network = _parse_network(text)
     shape = _CIDR.fullmatch(text)
     if network is None and not (shape and int(shape[2]) <= 32 and _is_address(text)):
@@ -132,6 +134,9 @@ def _read_subnet(one: Manifest, key: str) -> _Subnet:
         network = None
     if shape and int(shape[1]) == 0:
         _add_problem(one, path, f"the first octet of {quoted(text)} is 0", _OCTET_AND_LENGTH)
+    elif network is not None and str(network).startswith("0."):
+        words = f"{quoted(text)} is the network {network}, the first octet of which is 0"
+        _add_problem(one, path, words, _OCTET_AND_LENGTH)
     if not SHORTEST <= len(text) <= LONGEST:
         words = f"{quoted(text)} has {len(text)} characters"
         _add_problem(one, path, words, _OCTET_AND_LENGTH)
@@ -157,7 +162,8 @@ def _parse_network(text: str) -> ipaddress.IPv4Network | None:
 
 
 def _check_host_bits(one: Manifest, subnet: _Subnet) -> Iterator[str]:
-    if subnet.network is None or str(subnet.network.network_address) in subnet.text:
+    network = subnet.network
+    if network is None or ipaddress.IPv4Interface(subnet.text).ip == network.network_address:
         return
     place = one.place(*BASE, subnet.key)
     yield (

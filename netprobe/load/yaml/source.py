@@ -1,10 +1,14 @@
-"""The only home of YAML: a file of any content becomes a document with marks, or problems."""
+"""The only home of YAML: a file of any content becomes a document with marks, or problems.
+
+JSON inside of values is bounded here, too.
+"""
 
 from __future__ import annotations
 
 import codecs
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -89,13 +93,38 @@ def parse_inner(outer: Document, path: ValuePath, text: str) -> Document | None:
             "" if one.rstrip() == "---" else " " * (column - 1) + one for one in text.split("\n")
         )
         text = "\n" * (line - 1) + "\n".join(lines)
-    parsed = next(_Parser(outer.file, text, found, many=True).documents(), None)
+    parser = _Parser(outer.file, text, found, many=True)
+    is_fine = _characters_are_fine(text, found, outer.file)
+    parsed = next(parser.documents(), None) if is_fine else None
     if begin is None:
         found = [Problem(outer.file, *mark, problem.text) for problem in found]
         if parsed is not None:
             _move_marks(parsed.root, mark)
     outer.problems.extend(found)
     return parsed and Document(outer.file, parsed.root, outer.problems)
+
+
+def parse_json(text: str) -> object:
+    """Parse JSON. Raises ValueError with the words for what is none, or is nested too deep."""
+    too_deep = ValueError(f"this is nested deeper than {MAX_DEPTH} levels")
+    try:
+        value: object = json.loads(text)
+    except RecursionError:
+        raise too_deep from None
+    except ValueError:
+        raise ValueError("this is no JSON") from None
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for one in level for inner in _values_in(one)]
+    if level:
+        raise too_deep
+    return value
+
+
+def _values_in(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _move_marks(node: Node, mark: Mark) -> None:

@@ -6,6 +6,10 @@ import os
 import socket
 from pathlib import Path
 
+import pytest
+
+from netprobe.agent.host import sockets
+from netprobe.agent.host.port_owners import read_sockets
 from netprobe.agent.host.sockets import tell_sockets
 from netprobe.agent.wire.host_messages import Sockets, SocketsOrder
 from tests.agent.rig import Agent
@@ -77,6 +81,20 @@ def test_a_socket_that_two_processes_have() -> None:
             os.close(write)
             os.close(read)
             os.waitpid(child, 0)
+
+
+def test_a_process_that_ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its socket is gone by then, and nobody takes it for the kernel's."""
+    server = socket.create_server((LISTEN, 0))
+    port = server.getsockname()[1]
+
+    def end_first(pid: int) -> tuple[set[int], bool]:
+        server.close()
+        return read_sockets(pid)
+
+    monkeypatch.setattr(sockets, "read_sockets", end_first)
+    told = _told()
+    assert (LISTEN, port) not in [(one.address, one.port) for one in told.sockets]
 
 
 def test_the_ports_of_clients() -> None:

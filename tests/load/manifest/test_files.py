@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -141,3 +142,21 @@ def test_strange_characters_reach_no_terminal(desk: Desk) -> None:
     desk.write("hc.yaml", text.replace("type: Agent\n    agent", 'type: "\\e[31mred"\n    agent'))
     loaded = desk.load(OKD, "hc.yaml")
     assert "\x1b" not in str(loaded.inventory.taken)
+
+
+HURT_CONFIGS = [
+    ('{"ignition": ' + "[" * 30_000 + "]" * 30_000 + "}", "nested deeper than 100 levels"),
+    ('{"ignition": "\x01"}', "the character U+0001 is not allowed"),
+    ('{"ignition": ', "not valid YAML"),
+]
+
+
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
+@pytest.mark.parametrize(("text", "words"), HURT_CONFIGS, ids=lambda one: one[:20])
+def test_values_that_cannot_be_read(desk: Desk, kind: str, text: str, words: str) -> None:
+    """What a value holds is bounded as a file is: a problem at the value's place."""
+    value = base64.b64encode(text.encode()).decode() if kind == "Secret" else text
+    key = "value" if kind == "Secret" else "group_vars.yml"
+    desk.write("hurt.yaml", f"kind: {kind}\ndata:\n  {key}: {json.dumps(value)}\n")
+    (found, *_) = desk.problems(OKD, "hurt.yaml")
+    assert found.startswith(f"hurt.yaml:3:{len(key) + 5}: {words}")

@@ -310,3 +310,26 @@ def test_every_way_to_write_a_subnet(desk: Desk, config: str, missing: str) -> N
     )
     (found,) = desk.problems(OKD, PROXY, "management-proxy.yaml", "nad.yaml")
     assert f"no entry for {missing}" in found
+
+
+HURT_CONFIGS = [
+    ('{"a": ' + "[" * 30_000 + "]" * 30_000 + "}", "this is nested deeper than 100 levels"),
+    ('{"a": ' + "[" * 101 + "0" + "]" * 101 + "}", "this is nested deeper than 100 levels"),
+    ('{"a": ' + "[" * 30_000, "this is nested deeper than 100 levels"),
+    ('{"subnets": ', "this is no JSON"),
+    ('{"mtu": ' + "9" * 5000 + "}", "this is no JSON"),
+]
+
+
+@pytest.mark.parametrize(("config", "words"), HURT_CONFIGS, ids=lambda one: one[:20])
+def test_a_configuration_that_cannot_be_read(desk: Desk, config: str, words: str) -> None:
+    """What is no JSON, or nested without end, is a problem at its place."""
+    desk.sample(PROXY)
+    desk.sample("management-proxy.yaml")
+    desk.write(
+        "nad.yaml",
+        "kind: NetworkAttachmentDefinition\nmetadata: {name: vlan150, namespace: clusters}\n"
+        f"spec:\n  config: '{config}'\n",
+    )
+    found = desk.problems(OKD, PROXY, "management-proxy.yaml", "nad.yaml")
+    assert found == [f"nad.yaml:4:11: {words}, expected the configuration of a CNI"]

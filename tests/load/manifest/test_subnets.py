@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from netprobe.errors import Problem
+from netprobe.load.manifest.hosts import make_role_book
+from netprobe.load.manifest.manifests import GivenManifests, check_manifests, read_manifests
 from tests.load.manifest.estate import WORKERS, Desk
 
 DOCUMENT = "okd-document.yaml"
@@ -103,6 +106,23 @@ BROKEN: list[tuple[list[tuple[str, str]], list[str]]] = [
     ([join("100.099.000.000/016")], [
         problem("20:31", '"100.099.000.000/016" has 19 characters', OCTET),
         problem("20:31", '"100.099.000.000/016" is no IPv4 network with a prefix', NOTATION),
+    ]),
+    # Of a value with host bits the network counts.
+    ([join("4.0.0.0/5")], [
+        problem("20:31", '"4.0.0.0/5" is the network 0.0.0.0/5, the first octet of which is 0',
+                OCTET),
+    ]),
+    # Nothing in quotes is a value; spaces are characters of it.
+    ([join("")], [
+        problem("20:31", '"" has 0 characters', OCTET),
+        problem("20:31", '"" is no IPv4 network with a prefix', NOTATION),
+    ]),
+    ([join(" 100.99.0.0/16   ")], [
+        problem("20:31", '" 100.99.0.0/16   " is no IPv4 network with a prefix', NOTATION),
+    ]),
+    ([join(" 100.99.0.0/16     ")], [
+        problem("20:31", '" 100.99.0.0/16     " has 19 characters', OCTET),
+        problem("20:31", '" 100.99.0.0/16     " is no IPv4 network with a prefix', NOTATION),
     ]),
     # Not the same value; a default counts too.
     ([transit("100.99.0.0/16")], [
@@ -272,6 +292,45 @@ def test_one_address_for_each_node(desk: Desk, prefix: str, size: str, words: st
         assert found.endswith(f'; the document: "{LARGE}"')
 
 
+def pool_in(namespace: str, replicas: int) -> str:
+    """A NodePool of hc1 in a namespace; empty for one that names none."""
+    space = f", namespace: {namespace}" if namespace else ""
+    text = POOL.format(size=f"replicas: {replicas}")
+    return text.replace("{name: hc1}", f"{{name: p-{namespace}{space}}}")
+
+
+def test_nodes_of_the_clusters_namespace(desk: Desk) -> None:
+    """HyperShift takes NodePools of the same namespace; one that names none counts for any."""
+    desk.sample(DOCUMENT)
+    text = (desk.folder / DOCUMENT).read_text()
+    pools = [pool_in("clusters", 3), pool_in("elsewhere", 100), pool_in("", 4)]
+    desk.write(DOCUMENT, text + "".join(pools))
+    notes = desk.load("okd-hcp", DOCUMENT).notes
+
+    assert f'{DOCUMENT}:32:42: NodePool p-elsewhere is of "elsewhere/hc1": nothing is taken' in (
+        notes
+    )
+    assert len([note for note in notes if "the cluster has 7 nodes" in note]) == 2
+
+
+def test_two_clusters_of_one_name(desk: Desk) -> None:
+    """What ``oc get -A`` prints: each cluster has the nodes of its own namespace."""
+    desk.sample(DOCUMENT)
+    text = (desk.folder / DOCUMENT).read_text()
+    desk.write("a.yaml", text + pool_in("clusters", 3) + pool_in("elsewhere", 100))
+    desk.write("b.yaml", text.replace("namespace: clusters", "namespace: elsewhere"))
+    manifests = read_manifests(GivenManifests(("a.yaml", "b.yaml")), [])
+    notes = check_manifests(manifests, (), make_role_book(()), (), [])
+
+    told = [
+        (note.partition(":")[0], words)
+        for note in notes
+        for words in ("has 3 nodes", "has 100 nodes", "has 103 nodes")
+        if words in note
+    ]
+    assert told == [("a.yaml", "has 3 nodes")] * 2 + [("b.yaml", "has 100 nodes")] * 2
+
+
 def test_nobody_says_how_many_nodes(desk: Desk) -> None:
     """Without NodePool and worker it is said for how many a subnet lasts, and no more."""
     desk.sample(DOCUMENT)
@@ -290,9 +349,19 @@ def test_host_bits_are_a_warning(desk: Desk) -> None:
         "100.99.0.0/16"
     ]
 
+    # The network's text stands in that of the value: 0.0.0.0 in 10.0.0.0.
+    desk.sample(DOCUMENT, join("10.0.0.0/4"))
+    manifests = read_manifests(GivenManifests((DOCUMENT,)), [])
+    problems: list[Problem] = []
+    (found,) = warnings(tuple(check_manifests(manifests, (), make_role_book(()), (), problems)))
+    assert found.endswith("it is taken as 0.0.0.0/4")
+    assert str(problems[0]) == problem(
+        "20:31", '"10.0.0.0/4" is the network 0.0.0.0/4, the first octet of which is 0', OCTET
+    )
+
     desk.sample(DOCUMENT, join("100.69.1.0/16"))
-    (found,) = desk.problems("okd-hcp", DOCUMENT)
-    assert "overlaps with internalJoinSubnet 100.69.1.0/16" in found
+    (told,) = desk.problems("okd-hcp", DOCUMENT)
+    assert "overlaps with internalJoinSubnet 100.69.1.0/16" in told
 
 
 def test_an_unknown_version_is_a_warning(desk: Desk) -> None:

@@ -28,6 +28,15 @@ def cluster_of(one: Manifest) -> str:
     return one.text("spec", "clusterName")
 
 
+def is_pool_of(one: Manifest, cluster: Manifest) -> bool:
+    """Tell whether the pool is the cluster's: HyperShift looks in the cluster's namespace only.
+
+    One that names no namespace may be in any.
+    """
+    spaces = {here for here in (one.namespace, cluster.namespace) if here}
+    return cluster_of(one) == cluster.name and len(spaces) < 2
+
+
 def nodes_of(one: Manifest) -> tuple[int, int] | None:
     """Give how many nodes it has now, and at most; None where it does not say."""
     most = one.number("spec", "autoScaling", "max")
