@@ -282,6 +282,8 @@ def test_the_keyboard_is_enough(open_page: Opener) -> None:
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("/")
     assert focused("id") == "search"
+    # The rows follow the search a moment later.
+    page.wait_for_function("document.querySelectorAll('#rows tr').length > 2")
     page.focus("#rows .opener")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
