@@ -2,18 +2,21 @@
 
     python services.py 192.0.2.10
 
-They answer as little as such services may: DNS says REFUSED, NTP has no time, the registry (without
-TLS, which spares the demo a certificate) wants a token.
+They answer as little as such services may: DNS says REFUSED, NTP tells this machine's time, the
+registry (without TLS, which spares the demo a certificate) wants a token.
 """
 
 from __future__ import annotations
 
+import struct
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import BaseRequestHandler, ThreadingTCPServer, ThreadingUDPServer
 from threading import Thread
 
 DNS_PORT, NTP_PORT, REGISTRY_PORT = 53, 123, 443
+SECONDS_1900_TO_1970 = 2_208_988_800
 PLACES = (("udp", DNS_PORT), ("tcp", DNS_PORT), ("udp", NTP_PORT), ("tcp", REGISTRY_PORT))
 
 
@@ -42,15 +45,22 @@ class DnsStreams(BaseRequestHandler):
             self.request.sendall(message[:2] + _refuse(message[2:]))
 
 
+def _ntp_timestamp() -> bytes:
+    """Give the time as NTP writes it: seconds since 1900 and their fraction (RFC 5905)."""
+    seconds = time.time() + SECONDS_1900_TO_1970
+    return struct.pack("!II", int(seconds) & 0xFFFFFFFF, int(seconds % 1 * 2**32))
+
+
 class Ntp(BaseRequestHandler):
-    """A time server that is not synchronised: no clock is set by it."""
+    """A time server of stratum 2 with this machine's clock."""
 
     def handle(self) -> None:
-        """Send the client's own timestamp back."""
+        """Tell the time, with the client's own timestamp sent back."""
         request, sock = self.request
         if len(request) >= 48:
-            head = bytes((3 << 6 | 4 << 3 | 4, 16)) + bytes(22)
-            sock.sendto(head + request[40:48] + bytes(16), self.client_address)
+            now = _ntp_timestamp()
+            head = bytes((4 << 3 | 4, 2, 6, 0xEC)) + bytes(8) + bytes((192, 0, 2, 1))
+            sock.sendto(head + now + request[40:48] + now + now, self.client_address)
 
 
 class Registry(BaseHTTPRequestHandler):

@@ -21,7 +21,10 @@ Wire = tuple[str, PortRange]
 
 @dataclass(frozen=True, slots=True)
 class RegistryRow:
-    """A requirement as the entry of its ports. ``why_not`` says why it is none for this host."""
+    """A requirement of a matrix, read as the registry entry of its ports.
+
+    ``why_not`` says why the requirement does not count for this host; None: it counts.
+    """
 
     name: str
     purpose: str

@@ -92,7 +92,8 @@ def _find_server(options: VerbOptions, manifests: Manifests) -> dict[str, str]:
         hint = "a HostedCluster with --manifest"
         if manifests.objects:
             hint = f"one HostedCluster that names Konnectivity's host ({len(said)} do)"
-        raise RequestError(f"{' and '.join(missing)}: give it, or {hint}")
+        them = "it" if len(missing) == 1 else "both"
+        raise RequestError(f"{' and '.join(missing)}: give {them}, or {hint}")
     return given
 
 

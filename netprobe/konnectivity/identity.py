@@ -79,7 +79,7 @@ def leaf(one: Attempt) -> Certificate | None:
 
 
 def who_is(certificate: Certificate | None, trusted: bool = False) -> str:
-    """Whose certificate it is, by its names and its issuer."""
+    """Tell whose certificate it is, by its names and its issuer."""
     if certificate is None:
         return "none"
     names = (*certificate.names, certificate.common_name)
@@ -100,7 +100,7 @@ def is_missing_certificate(one: Attempt) -> bool:
 
 
 async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt | None) -> Who:
-    """Everything that the table of identities wants to know."""
+    """Find out all that the table of identities needs to name who answered."""
     alpn = await _ask_alpn(reach, seen)
     shown = alpn[1] if not seen.seen.chain else seen
     certificate = leaf(shown)
@@ -140,7 +140,7 @@ def _may_be_interception(
 
 
 def request_word(authorities: Sequence[str] | None) -> str:
-    """Whose certificates the server asks for."""
+    """Tell whose client certificates the server asks for, as the table's word."""
     if authorities is None:
         return "none"
     if not authorities:
@@ -149,7 +149,7 @@ def request_word(authorities: Sequence[str] | None) -> str:
 
 
 async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = None) -> UnknownCall:
-    """Handshake, HTTP/2, and the call that registers nothing.
+    """Do the handshake, begin HTTP/2, and make the call that registers nothing.
 
     A server without AgentService is asked for the front end's service: the same process has both,
     and the same certificate.

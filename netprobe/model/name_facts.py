@@ -34,9 +34,9 @@ class NameTold:
 
     @property
     def answer(self) -> tuple[str, tuple[str, ...]] | None:
-        """What two servers have to say alike; None where it is a failure and no view of the name.
+        """What the server says of the name, to be compared with what others say.
 
-        A failure is a trouble of its own.
+        None where the server failed: a failure is a trouble of its own.
         """
         is_view = self.said in VIEWS and self.trouble != "cut"
         return (self.said, self.addresses) if is_view else None
