@@ -3,12 +3,22 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
-VENV := .venv
-BIN := $(VENV)/bin
+# The Pythons that pyproject.toml names. `make quick PY=3.12` takes that one, in a virtual environment of its own.
+VERSIONS := 3.11 3.12 3.13
 # Only a Python that starts counts: version managers leave shims of the name that do not.
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 /usr/bin/python3; do \
+first_of = $(shell for p in $(1); do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& command -v $$p && break; done)
+# Shells find one version; pyenv may hold the others.
+named = python$(1) $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/$(1).*/bin/python$(1))
+ifdef PY
+VENV := .tox/python$(PY)
+PYTHON := $(call first_of,$(call named,$(PY)))
+else
+VENV := .venv
+PYTHON ?= $(call first_of,python3.13 python3.12 python3.11 python3 /usr/bin/python3)
+endif
+BIN := $(VENV)/bin
 # A virtual environment is good for one lock and one folder: its scripts hold its path.
 STAMP := $(VENV)/stamp-$(shell { cat requirements.lock; echo '$(CURDIR)'; } | sha256sum | cut -c1-16)
 ROOT := $(filter 0,$(shell id -u))
@@ -24,12 +34,16 @@ help: ## this list
 setup: $(STAMP) ## virtual environment .venv, from the hash-pinned requirements.lock
 
 $(STAMP):
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv is needed (Debian: apt-get install python3-venv)"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python $(or $(PY),3.11 or later) with venv is needed (Debian: apt-get install python3-venv)"; exit 1; }
 	@echo "setup: $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+.PHONY: pythons
+pythons: ## those of the Pythons of pyproject.toml that this machine has
+	@echo $(foreach version,$(VERSIONS),$(if $(call first_of,$(call named,$(version))),$(version)))
 
 .PHONY: demo
 demo: setup ## a small cluster of network namespaces with a firewall, probed and reported
@@ -53,6 +67,11 @@ else
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not lab" $(PYTEST_ARGS); status=$$?; \
 	$(BIN)/python tests/lab/userns.py $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m lab $(PYTEST_ARGS) && exit $$status
 endif
+
+.PHONY: steady
+steady: setup ## `make test` again and again, quiet and loaded in turn, COUNT=6 times; TESTS="path::test" COUNT=200
+	@$(BIN)/python -m tests.steady --count "$(COUNT)" --tests "$(TESTS)" -- $(if $(ROOT),,$(BIN)/python tests/lab/userns.py) \
+		$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: lab
 lab: setup lab-packages ## only the tests with real firewalls, and what `make test` leaves out of them
