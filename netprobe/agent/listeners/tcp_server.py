@@ -30,7 +30,7 @@ MOST_BACK = 128 * 1024
 class Connection:
     """One accepted connection whose request or end is awaited."""
 
-    __slots__ = ("data", "deadline", "done", "extra", "port", "sock", "source")
+    __slots__ = ("answered", "data", "deadline", "done", "extra", "port", "sock", "source")
 
     def __init__(
         self, sock: socket.SocketType, port: ListenerPort, source: str, deadline: float
@@ -40,7 +40,10 @@ class Connection:
         self.source = source
         self.deadline = deadline
         self.data = b""
+        # As many bytes as a request has were read, whoever sent them.
         self.done = False
+        # They were a genuine request, and got its answer.
+        self.answered = False
         # Bytes behind the request.
         self.extra = 0
 
@@ -53,8 +56,8 @@ class TcpServer:
         self._epoll = select.epoll()
         self._ports: Dict[int, ListenerPort] = {}
         self._open: Dict[int, Connection] = {}
-        # Those of the open ones that have their answer, and wait for their peer to end them.
-        self._answered: Dict[int, Connection] = {}
+        # Those of the open ones that were heard, and wait for their peer to end them.
+        self._done: Dict[int, Connection] = {}
         self._sweeper: Optional[looping.Timer] = None
         loop.watch(self._epoll.fileno(), looping.READ, self._serve_sockets)
 
@@ -151,12 +154,13 @@ class TcpServer:
     def _answer_request(self, connection: Connection) -> None:
         port = connection.port
         connection.done = True
-        self._answered[connection.sock.fileno()] = connection
+        self._done[connection.sock.fileno()] = connection
         connection.deadline = self._loop.now() + LINGER_S
         answer = port.round.arrived(port, connection.data, connection.source)
         connection.data = b""
         if answer is None:
             return
+        connection.answered = True
         data, log = answer
         try:
             connection.sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
@@ -166,7 +170,7 @@ class TcpServer:
 
     def _end_stream(self, connection: Connection) -> None:
         """Give as many bytes back as came behind a genuine request; then the peer ends it."""
-        if not connection.done or not connection.extra:
+        if not connection.answered or not connection.extra:
             self._end_connection(connection)
             return
         back, connection.extra = bytes(min(connection.extra, MOST_BACK)), 0
@@ -181,12 +185,12 @@ class TcpServer:
         if not connection.done:
             connection.port.round.log.stranger(connection.port.number, connection.source)
         self._open.pop(connection.sock.fileno(), None)
-        self._answered.pop(connection.sock.fileno(), None)
+        self._done.pop(connection.sock.fileno(), None)
         # Inherited SO_LINGER 0: a reset, unless the peer closed first.
         connection.sock.close()
 
     def _make_room(self) -> None:
-        for connection in (self._answered or self._open).values():
+        for connection in (self._done or self._open).values():
             self._end_connection(connection)
             return
 
