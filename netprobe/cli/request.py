@@ -21,10 +21,10 @@ from netprobe.cli.result_options import read_last_day
 from netprobe.cli.run import make_plan
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
-from netprobe.judge.advice import TELLING_REASONS
 from netprobe.model.exit import PASS
 from netprobe.model.firewall import PERMANENT, RULE_PLACES, FirewallRequest
 from netprobe.model.printable import clean
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
 from netprobe.report.collector import Collector
 from netprobe.report.outputs import OutputTarget, Writer, write_or_raise
@@ -205,7 +205,7 @@ def _find_doubtful(collector: Collector) -> Iterator[Result]:
     for result in collector.failures():
         if (
             result.verdict in ("inconclusive", "not-tested")
-            and result.reason not in TELLING_REASONS
+            and not find_reason(result.reason).always_found
         ):
             yield result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from netprobe.judge.advice import OF_ADDRESS, TELLING_REASONS, advice, kind_and_title
+from netprobe.judge.advice import advice, kind_and_title
 from netprobe.judge.naming import Naming, count_flows, titled
 from netprobe.judge.passing import Zones
 from netprobe.judge.places import common_places
@@ -16,6 +16,7 @@ from netprobe.judge.rules import (
     is_stopped_by_rule,
     speaker_of,
 )
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, Result
 
 # One port, and one pair of hosts: a cause does not know requirements.
@@ -54,7 +55,7 @@ def fold(
 
 
 def _is_worth_a_finding(result: Result) -> bool:
-    return result.verdict in ("blocked", "exposed") or result.reason in TELLING_REASONS
+    return result.verdict in ("blocked", "exposed") or find_reason(result.reason).always_found
 
 
 def _order_of_finding(finding: Finding) -> tuple[bool, bool, tuple[int, int, int]]:
@@ -65,16 +66,17 @@ def _order_of_finding(finding: Finding) -> tuple[bool, bool, tuple[int, int, int
 
 def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
-    if result.reason in OF_ADDRESS:
+    shares = find_reason(result.reason).shares
+    if shares == "address":
         return (result.verdict, result.reason, result.decides, result.address)
     common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
-    if result.next_hop is not None:
+    if shares == "next-hop":
         return (*common, result.source, result.next_hop)
-    if result.reason == "name-not-resolved":
+    if shares == "name":
         return (*common, result.source, result.address)
     if result.where == ("source",):
         return (*common, result.source)
-    if result.holder is not None:
+    if shares == "holder":
         return (*common, result.destination, result.holder)
     return (*common, result.path_mtu_bytes, result.needed_mtu_bytes)
 
@@ -82,8 +84,8 @@ def _cause_key(result: Result) -> tuple[object, ...]:
 def _split_by_pairs(members: Sequence[Result]) -> list[list[Result]]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
     first = members[0]
-    one = first.reason in OF_ADDRESS or first.next_hop is not None or first.holder is not None
-    if one or first.where == ("source",):
+    shared = find_reason(first.reason).shares in ("address", "next-hop", "holder")
+    if shared or first.where == ("source",):
         return [list(members)]
     pairs: dict[PortKey, set[SourcePair]] = {}
     for member in members:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from netprobe.model.evidence import PathMtu
-from netprobe.model.result import Place, Result, State, Verdict
+from netprobe.model.result import Place, State, Verdict
 
 Fit = Literal[
     "fits",
@@ -68,23 +68,6 @@ ROWS: Final[dict[Fit, MtuRow]] = {
     ),
 }  # fmt: skip
 
-# Title and advice of a finding, by its reason.
-TITLES: Final = {
-    "mtu-too-small": "{router} carries only {path} bytes {between}",
-    "mtu-black-hole": "packets above {path} bytes vanish {between}",
-}
-_ADVICE: Final = {
-    "mtu-too-small": "Raise the MTU of the link behind {router} to {needed} bytes, or lower the "
-    "MTU of the pod network so that its packets with the overlay's headers have at most {path} "
-    "bytes.",
-    "segments": "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way "
-    "{between}, or raise the MTU of the link on the way to {needed} bytes, or let the router there "
-    "lower the MSS of TCP connections so that their packets have at most {path} bytes.",
-    "mtu-black-hole": "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way "
-    "{between}, or raise the MTU of the link on the way to {needed} bytes, or lower the MTU of the "
-    "pod network so that its packets with the overlay's headers have at most {path} bytes.",
-}
-
 
 def fit(mtu: PathMtu, protocol: str) -> Fit:
     """Give the key of the table for this measurement by packets of a protocol."""
@@ -101,28 +84,4 @@ def because(row: MtuRow, mtu: PathMtu) -> str:
     """Give the row's sentence with the numbers in it."""
     return row.because.format(
         path=mtu.path, needed=mtu.needed, how=mtu.how, router=mtu.limited_by, limit=mtu.limit
-    )
-
-
-def title(first: Result, between: str) -> str:
-    """Give the title of failures with one path MTU; ``between`` names the hosts."""
-    needed = first.needed_mtu_bytes
-    who = "the interfaces send" if first.protocol == "tcp" else "the overlay needs"
-    end = "" if needed is None else f" ({who} {needed})"
-    return _fill_numbers(TITLES[first.reason], first, between) + end
-
-
-def advice(first: Result, between: str) -> str:
-    """Give the advice for them."""
-    key = "segments" if first.protocol == "tcp" else first.reason
-    return _fill_numbers(_ADVICE[key], first, between)
-
-
-def _fill_numbers(template: str, first: Result, between: str) -> str:
-    """Fill a sentence with its numbers; records of older versions have no needed MTU."""
-    return template.format(
-        router=first.rejected_by,
-        path=first.path_mtu_bytes,
-        needed=first.needed_mtu_bytes or "the overlay's",
-        between=between,
     )

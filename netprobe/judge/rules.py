@@ -15,22 +15,16 @@ from netprobe.judge.passing import Pair, Passing, ProtocolPort, Way, Zones, port
 from netprobe.judge.places import split_by_place
 from netprobe.judge.walls import find_dead_pairs
 from netprobe.model.ports import PortRange, normalise
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
 
 FlowKey = tuple[str, ...]  # a way with matrix, requirement and protocol
-
-# The reasons of silence and refusals for which no rule of a firewall is the cause.
-NO_RULE = frozenset(("net-unreach", "routing-loop", "next-hop-silent", "reverse-path-filter",
-                     "mtu-too-small", "mtu-black-hole", "bad-link"))  # fmt: skip
 
 
 def is_stopped_by_rule(result: Result) -> bool:
     """Tell whether a firewall, other than the source's own, explains this failure."""
     filtered = result.verdict == "blocked" and result.state == "filtered"
-    by_proxy = result.reason.startswith("proxy-")
-    return (
-        filtered and result.where != ("source",) and not by_proxy and result.reason not in NO_RULE
-    )
+    return filtered and result.where != ("source",) and find_reason(result.reason).rule_causes
 
 
 @dataclass(frozen=True, slots=True)

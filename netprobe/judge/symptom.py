@@ -16,23 +16,9 @@ from netprobe.agent.wire.failures import (
 )
 from netprobe.judge.rows import Symptom
 from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, Told
+from netprobe.model.icmp import icmp_words, is_late
 from netprobe.model.matrix import AnyProbe
 from netprobe.protocols.services import service_for
-
-# The kernel gives up a neighbour that does not answer after 3.06 s. A packet that joins its queue
-# late waits less, so about half of that counts (docs/network-facts.md, section 1).
-HOST_DOWN_MS: Final = 1500
-
-_WORDS_4: Final = {
-    (3, 0): "net-unreach", (3, 1): "host-unreach", (3, 2): "proto-unreach", (3, 3): "port-unreach",
-    (3, 9): "net-prohibited", (3, 10): "host-prohibited", (3, 13): "admin-prohibited",
-    (11, 0): "time-exceeded",
-}  # fmt: skip
-_WORDS_6: Final = {
-    (1, 0): "net-unreach", (1, 1): "admin-prohibited", (1, 3): "host-unreach",
-    (1, 4): "port-unreach", (1, 5): "policy-fail", (1, 6): "reject-route",
-    (4, 1): "proto-unreach", (3, 0): "time-exceeded",
-}  # fmt: skip
 
 # Failures that the source's own kernel gives at once, before any packet: its routing table.
 _LOCAL_ROUTE: Final = frozenset(
@@ -71,8 +57,7 @@ _UNPROVED_RESETS: Final = ("reset", "reset-full-ttl", "reset-blind", "reset-unpr
 
 def icmp_word(icmp: Icmp) -> str:
     """nmap's word for an ICMP error, else its numbers: ``icmp 3/7``."""
-    words = _WORDS_6 if ":" in icmp.offender else _WORDS_4
-    return words.get((icmp.type, icmp.code), f"icmp {icmp.type}/{icmp.code}")
+    return icmp_words(icmp.type, icmp.code, icmp.offender).word
 
 
 def name_failure(outcome: Outcome) -> str | None:
@@ -220,8 +205,7 @@ def _read_silence(left: bool | None, protocol: str) -> Symptom:
 
 def _read_unreachable(outcome: Outcome) -> Symptom:
     """Read an errno without ICMP: the own routing table at once, or a kernel before 5.8 later."""
-    elapsed = outcome.elapsed_ms or 0
-    if outcome.failure == HOST_UNREACHABLE and elapsed >= HOST_DOWN_MS:
+    if outcome.failure == HOST_UNREACHABLE and is_late(outcome.elapsed_ms):
         return "host-down"
     if outcome.blind:
         return "rejected-by-somebody"
@@ -230,7 +214,6 @@ def _read_unreachable(outcome: Outcome) -> Symptom:
 
 def _read_icmp(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
     word = icmp_word(icmp)
-    slow = (outcome.elapsed_ms or 0) >= HOST_DOWN_MS
     if icmp.origin == "destination":
         # An echo request needs no listener, so every kind of refusal comes from a firewall.
         if word == "port-unreach" and protocol not in ("tcp", "icmp"):
@@ -238,7 +221,7 @@ def _read_icmp(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
         if word == "proto-unreach" and protocol.startswith("ipproto"):
             return "proto-unreach"
         return "rejected-in-its-name" if word == "host-unreach" else "rejected-by-destination"
-    if word == "host-unreach" and slow:
+    if word == "host-unreach" and is_late(outcome.elapsed_ms):
         return "host-down" if icmp.origin == "source" else "router-gives-up"
     if icmp.origin == "source":
         return "rejected-by-source"

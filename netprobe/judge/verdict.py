@@ -15,6 +15,7 @@ from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, PathMtu, Witness
 from netprobe.model.plan import PATH_MTU
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Place, Result
 from netprobe.model.story import Story
 
@@ -37,8 +38,6 @@ LIMITED = (
     "; but other ports answered once they were asked slowly (something on the way lets only so "
     "many new connections a second through), and there was no time to ask this one so"
 )
-
-HOLDER_REASONS = frozenset(("port-taken", "holder-hidden", "other-run"))
 
 SAID_LIVE = "with --live everything is supposed to run"
 SAID_EXISTING = "the matrix says that this service runs before the installation (existing: true)"
@@ -124,7 +123,7 @@ def _judge_outcome(base: Result, evidence: Evidence, outcome: Outcome, rules: Ru
         warnings=base.warnings + _collect_warnings(evidence, outcome),
         rtt_ms=outcome.rtt_ms,
         attempts=outcome.attempts,
-        holder=evidence.listener.owner if row.reason in HOLDER_REASONS else None,
+        holder=evidence.listener.owner if find_reason(row.reason).shares == "holder" else None,
     )
     if evidence.limited and result.verdict == "blocked":
         result = replace(result, verdict="inconclusive", because=result.because + LIMITED)

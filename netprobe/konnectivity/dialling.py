@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from netprobe.konnectivity.findings import Conclusion, Log, found, icmp_words
+from netprobe.konnectivity.findings import Conclusion, Log, found, icmp_evidence
 from netprobe.konnectivity.reach import Reach, place
 from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
 from netprobe.konnectivity.tables import TCP, fill
@@ -90,7 +90,7 @@ def _evidence_of_connects(
         evidence |= {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
     if one.icmp is not None and one.icmp[2] == reach.address:
         evidence["where"] = "destination"
-    return evidence | _dial_error(one.failure) | icmp_words(one.icmp)
+    return evidence | _dial_error(one.failure) | icmp_evidence(one.icmp)
 
 
 def _dial_error(failure: str | None) -> dict[str, str]:

@@ -10,20 +10,11 @@ from typing import Any
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.konnectivity.tables import fill, names_words
 from netprobe.konnectivity.verdicts import VERDICTS, choose_verdict
+from netprobe.model.icmp import icmp_words
 from netprobe.model.konnectivity import STAGES, Diagnosis
 from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.protocols.tls_talk import Attempt
 
-# The words of ICMP errors by family, type and code (RFC 792, 1812, 4443).
-_ICMP = {
-    (4, 3, 0): "network unreachable", (4, 3, 1): "host unreachable",
-    (4, 3, 2): "protocol unreachable", (4, 3, 3): "port unreachable",
-    (4, 3, 9): "network prohibited", (4, 3, 10): "host prohibited",
-    (4, 3, 13): "administratively prohibited",
-    (6, 1, 0): "no route", (6, 1, 1): "administratively prohibited",
-    (6, 1, 3): "address unreachable", (6, 1, 4): "port unreachable",
-    (6, 1, 5): "source address failed policy", (6, 1, 6): "route rejected",
-}  # fmt: skip
 _TCP_SHOWN = (
     "snd_mss", "advmss", "pmtu", "unacked", "bytes_acked", "bytes_received", "total_retrans",
     "rcv_ooopack", "segs_out", "segs_in",
@@ -133,14 +124,13 @@ def word_verdict(one: Diagnosis, what: Conclusion) -> Diagnosis:
     )
 
 
-def icmp_words(fact: IcmpFact | None) -> dict[str, Any]:
+def icmp_evidence(fact: IcmpFact | None) -> dict[str, Any]:
     """Give an ICMP error for a sentence: ``icmp`` and ``offender``."""
     if fact is None:
         return {}
     kind, code, offender, ttl = fact
-    family = 6 if ":" in offender else 4
-    words = _ICMP.get((family, kind, code), "an ICMP error")
-    return {"icmp": f"ICMP {kind}/{code} ({words})", "offender": offender, "icmp_ttl": ttl}
+    phrase = icmp_words(kind, code, offender).phrase
+    return {"icmp": f"ICMP {kind}/{code} ({phrase})", "offender": offender, "icmp_ttl": ttl}
 
 
 def facts_of(attempt: Attempt) -> dict[str, Any]:
@@ -161,4 +151,4 @@ def facts_of(attempt: Attempt) -> dict[str, Any]:
         "failure": attempt.failure or attempt.soft,
         "tcp": {name: attempt.tcp[name] for name in _TCP_SHOWN if name in attempt.tcp},
     }
-    return facts | icmp_words(attempt.icmp)
+    return facts | icmp_evidence(attempt.icmp)

@@ -8,7 +8,7 @@ from typing import Any
 
 from netprobe.konnectivity import identity
 from netprobe.konnectivity.fanout import unsteady
-from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found, icmp_words
+from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found, icmp_evidence
 from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, attempt, look, open_tunnel
 from netprobe.konnectivity.symptoms import AT_ONCE_MS, hello_symptom
 from netprobe.konnectivity.tables import HELLO, fill
@@ -181,7 +181,7 @@ def _evidence_of_tries(reach: Reach, small: Tries, tries: Tries) -> dict[str, An
     }
     if tries.symptom in LARGE_HELLO_LOGS:
         evidence["large_log"] = LARGE_HELLO_LOGS[tries.symptom]
-    return evidence | icmp_words(one.icmp)
+    return evidence | icmp_evidence(one.icmp)
 
 
 async def _ends_unasked(reach: Reach) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from netprobe.model.icmp import icmp_words, is_late
 from netprobe.model.stream import Opened
 from netprobe.protocols.tls_talk import Attempt
 
@@ -28,10 +29,6 @@ HelloSymptom = Literal[
 # 3 tries 1 s apart; a black-holed one 15 s or more. Between them lies a round trip.
 AT_ONCE_MS = 1500.0
 REFUSED_MS = 4500.0
-# A neighbour that does not answer shows after 3.06 s; a router that refuses, after one round trip.
-DEAD_NEIGHBOUR_MS = 500.0
-# ICMP network unreachable, ICMPv6 no route: what a router says that has no route.
-NO_ROUTE_THERE = ((3, 0), (1, 0))
 
 
 def tcp_symptom(opened: Opened) -> TcpSymptom:
@@ -45,10 +42,11 @@ def tcp_symptom(opened: Opened) -> TcpSymptom:
         return "silent"
     if opened.left is False:
         return "no-route"
-    if failure == "host-unreachable" and opened.elapsed_ms > DEAD_NEIGHBOUR_MS:
+    if failure == "host-unreachable" and is_late(opened.elapsed_ms):
         return "host-down"
     if opened.icmp is not None:
-        return "unrouted" if opened.icmp[:2] in NO_ROUTE_THERE else "rejected"
+        word = icmp_words(*opened.icmp[:3]).word
+        return "unrouted" if word == "net-unreach" else "rejected"
     if failure == "refused":
         return "refused"
     # Kernels before 5.8 give no ICMP facts of TCP: the errno is what is left.

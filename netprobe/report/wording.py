@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from netprobe.model.accepted import NEVER
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, Place, Result
 
 _PLACES: dict[Place, str] = {
@@ -16,14 +17,6 @@ _PLACES: dict[Place, str] = {
     "host": "the destination host (down)",
     "service": "the service at the destination",
 }
-
-# The role of the router that sent an ICMP error, where that is not a refusal.
-_REJECTED = {
-    "mtu-too-small": "the link behind {router}",
-    "routing-loop": "a routing loop at {router}",
-    "net-unreach": "{router} has no route",
-}
-
 
 # Why a failure does not decide the exit status; of several the first counts.
 EXCUSES: Final = ("accepted", "waived", "optional", "known")
@@ -95,8 +88,8 @@ def _word_last_hop(about: Finding | Result) -> str:
 
 def _word_place(place: Place, about: Finding | Result) -> str:
     if place in ("path", "return-path") and about.rejected_by:
-        told = _REJECTED.get(_first_result(about).reason, "{router} refused it")
-        return f"{_PLACES[place]}: {told.format(router=about.rejected_by)}"
+        part = find_reason(_first_result(about).reason).router_is
+        return f"{_PLACES[place]}: {part.format(router=about.rejected_by)}"
     return _PLACES[place]
 
 

@@ -7,22 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from netprobe.model.firewall import RULE_PLACES, Enforcer
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, Place, Result
 
-# Failures that look like a firewall's work and are none, or one of another flow.
-_NO_RULE: Final = frozenset(
-    (
-        "mtu-too-small",
-        "mtu-black-hole",
-        "next-hop-silent",
-        "no-buffers",
-        "reverse-path-filter",
-        "reject-route",
-        "port-taken",
-        "other-run",
-        "holder-hidden",
-    )
-)
 # What a drop or a refusal looks like. Dead hosts and routes are "unreachable", services "open".
 _FILTERED: Final = ("filtered", "open|filtered")
 # What else may be at fault, by the place that is still possible.
@@ -67,10 +54,7 @@ def _ways_of(result: Result) -> tuple[tuple[str, ...], ...]:
 
 def may_mend(result: Result) -> bool:
     """Tell whether a rule can let this flow through."""
-    if result.state not in _FILTERED or result.reason in _NO_RULE:
-        return False
-    # A proxy is asked in its place: what is stopped is another flow.
-    return not result.reason.startswith("proxy-")
+    return result.state in _FILTERED and find_reason(result.reason).rule_mends
 
 
 def enforcers_of(result: Result) -> tuple[Enforcer, ...]:

@@ -14,12 +14,13 @@ import asyncio
 from dataclasses import replace
 
 from netprobe.model.evidence import CheckConclusion, Outcome
+from netprobe.model.icmp import is_late
 from netprobe.model.trail import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.checks.next_hops import ask_network
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.flows.reachability import DEAD_MS, REFUSED_MS, is_answer, is_host_unreachable
+from netprobe.probe.flows.reachability import REFUSED_MS, is_answer, is_host_unreachable
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CONTROL_PORTS
 
@@ -63,7 +64,7 @@ class DeadHosts(Check):
 
     async def _read_words(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude from the time that a router's words took."""
-        early = [seen for seen in group if _elapsed_ms(seen) < DEAD_MS]
+        early = [seen for seen in group if not is_late(_elapsed_ms(seen))]
         first = (early or group)[0]
         looks: tuple[TrailEntry, ...] = ()
         if early:

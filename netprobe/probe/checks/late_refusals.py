@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.model import ports as port_sets
+from netprobe.model.icmp import is_late
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable
+from netprobe.probe.flows.reachability import is_host_unreachable
 from netprobe.probe.settings import UDP_BURST
 
 # Two answers' worth of a bucket that fills at one a second, and what a walk may have taken.
@@ -78,7 +79,7 @@ def _is_refused(seen: Observation) -> bool:
     if (outcome.icmp.type, outcome.icmp.code) in PORT_UNREACHABLE:
         # Where our listener waits, the port is not closed: a firewall says so, or another machine.
         return outcome.icmp.origin == "router" or seen.listener.state == "ours"
-    return not is_host_unreachable(outcome) or (outcome.elapsed_ms or 0) < DEAD_MS
+    return not is_host_unreachable(outcome) or not is_late(outcome.elapsed_ms)
 
 
 def _is_silent(seen: Observation) -> bool:

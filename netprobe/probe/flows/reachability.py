@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from netprobe.model.evidence import CheckConclusion, Outcome
+from netprobe.model.icmp import HOST_DOWN_MS, icmp_words
 from netprobe.probe.flows.chance import Chance
 
-# The kernel gives up a dead neighbour after 3.06 s; a packet that joins its queue late waits less.
 # A refusal arrives within a round trip.
-DEAD_MS = 1500
 REFUSED_MS = 500
-HOST_UNREACHABLE = ((3, 1), (1, 3))
 
 
 class Answered:
@@ -84,7 +82,7 @@ class Answered:
 
     def _note_routers_word(self, pair: tuple[str, str], outcome: Outcome, concluded: bool) -> None:
         elapsed_ms = outcome.elapsed_ms or 0
-        if outcome.icmp is not None and (concluded or elapsed_ms >= DEAD_MS):
+        if outcome.icmp is not None and (concluded or elapsed_ms >= HOST_DOWN_MS):
             self._given_up.setdefault(pair, outcome.icmp.offender)
             self._no_refusals |= {pair} if concluded else set()
         elif elapsed_ms < REFUSED_MS:
@@ -137,5 +135,6 @@ def is_own_kernels_word(outcome: Outcome) -> bool:
 def is_host_unreachable(outcome: Outcome) -> bool:
     """Whether somebody said that nobody answers for the address, or refused it in these words."""
     if outcome.icmp is not None:
-        return (outcome.icmp.type, outcome.icmp.code) in HOST_UNREACHABLE
+        icmp = outcome.icmp
+        return icmp_words(icmp.type, icmp.code, icmp.offender).word == "host-unreach"
     return outcome.failure == "host-unreachable"

@@ -13,9 +13,10 @@ from dataclasses import replace
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Outcome
+from netprobe.model.icmp import HOST_DOWN_MS
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation, Prober
-from netprobe.probe.flows.reachability import DEAD_MS, is_host_unreachable
+from netprobe.probe.flows.reachability import is_host_unreachable
 
 SCOUTS = 3
 # Fewer flows than these are sent at once.
@@ -107,7 +108,7 @@ class Scouts:
                 found = await self._prober.ask(self._task, "icmp", (), look_ms=ECHO_MS)
             except AgentError:
                 return False
-            if all(_has_waited(outcome, DEAD_MS) for _, outcome in found):
+            if all(_has_waited(outcome, HOST_DOWN_MS) for _, outcome in found):
                 return True
             if not all(_has_waited(outcome, AT_ONCE_MS) for _, outcome in found):
                 return False

@@ -1,0 +1,335 @@
+"""What a reason means: one table that judge, findings, requests and reports read.
+
+A row says how a finding is named, what became of the packets, whether a firewall rule can be the
+cause or can mend it, what findings with this reason have in common, and what to do at which places.
+Titles and advice may use the words that ``judge.advice`` fills in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
+
+from netprobe.model.result import Place
+
+# What became of the packets.
+End = Literal["dropped", "rejected", "reset"]
+# What failures of one cause share: the rule of a firewall · the address that nobody, or somebody
+# else, has · the next hop · the name that does not resolve · the process that holds the port.
+Share = Literal["rule", "address", "next-hop", "name", "holder"]
+Advice = Mapping[tuple[Place, ...], str]
+
+
+class Reason(NamedTuple):
+    """What one reason means.
+
+    ``kind`` and ``title``: of a finding, where the reason says it all; empty where they are made of
+    ends, hosts and places. ``end``: what became of the packets. ``by``: who did that to them, where
+    the place alone would say something else. ``router_does``: the verb of a router on the way that
+    answers with this reason, and ``router_is`` its part in it. ``rule_causes``: a firewall rule may
+    be the cause of a filtered flow; ``rule_mends``: a firewall rule may let it through. ``shares``:
+    what findings fold by. ``always_found``: a finding although it is neither blocked nor exposed.
+    ``advice``: what to do, by the places that are left; other places have advice of their own.
+    """
+
+    kind: str = ""
+    title: str = ""
+    end: End = "rejected"
+    by: str = ""
+    router_does: str = ""
+    router_is: str = "{router} refused it"
+    rule_causes: bool = True
+    rule_mends: bool = True
+    shares: Share = "rule"
+    always_found: bool = False
+    advice: Advice = MappingProxyType({})
+
+
+def find_reason(word: str) -> Reason:
+    """Give what a reason means.
+
+    Proxies and kernels have more words than a table can list (``proxy-407``), and so have records
+    of later versions.
+    """
+    if word in REASONS:
+        return REASONS[word]
+    return _OF_PROXY if word.startswith("proxy-") else _OTHER
+
+
+_OTHER: Final = Reason()
+# A proxy is asked in the destination's place: what is stopped is another flow.
+_OF_PROXY: Final = Reason(rule_causes=False, rule_mends=False)
+
+_SERVICE: Final[tuple[Place, ...]] = ("service",)
+_SOURCE: Final[tuple[Place, ...]] = ("source",)
+_PATH: Final[tuple[Place, ...]] = ("path",)
+_NEAR: Final[tuple[Place, ...]] = ("path", "source")
+
+_OTHER_MACHINE = (
+    "Find out who has {address} beside {destination} and give one of them another address, or "
+    "correct the inventory."
+)
+_UNPROVED_MACHINE = (
+    "Find out what answers for {address}: correct the inventory's address of {destination} or the "
+    "way onto it, or take the address off another machine."
+)
+_SILENT_NEXT_HOP = "{next_hop}, the next hop of {sources}, answers nothing: {sent}"
+_LET_ICMP = (
+    "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way {between}, or "
+    "raise the MTU of the link on the way to {needed} bytes, or "
+)
+_LOWER_MSS = _LET_ICMP + (
+    "let the router there lower the MSS of TCP connections so that their packets have at most "
+    "{path} bytes."
+)
+_LOWER_POD_MTU = _LET_ICMP + (
+    "lower the MTU of the pod network so that its packets with the overlay's headers have at most "
+    "{path} bytes."
+)
+
+
+def _make_name_reason(title: str) -> Reason:
+    return Reason(
+        kind="names",
+        title=title,
+        advice={
+            _SERVICE: "Mend the records or the server as said above, on {destination}; "
+            "dig @{address} NAME on {source} shows the same."
+        },
+    )
+
+
+_NAMES_FAIL = _make_name_reason(
+    "{ends} answers {what}, and names of the installation do not resolve"
+)
+
+REASONS: Final[Mapping[str, Reason]] = {
+    # --- the flow gets through, or the destination answers ---
+    "nonce-answer": Reason(),
+    "seen-at-destination": Reason(),
+    "syn-ack": Reason(),
+    "udp-response": Reason(),
+    "echo-reply": Reason(),
+    "proxy-tunnel": Reason(),
+    "full-size": Reason(),
+    # --- what answers is something else ---
+    "false-open": Reason(),
+    "reflected": Reason(),
+    "tls-not-expected": Reason(
+        kind="service",
+        title="{what} of {ends} speaks TLS where plaintext is expected",
+        always_found=True,
+    ),
+    "plaintext-not-tls": Reason(
+        kind="service",
+        title="{what} of {ends} does not speak TLS, which is expected",
+        always_found=True,
+    ),
+    "clock-server": Reason(
+        kind="clock",
+        title="{ends} has no time to give",
+        advice={
+            _SERVICE: "Mend the time source of {destination} (chronyc sources there), or give "
+            "hosts another server."
+        },
+    ),
+    "name-not-found": _NAMES_FAIL,
+    "name-without-address": _NAMES_FAIL,
+    "name-server-failure": _NAMES_FAIL,
+    "name-server-refuses": _NAMES_FAIL,
+    "name-unanswered": _NAMES_FAIL,
+    "name-cut-off": _NAMES_FAIL,
+    "name-odd-answer": _NAMES_FAIL,
+    "name-other-address": _make_name_reason(
+        "{ends} gives names of the installation other addresses"
+    ),
+    # --- who holds the port ---
+    "nothing-listens": Reason(
+        kind="missing",
+        title="nothing listens on {what} of {ends}",
+        advice={
+            _SERVICE: "Start the service at {ports} of {destination}, or correct its address in "
+            "the inventory."
+        },
+    ),
+    "port-in-use": Reason(),
+    "port-taken": Reason(
+        kind="taken",
+        title="port taken: {holder} holds {what} of {ends}",
+        rule_mends=False,
+        shares="holder",
+        advice={
+            _SERVICE: "On {destination}, stop {holder}, or move it to another port. If it is what "
+            "the row is for, list its program in the matrix (process: [NAME])."
+        },
+    ),
+    "holder-hidden": Reason(rule_mends=False, shares="holder"),
+    "other-run": Reason(
+        kind="other-run",
+        title="another netprobe run is active on {ends}: it holds {what}",
+        rule_mends=False,
+        shares="holder",
+        always_found=True,
+        advice={_SERVICE: "Wait for the other run to end, and run again."},
+    ),
+    # --- what packets meet ---
+    "no-response": Reason(
+        end="dropped",
+        advice={
+            _SOURCE: "Let the answers to {sent} in on {source} itself: its firewall, conntrack "
+            "and rp_filter."
+        },
+    ),
+    "reset": Reason(end="reset"),
+    "local-firewall": Reason(advice={_SOURCE: "Allow {sent} in the firewall of {source} itself."}),
+    "bad-link": Reason(
+        kind="bundle",
+        title="one link of a bundle loses a part of {what} from {sources} to {ends}",
+        end="dropped",
+        rule_causes=False,
+        rule_mends=False,
+        advice={
+            ("path", "return-path"): "Try each link of the bundles between {source} and "
+            "{destination} (LAG members, equal-cost routes) by itself: one of them, or the "
+            "firewall behind it, drops what it gets."
+        },
+    ),
+    "reverse-path-filter": Reason(
+        end="dropped",
+        by="by the destination's reverse-path filter",
+        rule_causes=False,
+        rule_mends=False,
+        advice={
+            ("destination",): "On {destination}, route the answers to {source} out by the device "
+            "that the requests come in by, or set its rp_filter to 2 (loose)."
+        },
+    ),
+    "mtu-too-small": Reason(
+        kind="mtu",
+        title="{router} carries only {path} bytes {between}{needs}",
+        router_is="the link behind {router}",
+        rule_causes=False,
+        rule_mends=False,
+        advice={
+            _PATH: "Raise the MTU of the link behind {router} to {needed} bytes, or lower the MTU "
+            "of the pod network so that its packets with the overlay's headers have at most "
+            "{path} bytes."
+        },
+    ),
+    "mtu-black-hole": Reason(
+        kind="mtu",
+        title="packets above {path} bytes vanish {between}{needs}",
+        end="dropped",
+        rule_causes=False,
+        rule_mends=False,
+        advice={
+            _PATH: _LOWER_MSS,
+            ("return-path",): _LOWER_MSS,
+            ("destination", "path"): _LOWER_POD_MTU,
+        },
+    ),
+    "mtu-not-measured": Reason(),
+    "no-buffers": Reason(
+        rule_mends=False,
+        advice={
+            _SOURCE: "On {source}, raise net.ipv4.neigh.default.gc_thresh3 (ipv6 likewise), or "
+            "see which queue drops (tc -s qdisc)."
+        },
+    ),
+    # --- routes and machines ---
+    "no-route": Reason(advice={_SOURCE: "Give {source} a route to {hosts}."}),
+    "no-carrier": Reason(
+        advice={_NEAR: "Check the cable of {source} and the port at its other end."}
+    ),
+    "next-hop-down": Reason(
+        kind="next-hop",
+        title=_SILENT_NEXT_HOP,
+        shares="next-hop",
+        advice={
+            _NEAR: "Check that {next_hop} runs, and on {source} the route to {hosts} and its cable."
+        },
+    ),
+    "next-hop-silent": Reason(
+        kind="next-hop",
+        title=_SILENT_NEXT_HOP,
+        end="dropped",
+        rule_causes=False,
+        rule_mends=False,
+        shares="next-hop",
+        advice={
+            _NEAR: "On {source}, see the route to {hosts}: {next_hop} forwards "
+            "nothing that anybody answers."
+        },
+    ),
+    "name-not-resolved": Reason(
+        kind="name",
+        title="{sources} cannot resolve {address}",
+        shares="name",
+        advice={
+            _SOURCE: "Create the DNS record of {address}, or correct the resolver of {source}."
+        },
+    ),
+    "net-unreach": Reason(
+        router_does="has no route for",
+        router_is="{router} has no route",
+        rule_causes=False,
+        advice={_PATH: "Give {router} a route to {hosts}."},
+    ),
+    "routing-loop": Reason(
+        router_does="is in a routing loop for",
+        router_is="a routing loop at {router}",
+        rule_causes=False,
+        advice={
+            _PATH: "Mend the routes to {hosts} on {router} and its neighbours: they send these "
+            "packets round in a loop."
+        },
+    ),
+    "host-down": Reason(
+        kind="host",
+        title="{hosts} is down or not reachable at all",
+        shares="address",
+        advice={("host", "path"): "Check that {destination} {alive}, and the routers before it."},
+    ),
+    "address-here": Reason(
+        kind="machine",
+        title="{sources} has the address of {hosts} itself",
+        shares="address",
+        advice={_SOURCE: "Take {address} off {source}, or give one of the two another address."},
+    ),
+    "answered-here": Reason(),
+    "other-machine": Reason(
+        kind="machine",
+        title="another machine answers for {hosts}",
+        shares="address",
+        advice={_PATH: _OTHER_MACHINE},
+    ),
+    "foreign-answer": Reason(
+        kind="machine",
+        title="another machine answers for {hosts}",
+        shares="address",
+        advice={("path", "service"): _OTHER_MACHINE},
+    ),
+    "unproved-machine": Reason(
+        kind="machine",
+        title="another machine seems to answer for {hosts}",
+        shares="address",
+        advice={
+            _PATH: _UNPROVED_MACHINE,
+            ("destination", "path", "service"): _UNPROVED_MACHINE,
+        },
+    ),
+    # --- ICMP errors whose words say it all ---
+    "host-unreach": Reason(),
+    "proto-unreach": Reason(),
+    "port-unreach": Reason(),
+    "net-prohibited": Reason(),
+    "host-prohibited": Reason(),
+    "admin-prohibited": Reason(),
+    "time-exceeded": Reason(),
+    "policy-fail": Reason(),
+    "reject-route": Reason(rule_mends=False),
+    # --- nothing was sent, or nobody looked ---
+    "no-permission": Reason(),
+    "no-source-address": Reason(),
+}
