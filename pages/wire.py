@@ -18,6 +18,7 @@ from netprobe.agent.wire.host_messages import (
 )
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.result_lines import MAC_LENGTH, RESULT_PREFIX
+from netprobe.batch.keys import KEY_BYTES
 from netprobe.vantage.runtime.script import (
     SEND_LINE,
     USELESS_RUNTIME_LINE,
@@ -150,8 +151,9 @@ it.
 BATCH_WORDS = f"""
 ## Scripts and results
 
-A run without a live coordinator ([decision 0010](decisions/0010-batch.md)) has the same orders and
-answers, in files. This is format {batch.BATCH_FORMAT} of both.
+A run without a live coordinator ([decisions 0010](decisions/0010-batch.md) and
+[0015](decisions/0015-a-key-for-each-host.md)) has the same orders and answers, in
+files. This is format {batch.BATCH_FORMAT} of both.
 
 * A *script* is what one host does in one round: text, one message a line. It begins with a
   `BatchStart`. Behind each `PhaseMark` stand the orders of that phase, {_PHASES}. Orders of
@@ -162,8 +164,9 @@ answers, in files. This is format {batch.BATCH_FORMAT} of both.
   `\\u0020` for spaces. The content of every other line is base85 of zlib of messages, one a line:
   the `HelloLine`, `PhaseClock`s, every order that has an id, and behind it its answers. An order
   whose id is among the `own_ids` is the host's own idea.
-* The MAC of a line is base85 of {MAC_LENGTH} bytes of BLAKE2b under the run's key: of `r`, the MAC
-  of the line before (empty at first), a space, the number, a space, and the content.
+* The MAC of a line is base85 of {MAC_LENGTH} bytes of BLAKE2b under the host's result key: of `r`,
+  the MAC of the line before (empty at first), a space, the number, a space, and the content. That
+  key is BLAKE2b of `results of host INDEX` under a key of the plan, {KEY_BYTES} bytes.
 * Whoever reads results skips all text outside of lines, takes a line that came twice once, reads a
   file that is cut off up to the cut, and refuses a line that is not as the host wrote it, a line
   that is missing, another host's file, and another run's. After a second line 0 of the same host

@@ -1,4 +1,4 @@
-"""Bundles: one file with the agent and the scripts of all hosts, which any Python from 3.6 runs."""
+"""Bundles: one file with the agent and the scripts of hosts, which any Python from 3.6 runs."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ names["boot"](sources, "batch.carried")
 """
 
 
+# What holds the keys of all hosts, and is for none of them.
+_PLAN_MAIN = """\
+import sys
+sys.stderr.write("netprobe: this is the plan of a run, for `netprobe merge`; "
+                 "each host has a file of its own beside it\\n")
+sys.exit(2)
+"""
+
 # The script's stdin is the script itself, at whose end the bundle stands.
 _RUN_BUNDLE = (
     "import os,sys,zipimport as z,__main__ as m;"
@@ -57,16 +65,33 @@ class OpenedBundle:
     plan: bytes
 
 
-def pack_bundle(header: Mapping[str, Any], scripts: Iterable[HostScript], plan: bytes) -> bytes:
-    """Pack a bundle: ``run.pyz``. The same arguments give the same bytes."""
+def pack_bundle(
+    header: Mapping[str, Any], scripts: Iterable[HostScript], plan: bytes | None = None
+) -> bytes:
+    """Pack a bundle for these hosts. The same arguments give the same bytes.
+
+    ``plan`` holds the keys of all hosts of the run; None: a bundle for hosts and nobody else.
+    """
+    _, _, agent = bundle(batch=True).partition(b"\n")
+    stored = {"__main__.py": _MAIN.encode("ascii"), "agent": agent, "hosts": _pack_hosts(scripts)}
+    return _pack_members(header, stored, {} if plan is None else {PLAN_MEMBER: plan})
+
+
+def pack_plan(header: Mapping[str, Any], plan: bytes) -> bytes:
+    """Pack what a merge needs of a run whose hosts have bundles of their own."""
+    return _pack_members(header, {"__main__.py": _PLAN_MAIN.encode("ascii")}, {PLAN_MEMBER: plan})
+
+
+def _pack_members(
+    header: Mapping[str, Any], stored: Mapping[str, bytes], packed: Mapping[str, bytes]
+) -> bytes:
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as packed:
-        _add_member(packed, "__main__.py", _MAIN.encode("ascii"), zipfile.ZIP_STORED)
-        _, _, agent = bundle(batch=True).partition(b"\n")
-        _add_member(packed, "agent", agent, zipfile.ZIP_STORED)
-        _add_member(packed, "hosts", _pack_hosts(scripts), zipfile.ZIP_STORED)
-        _add_member(packed, HEADER_MEMBER, json.dumps(header).encode("ascii"))
-        _add_member(packed, PLAN_MEMBER, plan)
+    with zipfile.ZipFile(data, "w") as archive:
+        for name, content in stored.items():
+            _add_member(archive, name, content, zipfile.ZIP_STORED)
+        _add_member(archive, HEADER_MEMBER, json.dumps(header).encode("ascii"))
+        for name, content in packed.items():
+            _add_member(archive, name, content)
     return SHEBANG + data.getvalue()
 
 
@@ -83,6 +108,10 @@ def open_bundle(path: Path) -> OpenedBundle:
     try:
         with zipfile.ZipFile(path) as packed:
             header = json.loads(packed.read(HEADER_MEMBER))
+            if PLAN_MEMBER not in packed.namelist():
+                raise RequestError(
+                    f"{path}: is for a host; give the plan.pyz that was made with it"
+                )
             return OpenedBundle(header, packed.read(PLAN_MEMBER))
     except OSError as error:
         raise RequestError(f"{path}: cannot be read: {error.strerror}") from None

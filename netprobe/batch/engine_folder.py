@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from netprobe.agent.wire.frames import NO_PYTHON_STATUS
 from netprobe.batch.commands import FIRST_STEPS, LAST_STEP, NEXT_STEPS, host_word, make_commands
+from netprobe.batch.file_names import safe_name
 from netprobe.batch.script import HostScript, pack_script
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.runtime.file import Runtime
@@ -67,11 +67,6 @@ def write_engine_folder(
 def results_file(folder: Path, host: str) -> Path:
     """Give the file that a host's output is appended to."""
     return folder / "results" / f"{safe_name(host)}.npr"
-
-
-def safe_name(host: str) -> str:
-    """Give a host's name as the name of a file or folder."""
-    return quote(host, safe="")
 
 
 def _write_host(folder: Path, script: HostScript, *, first: bool) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from netprobe.model.plan import Block, Plan, PlannedMatrix, PlannedRequirement, 
 from netprobe.probe.settings import ProbeSettings
 from netprobe.protocols.proxy_url import parse_proxy
 
-REQUEST_FORMAT = 1
+REQUEST_FORMAT = 2
 
 # Hosts of a block are names here, and its destinations have their addresses beside them.
 _BY_NAME = ("sources", "destinations")
@@ -36,11 +36,14 @@ class BatchRequest:
     ``hosts``: all of its hosts in the order of their indices. ``templates``: all packets so far, by
     their numbers from 1. ``next_id``: the first id that no order has. ``round``: the last one that
     was written. ``starts_at`` is UTC epoch seconds, for the barrier ``clock``. ``cover``: how often
-    and by which seed the plan is covered; None: all of it is probed.
+    and by which seed the plan is covered; None: all of it is probed. ``key``: by which probes are
+    answered; ``results_key``: of which each host's own is made. ``is_shared``: all keys were in one
+    file for all hosts, so that each of them could have written what another one did.
     """
 
     run: str
     key: bytes
+    results_key: bytes
     plan: Plan
     hosts: tuple[str, ...]
     settings: ProbeSettings
@@ -49,6 +52,7 @@ class BatchRequest:
     window_s: float
     margin_s: float
     budgets: HostBudgets
+    is_shared: bool = False
     live: bool = False
     sample: str | None = None
     cover: tuple[int, int] | None = None
@@ -60,7 +64,7 @@ class BatchRequest:
     def identity(self) -> BatchIdentity:
         """Which results belong to the run."""
         rounds = frozenset(range(1, self.round + 1))
-        return BatchIdentity(self.run, self.key, rounds, dict(enumerate(self.hosts)))
+        return BatchIdentity(self.run, self.results_key, rounds, dict(enumerate(self.hosts)))
 
 
 def write_request(request: BatchRequest) -> bytes:
@@ -72,6 +76,8 @@ def write_request(request: BatchRequest) -> bytes:
             "format": REQUEST_FORMAT,
             "run": request.run,
             "key": b64encode(request.key).decode("ascii"),
+            "results_key": b64encode(request.results_key).decode("ascii"),
+            "is_shared": request.is_shared,
             "round": request.round,
             "next_id": request.next_id,
             "barrier": request.barrier,
@@ -97,7 +103,10 @@ def read_request(data: bytes, label: str) -> BatchRequest:
     try:
         values = json.loads(data)
         if values["format"] != REQUEST_FORMAT:
-            raise RequestError(f"{label}: was made by another version of netprobe")
+            raise RequestError(
+                f"{label}: was made by another version of netprobe, and only that can merge it "
+                f"(its format is {values['format']!r:.20}, expected {REQUEST_FORMAT})"
+            )
         return _read_values(values)
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError):
         raise RequestError(f"{label}: is not what `netprobe bundle` wrote") from None
@@ -110,6 +119,8 @@ def _read_values(values: dict[str, Any]) -> BatchRequest:
     return BatchRequest(
         run=values["run"],
         key=b64decode(values["key"], validate=True),
+        results_key=b64decode(values["results_key"], validate=True),
+        is_shared=values["is_shared"],
         plan=_read_plan(values["plan"], hosts),
         hosts=tuple(values["order"]),
         settings=replace(ProbeSettings(), **values["settings"]),
@@ -146,12 +157,21 @@ def _write_template(template: NumberedTemplate) -> Any:
 def _strip_host(host: Host) -> Host:
     """Give a host without the ways onto it and without passwords."""
     kind = "none" if host.vantage.kind == "none" else "local"
-    proxy = host.proxy and Proxy(
-        _hide_password(host.proxy.https_proxy, "https_proxy"),
-        _hide_password(host.proxy.http_proxy, "http_proxy"),
-        host.proxy.no_proxy,
+    return replace(
+        host,
+        vantage=Vantage(kind),  # type: ignore[arg-type]
+        become=None,
+        proxy=host.proxy and _strip_proxy(host.proxy),
+        proxies=tuple((service, _strip_proxy(one)) for service, one in host.proxies),
     )
-    return replace(host, vantage=Vantage(kind), become=None, proxy=proxy)  # type: ignore[arg-type]
+
+
+def _strip_proxy(proxy: Proxy) -> Proxy:
+    return replace(
+        proxy,
+        https_proxy=_hide_password(proxy.https_proxy, "https_proxy"),
+        http_proxy=_hide_password(proxy.http_proxy, "http_proxy"),
+    )
 
 
 def _hide_password(url: str | None, name: str) -> str | None:

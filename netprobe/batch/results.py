@@ -19,6 +19,7 @@ from netprobe.agent.wire.codec import decode_message, read_record
 from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.messages import ANSWERS
 from netprobe.agent.wire.result_lines import chain_mac
+from netprobe.batch.keys import derive_result_key
 from netprobe.errors import RequestError
 from netprobe.model.printable import clean
 
@@ -39,10 +40,11 @@ class ResultsRefused(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class BatchIdentity:
-    """Which results belong to a run: its id and key, rounds so far, and hosts by their indices."""
+    """Which results belong to a run: its id, rounds so far, hosts by their indices, and the key of
+    which that of each host's results is made."""
 
     run: str
-    key: bytes
+    results_key: bytes
     rounds: frozenset[int]
     hosts: Mapping[int, str]
 
@@ -111,6 +113,7 @@ class _FileReader:
         # What every line that was taken says: its MAC and its content.
         self._lines: list[tuple[bytes, bytes]] = []
         self._header: ResultHeader | None = None
+        self._key = b""
         # Whether the line that is due has come, and was not what the host had written; or in parts.
         self._is_changed = False
         self._is_partial = False
@@ -156,15 +159,32 @@ class _FileReader:
 
     def _is_next(self, found: re.Match[bytes]) -> bool:
         """Tell whether it is the line that is due. Raises ResultsRefused of another's header."""
-        number, before = len(self._lines), self._lines[-1][0] if self._lines else b""
-        genuine = compare_digest(chain_mac(self._run.key, before, number, found[3]), found[2])
-        if number == 0 and (genuine or found[4] is not None):
-            self._header = self._read_header(found[3])
-        if number == 0 and not genuine and found[4] is not None:
-            raise self._refuse_file(
-                "was not written with this run's key, or its first line was changed"
-            )
-        return genuine
+        if not self._lines:
+            return self._is_header(found)
+        before = self._lines[-1][0]
+        mac = chain_mac(self._key, before, len(self._lines), found[3])
+        return compare_digest(mac, found[2])
+
+    def _is_header(self, found: re.Match[bytes]) -> bool:
+        """Tell whether it is the first line of a host of this run; a part of it is none. Raises
+        ResultsRefused."""
+        is_whole = found[4] is not None
+        try:
+            header = self._read_header(found[3])
+        except ResultsRefused:
+            if is_whole:
+                raise
+            return False
+        key = derive_result_key(self._run.results_key, header.host)
+        if not compare_digest(chain_mac(key, b"", 0, found[3]), found[2]):
+            if is_whole:
+                raise self._refuse_file(
+                    f"says that it is of {header.name}, and was not written with the key of "
+                    f"{header.name}: somebody else wrote it, or its first line was changed"
+                )
+            return False
+        self._header, self._key = header, key
+        return True
 
     def _begin_again(self, found: re.Match[bytes]) -> None:
         """Take the header of a host that was started a second time; the last start counts."""

@@ -14,6 +14,7 @@ from netprobe.agent.wire.batch import BATCH_FORMAT, BatchStart
 from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.parts import ListenBlock
 from netprobe.batch.ideal import IdealFleet, Note
+from netprobe.batch.keys import derive_result_key
 from netprobe.batch.recorded import Doubts, RecordedFleet
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.results import HostRecording, ResultsRefused, read_results
@@ -134,7 +135,8 @@ def _make_start(request: BatchRequest, index: int, host: Host) -> BatchStart:
     return BatchStart(
         BATCH_FORMAT, WIRE_VERSION, request.run, request.round, index, host.name,
         sorted(host.listed_addresses), request.barrier, request.starts_at, request.window_s,
-        request.margin_s, ends_at, SILENCE_S, request.key, own_ids(index, request.round),
+        request.margin_s, ends_at, SILENCE_S, request.key,
+        derive_result_key(request.results_key, index), own_ids(index, request.round),
         request.budgets,
     )  # fmt: skip
 

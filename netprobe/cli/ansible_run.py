@@ -39,8 +39,8 @@ _QUIET = {"ANSIBLE_DISPLAY_OK_HOSTS": "no", "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "no
 _ONLY_LIVE = ("resume", "retry", "evidence")
 # What ``bundle`` asks for beyond what ``run`` has.
 _BUNDLE = {
-    "next_": None, "results": (), "output": None, "with_runtime": False, "start": None,
-    "window": DEFAULT_WINDOW, "margin": DEFAULT_MARGIN,
+    "next_": None, "results": (), "output": None, "per_host": None, "with_runtime": False,
+    "start": None, "window": DEFAULT_WINDOW, "margin": DEFAULT_MARGIN,
 }  # fmt: skip
 
 

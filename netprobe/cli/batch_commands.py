@@ -35,13 +35,19 @@ from netprobe.cli.result_options import FILE, accepted_options, baseline_options
 def bundle(**options: Any) -> int:
     """Write a run that hosts carry out by themselves, where nothing can talk to all of them.
 
-    Each host writes one file; `netprobe merge` reports. Whoever has the bundle has the run's key,
-    by which probes of this run are answered, and nothing else.
+    Each host writes one file; `netprobe merge` reports. Who has a bundle can answer probes of this
+    run. In one file for all hosts stand the keys of all, so that each host could write the
+    results of the others, and the report says so; with --per-host no host can.
 
     \b
       netprobe bundle -m deckhouse-nodes --start 14:00Z --window 10m > run.pyz
       python3 run.pyz --out /media/usb                   # on every host, before 14:00
       netprobe merge run.pyz /media/usb/*.npr
+
+    \b
+      netprobe bundle -m deckhouse-nodes --start 14:00Z --per-host run
+      python3 worker-1.pyz --out /media/usb              # on worker-1; keep plan.pyz
+      netprobe merge run/plan.pyz /media/usb/*.npr
     """
     from netprobe.cli.bundle import bundle_verb
 

@@ -48,6 +48,13 @@ where_options = together(
         metavar="DIR",
         help="Write no bundle, but the folder from which an engine runs commands on all hosts.",
     ),
+    option(
+        "--per-host",
+        type=FILE,
+        metavar="DIR",
+        help="Write no bundle for all, but into a new folder HOST.pyz for each host, so that no "
+        "host can write the results of another, and plan.pyz for merge: keep that.",
+    ),
     flag("--with-runtime", "Write a shell script that brings a Python, for hosts without one."),
     option(
         "--next",

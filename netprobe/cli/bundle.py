@@ -9,6 +9,7 @@ import platform
 import secrets
 import stat
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from netprobe import pipeline
 from netprobe.agent.wire.batch import HostBudgets
 from netprobe.batch.bundle import bring_runtime, pack_bundle
 from netprobe.batch.engine_folder import write_engine_folder
+from netprobe.batch.keys import KEY_BYTES
+from netprobe.batch.per_host import write_host_bundles
 from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.rounds import make_first_round, make_next_round
 from netprobe.batch.script import HostScript
@@ -45,19 +48,33 @@ def bundle_verb(options: VerbOptions) -> int:
         return _write_next(options)
     if options["results"]:
         raise RequestError("RESULTS are those of an earlier round: give --next FILE, too")
-    if options["folder"] and options["output"]:
-        raise RequestError("--folder and --output: a run is for an engine, or for files")
-    if options["folder"] and os.path.lexists(options["folder"]):
-        raise RequestError(f"--folder {options['folder']}: exists; choose another name")
-    if options["output"] and os.path.exists(options["output"]):
-        # Results of its run are read with it alone.
-        raise RequestError(f"-o {options['output']}: exists; choose another name")
+    _refuse_two_places(options)
+    for word, path in _list_places(options).items():
+        if os.path.lexists(path):
+            # Results of a run are read with its own file alone.
+            raise RequestError(f"{word} {path}: exists; choose another name")
     request = _make_request(options)
     request, scripts = make_first_round(request, choose_stored_part(request).plan)
     if options["folder"]:
         runtime = _find_runtime(options) if options["with_runtime"] else None
         return _write_folder(Path(options["folder"]), request, scripts, runtime)
-    return _write_file(options, request, scripts)
+    return _write_files(options, request, scripts)
+
+
+def _list_places(options: VerbOptions) -> dict[str, str]:
+    """Give where a run is to be written, by the option that says it."""
+    places = {"--folder": "folder", "--per-host": "per_host", "-o": "output"}
+    return {word: options[name] for word, name in places.items() if options[name]}
+
+
+def _refuse_two_places(options: VerbOptions) -> None:
+    """Raise RequestError for more than one place."""
+    given = _list_places(options)
+    if len(given) > 1:
+        raise RequestError(
+            f"{' and '.join(given)}: a run is for an engine, or for files that are carried to "
+            "hosts, one for all or one for each; give one of them"
+        )
 
 
 def _make_request(options: VerbOptions) -> BatchRequest:
@@ -80,7 +97,9 @@ def _make_request(options: VerbOptions) -> BatchRequest:
         )
     return BatchRequest(
         run=secrets.token_hex(8),
-        key=secrets.token_bytes(32),
+        key=secrets.token_bytes(KEY_BYTES),
+        results_key=secrets.token_bytes(KEY_BYTES),
+        is_shared=not (options["folder"] or options["per_host"]),
         plan=plan if is_covering else part.plan,
         hosts=(),
         settings=settings_of(options),
@@ -96,8 +115,17 @@ def _make_request(options: VerbOptions) -> BatchRequest:
 
 
 def _write_next(options: VerbOptions) -> int:
+    _refuse_two_places(options)
     path = Path(options["next_"])
     stored = open_run(path, [Path(one) for one in options["results"]])
+    if path.is_dir():
+        if options["per_host"]:
+            raise RequestError(f"--next {path}: an engine's folder is where its next round goes")
+    elif not options["per_host"] and not stored.request.is_shared:
+        raise RequestError(
+            "--next: this run has a file for each host, and so has its next round: give "
+            "--per-host DIR"
+        )
     replay = replay_quietly(stored)
     assert replay.fleet is not None
     starts_at = _read_next_start(options, stored.request)
@@ -110,7 +138,7 @@ def _write_next(options: VerbOptions) -> int:
         return PASS
     if path.is_dir():
         return _write_folder(path, request, scripts)
-    return _write_file(options, request, scripts)
+    return _write_files(options, request, scripts)
 
 
 def _read_next_start(options: VerbOptions, request: BatchRequest) -> float | None:
@@ -125,21 +153,28 @@ def _read_next_start(options: VerbOptions, request: BatchRequest) -> float | Non
 def _write_folder(
     folder: Path, request: BatchRequest, scripts: list[HostScript], runtime: Runtime | None = None
 ) -> int:
-    try:
+    with _refusing_to_write(folder):
         write_engine_folder(folder, scripts, runtime)
-    except OSError as error:
-        raise RequestError(
-            f"{error.filename or folder} cannot be written: {error.strerror}"
-        ) from None
     write_private(folder / PLAN_FILE, write_request(request))
     _tell_round(request, scripts)
     return PASS
 
 
-def _write_file(options: VerbOptions, request: BatchRequest, scripts: list[HostScript]) -> int:
-    data = pack_bundle(_make_header(request), scripts, write_request(request))
-    if options["with_runtime"]:
-        data = bring_runtime(data, _find_runtime(options))
+def _write_files(options: VerbOptions, request: BatchRequest, scripts: list[HostScript]) -> int:
+    """Write what is carried to hosts: one file for all of them, or one for each."""
+    header, plan = _make_header(request), write_request(request)
+    runtime = _find_runtime(options) if options["with_runtime"] else None
+    if options["per_host"]:
+        with _refusing_to_write(options["per_host"]):
+            write_host_bundles(Path(options["per_host"]), header, scripts, plan, runtime)
+    else:
+        data = pack_bundle(header, scripts, plan)
+        _write_file(options, data if runtime is None else bring_runtime(data, runtime))
+    _tell_round(request, scripts)
+    return PASS
+
+
+def _write_file(options: VerbOptions, data: bytes) -> None:
     if options["output"]:
         write_private(Path(options["output"]), data)
     elif sys.stdout.isatty():
@@ -148,8 +183,16 @@ def _write_file(options: VerbOptions, request: BatchRequest, scripts: list[HostS
         _keep_private(sys.stdout.fileno())
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    _tell_round(request, scripts)
-    return PASS
+
+
+@contextlib.contextmanager
+def _refusing_to_write(place: str | Path) -> Iterator[None]:
+    """Raise RequestError instead of OSError, with the path that could not be written."""
+    try:
+        yield
+    except OSError as error:
+        words = f"{error.filename or place} cannot be written: {error.strerror}"
+        raise RequestError(words) from None
 
 
 def _keep_private(number: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,14 @@ from netprobe.cli.run import AskedRun, check_record_path, run_and_report
 from netprobe.cli.streams import tell
 from netprobe.judge.verdict import Rules
 from netprobe.model.result import HostReport, Result
+from netprobe.model.run import RunInfo
 from netprobe.plan.choices import CoverChoice
+
+# What is true of a report whose hosts all had one bundle.
+SHARED = (
+    "one bundle held the keys of all hosts, so that each of them could have written the results of "
+    "the others (`netprobe bundle --per-host` gives each host its own)"
+)
 
 
 def merge_verb(options: VerbOptions) -> int:
@@ -32,7 +40,12 @@ def merge_verb(options: VerbOptions) -> int:
     part = choose_stored_part(request)
     asked = AskedRun(options, outputs, part, rules, marks)
     make_fleet = partial(replay.make_fleet, missing=stored.missing)
-    status = run_and_report(asked, lambda run: run.replay(request.settings, make_fleet))
+
+    def start(run: pipeline.PlanRun) -> RunInfo:
+        info = run.replay(request.settings, make_fleet)
+        return replace(info, trust=SHARED if request.is_shared else None)
+
+    status = run_and_report(asked, start)
     for words in replay.words():
         tell(f"netprobe: note: {words}")
     return status

@@ -22,6 +22,7 @@ class RunInfo:
     ``earlier`` is one sentence on what was taken over from an earlier run, else None.
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.
     ``coverage`` is how a part of the plan covers the rest, else None.
+    ``trust`` is one sentence where hosts could have written each other's results, else None.
     ``baseline`` is one sentence on what is new since another run, else None. ``accepted`` are the
     entries of the files of accepted flows, held against this run.
     Files of an older netprobe have no ``requirements``, and their hosts no roles.
@@ -37,6 +38,7 @@ class RunInfo:
     earlier: str | None = None
     sample: str | None = None
     coverage: Coverage | None = None
+    trust: str | None = None
     baseline: str | None = None
     accepted: tuple[CheckedAcceptance, ...] = ()
     matrices: tuple[PlannedMatrix, ...] = ()

@@ -45,7 +45,8 @@ def _word_verdict(report: Report, causes: int) -> Line:
 
 
 def scope(report: Report) -> Iterator[Line]:
-    """Give the tested part of the matrix, where it is not the whole."""
+    """Give the tested part of the matrix, where it is not the whole, and whose results these are,
+    where that is not certain."""
     if report.info.selection:
         yield Line(f"SELECTION: {report.info.selection}", "doubt")
     if report.info.coverage:
@@ -55,6 +56,8 @@ def scope(report: Report) -> Iterator[Line]:
         yield Line(f"COVERAGE: {words}", "doubt")
     if report.info.sample:
         yield Line(f"SAMPLE: {report.info.sample}", "doubt")
+    if report.info.trust:
+        yield Line(f"TRUST: {report.info.trust}", "doubt")
 
 
 def _nothing_tested(report: Report, summary: Summary) -> str:

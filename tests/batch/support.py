@@ -23,16 +23,22 @@ from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.orders import CloseOrder, ListenOrder, RecordOrder, SeenOrder
 from netprobe.agent.wire.parts import ListeningBlock, OutcomeKind, OutcomeRun
 from netprobe.agent.wire.result_lines import LineMaker
+from netprobe.batch.keys import derive_result_key
 from netprobe.batch.results import BatchIdentity, HostRecording
 from netprobe.batch.script import own_ids
 from tests.vantage.support import TEMPLATES, block, probe
 
-KEY = bytes(range(32))
+KEY, RESULTS_KEY = bytes(range(32)), bytes(range(32, 64))
 RUN = "7f3a0c1d2e4b5968"
 HOSTS = {3: "node-1", 4: "node-2"}
-IDENTITY = BatchIdentity(RUN, KEY, frozenset({1}), HOSTS)
+IDENTITY = BatchIdentity(RUN, RESULTS_KEY, frozenset({1}), HOSTS)
 NO_BUDGETS = HostBudgets(0, 0, 0, 0)
 PORT = 40123
+
+
+def result_key(host: int = 3) -> bytes:
+    """The key of a host's results."""
+    return derive_result_key(RESULTS_KEY, host)
 
 
 def start(host: int = 3, **changes: Any) -> BatchStart:
@@ -40,7 +46,7 @@ def start(host: int = 3, **changes: Any) -> BatchStart:
     usual = BatchStart(
         BATCH_FORMAT, WIRE_VERSION, RUN, 1, host, HOSTS[host], ["127.0.0.1"], "none",
         starts_at=None, window_s=20.0, margin_s=0.0, ends_at=None, silence_s=20.0, key=KEY,
-        own_ids=own_ids(host, 1), budgets=NO_BUDGETS,
+        result_key=result_key(host), own_ids=own_ids(host, 1), budgets=NO_BUDGETS,
     )  # fmt: skip
     return usual._replace(**changes)
 
@@ -76,9 +82,9 @@ def messages() -> list[list[Any]]:
     ]
 
 
-def written(host: int = 3, key: bytes = KEY, **changes: Any) -> list[bytes]:
+def written(host: int = 3, **changes: Any) -> list[bytes]:
     """The lines of a result file."""
-    maker = LineMaker(key)
+    maker = LineMaker(result_key(host))
     return [maker.begin(header(host, **changes)), *map(maker.add, messages())]
 
 

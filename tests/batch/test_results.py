@@ -88,7 +88,7 @@ def test_swapped_files_are_refused(tmp_path: Path) -> None:
         ({"run": "00"}, f"is of run {RUN}, not of 00"),
         ({"rounds": frozenset({2, 3})}, "is of round 1; expected: 2, 3"),
         ({"hosts": {3: "other"}}, "is of node-1, which is no host"),
-        ({"key": KEY[::-1]}, "this run's key"),
+        ({"results_key": KEY}, "was not written with the key of node-1"),
     ],
 )
 def test_what_is_not_of_this_run_is_refused(

@@ -28,7 +28,7 @@ from netprobe.probe.settings import ProbeSettings
 from tests.probe.fakes import host
 
 A, B, C = host("a", "10.0.0.1"), host("b", "10.0.0.2"), host("c", "10.0.0.3")
-KEY = bytes(range(32))
+KEY, RESULTS_KEY = bytes(range(32)), bytes(range(32, 64))
 BEGAN_S = 1_000_000.0
 # Tells what becomes of a port: an outcome instead of the good one, or None.
 Fault = Callable[[str, Any, int], OutcomeKind | None]
@@ -53,8 +53,9 @@ def plan_of(*blocks: tuple[str, str, Ports], hosts: Sequence[Host] = (A, B, C)) 
 def request_of(plan: Plan, barrier: str = "engine", **changes: Any) -> BatchRequest:
     """A run of a plan."""
     usual: dict[str, Any] = {
-        "run": "0" * 16, "key": KEY, "plan": plan, "hosts": (), "settings": ProbeSettings(),
-        "barrier": barrier, "starts_at": BEGAN_S if barrier == "clock" else None,
+        "run": "0" * 16, "key": KEY, "results_key": RESULTS_KEY, "plan": plan, "hosts": (),
+        "settings": ProbeSettings(), "barrier": barrier,
+        "starts_at": BEGAN_S if barrier == "clock" else None,
         "window_s": 60.0, "margin_s": 10.0, "budgets": HostBudgets(0, 0, 0, 0),
     }  # fmt: skip
     return BatchRequest(**{**usual, **changes})

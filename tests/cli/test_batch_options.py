@@ -58,6 +58,8 @@ def test_spans_have_units() -> None:
         (("-m", "./tiny.yaml", "--folder", "."), "exists; choose another name"),
         (("--next", "tiny.yaml"), "is no bundle"),
         (("a.npr", "-m", "./tiny.yaml"), "give --next FILE, too"),
+        (("-m", "./tiny.yaml", "--per-host", "."), "--per-host .: exists; choose another name"),
+        (("-m", "./tiny.yaml", "--per-host", "x", "-o", "y"), "one for all or one for each"),
     ],
 )
 def test_what_bundle_refuses(words: tuple[str, ...], said: str, folder: Path) -> None:
@@ -85,3 +87,24 @@ def test_a_bundle_is_for_its_owner_and_stays(folder: Path) -> None:
         "netprobe: -o run.pyz: exists; choose another name\n",
     )
     assert (folder / "run.pyz").read_bytes() == first
+
+
+@pytest.mark.slow
+def test_a_run_with_a_file_for_each_host_stays_so(folder: Path) -> None:
+    """Its plan merges, its next round has a file for each host too, and no other file does."""
+    words = ("bundle", "-m", "./tiny.yaml", "--no-listen", "--per-host", "run")
+    assert netprobe(*words, cwd=folder).returncode == 0
+    names = {path.name for path in (folder / "run").iterdir()}
+    assert "plan.pyz" in names
+    assert len(names) > 1
+
+    again = netprobe("bundle", "--next", "run/plan.pyz", cwd=folder)
+    other = netprobe("merge", f"run/{min(names - {'plan.pyz'})}", cwd=folder)
+
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "this run has a file for each host, and so has its next round" in again.stderr
+    assert (other.returncode, other.stdout) == (2, "")
+    assert "is for a host; give the plan.pyz" in other.stderr
+    merged = netprobe("merge", "run/plan.pyz", cwd=folder)
+    assert merged.returncode == 3
+    assert "TRUST" not in merged.stdout

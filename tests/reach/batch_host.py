@@ -25,7 +25,7 @@ from netprobe.agent.wire.result_lines import LineMaker
 from netprobe.batch.results import ResultsRefused, read_results
 from netprobe.vantage.runtime.build import build_runtime
 from tests.batch.engine import Engine
-from tests.batch.support import FOUND, HELLO, IDENTITY, KEY, header, outcomes_of
+from tests.batch.support import FOUND, HELLO, IDENTITY, header, outcomes_of, result_key
 from tests.vantage.runtime.support import BusyboxRoot, has_busybox
 from tests.vantage.support import free_port, is_running, probe
 
@@ -124,7 +124,7 @@ def _run_on_busybox(folder: Path) -> bool:
 
 
 def _write_large() -> bytes:
-    maker = LineMaker(KEY)
+    maker = LineMaker(result_key())
     lines = [maker.begin(header()), maker.add([HELLO, PhaseClock(1, "begin", 1.0, 1.0)])]
     for number in range(1, 2000):
         order = probe(number, "tcp", "192.0.2.1", [(number, number)])

@@ -39,7 +39,7 @@ class ResultFile:
         self.clock = clock
         self._loop = loop
         self._descriptor = descriptor
-        self._maker = LineMaker(start.key)
+        self._maker = LineMaker(start.result_key)
         self._waiting: List[Any] = []
         self._timer: Optional[looping.Timer] = None
         started = time.strftime(STARTED, time.gmtime(clock.now()))

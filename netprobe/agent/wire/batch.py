@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from .answers import HelloLine
 from .messages import ANSWERS, ORDERS
 
-BATCH_FORMAT = 1
+BATCH_FORMAT = 2
 
 # Phases of a script, in their order. Ports that must not answer are asked before the others.
 PHASES = ("listen", "denied", "go", "tell")
@@ -39,8 +39,9 @@ class BatchStart(NamedTuple):
     who says when the next phase begins: ``engine`` (a word from outside), ``clock`` (``starts_at``,
     seconds UTC) or ``none`` (nobody: it begins at once). ``window_s``: how long probing may take;
     ``margin_s``: how far clocks may be apart. Later than ``ends_at`` (UTC) nothing is started.
-    ``silence_s``: how long an engine may be silent before the host ends the run. ``own_ids``: the
-    first and last id of orders that the host gives itself."""
+    ``silence_s``: how long an engine may be silent before the host ends the run. ``key``: by
+    which probes are answered, the run's; ``result_key``: for what the host writes, its own.
+    ``own_ids``: the first and last id of orders that the host gives itself."""
 
     format: int
     wire: int
@@ -56,6 +57,7 @@ class BatchStart(NamedTuple):
     ends_at: Optional[float]
     silence_s: float
     key: bytes
+    result_key: bytes
     own_ids: Tuple[int, int]
     budgets: HostBudgets
 
