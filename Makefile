@@ -13,6 +13,8 @@ first_of = $(shell for p in $(1); do \
 named = python$(1) $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/$(1).*/bin/python$(1))
 ifdef PY
 VENV := .tox/python$(PY)
+# Half of the work of an installation; tests import a small part of what they compile so.
+NO_COMPILE := --no-compile
 PYTHON := $(call first_of,$(call named,$(PY)))
 else
 VENV := .venv
@@ -37,7 +39,7 @@ $(STAMP):
 	@test -n "$(PYTHON)" || { echo "Python $(or $(PY),3.11 or later) with venv is needed (Debian: apt-get install python3-venv)"; exit 1; }
 	@echo "setup: $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes $(NO_COMPILE) -r requirements.lock
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
