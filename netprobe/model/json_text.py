@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 SPACE = " \t\r\n"
@@ -10,6 +11,8 @@ MIB = 1024 * 1024
 MAX_CHARACTERS = 64 * MIB
 # A value takes at most some 200 bytes of memory: ``{"":0},`` is the dearest for its length.
 MAX_VALUES = 1_500_000
+# How deep lists and objects may be nested: what the parser itself can bear depends on the Python.
+MAX_DEPTH = 100
 # A text that is shorter cannot hold so many values that they matter.
 _SMALL_CHARACTERS = 4 * MIB
 
@@ -42,16 +45,43 @@ def parse_json(raw: bytes) -> Any:
 
 def parse_json_at(text: str, place: int) -> tuple[Any, int]:
     """Parse the value that begins at a place; give it and the place behind it. Raises WrongJson."""
+    too_deep = WrongJson("is nested too deeply", place)
     try:
-        return _DECODER.raw_decode(text, place)
+        value, end = _DECODER.raw_decode(text, place)
     except json.JSONDecodeError as error:
-        raise WrongJson("is not JSON", error.pos, is_syntax=True) from None
+        raise WrongJson("is not JSON", _place_of(error), is_syntax=True) from None
     except RecursionError:
-        raise WrongJson("is nested too deeply", place) from None
+        raise too_deep from None
     except WrongJson as error:
         raise WrongJson(str(error), place) from None
     except ValueError:
         raise WrongJson("has a number of too many digits", place) from None
+    # Most texts have too few brackets for so many levels, which is quicker to find out.
+    brackets = text.count("[", place, end) + text.count("{", place, end)
+    if brackets > MAX_DEPTH and is_nested_deeper(value, MAX_DEPTH):
+        raise too_deep
+    return value, end
+
+
+def is_nested_deeper(value: object, levels: int) -> bool:
+    """Tell whether lists and objects are nested in more than so many levels."""
+    level = [value]
+    for _ in range(levels):
+        level = [inner for one in level for inner in _values_in(one)]
+    return any(isinstance(one, list | dict) for one in level)
+
+
+def _values_in(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _place_of(error: json.JSONDecodeError) -> int:
+    """Give the place of what is wrong: from Python 3.13 on it may be that of the comma before."""
+    if error.msg.startswith("Illegal trailing comma"):
+        return len(error.doc) - len(error.doc[error.pos + 1 :].lstrip(SPACE))
+    return error.pos
 
 
 def check_amount(text: str, place: int) -> None:

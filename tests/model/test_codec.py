@@ -64,7 +64,7 @@ def test_info_has_no_secrets() -> None:
         [
             *("started_at", "elapsed_s", "complete", "interrupted", "planned_flows"),
             *("phases", "selection", "earlier", "sample", "matrices", "hosts", "requirements"),
-            *("notes", "skipped", "accepted", "baseline", "coverage"),
+            *("notes", "skipped", "accepted", "baseline", "coverage", "trust"),
         ]
     )
 

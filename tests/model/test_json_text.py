@@ -29,19 +29,36 @@ def test_good_json(value: object) -> None:
     [
         ("", "is not JSON", 0),
         ("[1,]", "is not JSON", 3),
+        ('{"a": 1 , \n}', "is not JSON", 11),
         ("[] []", "is not JSON: something follows its end", 2),
         ("[" * 100_000, "is nested too deeply", 0),
+        ("[" * 101 + "]" * 101, "is nested too deeply", 0),
         ("1" * 10_000, "has a number of too many digits", 0),
         ("[NaN]", "has the number NaN, which is none of JSON's", 0),
         ("[-Infinity]", "has the number -Infinity, which is none of JSON's", 0),
     ],
-    ids=["empty", "comma", "more", "deep", "digits", "nan", "infinity"],
+    ids=[
+        "empty",
+        "comma",
+        "comma of an object",
+        "more",
+        "endless",
+        "deep",
+        "digits",
+        "nan",
+        "infinity",
+    ],
 )
 def test_wrong_json(text: str, words: str, place: int) -> None:
     """Everything else is one sentence and a place."""
     with pytest.raises(WrongJson) as caught:
         parse_json(text.encode())
     assert (str(caught.value), caught.value.place) == (words, place)
+
+
+def test_deep_json() -> None:
+    """JSON that is nested exactly as deep as the limit is read."""
+    assert len(parse_json(b"[" * 98 + b'{"a": {}}' + b"]" * 98)) == 1
 
 
 def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

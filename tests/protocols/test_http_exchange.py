@@ -20,7 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.model.stream import Event
-from netprobe.protocols.http_exchange import BODY_LIMIT, Answer, HttpRequest, exchange_http
+from netprobe.protocols.http_exchange import (
+    ANSWER_S,
+    BODY_LIMIT,
+    Answer,
+    HttpRequest,
+    exchange_http,
+)
 from netprobe.protocols.proxy_url import parse_proxy
 from tests.protocols.pipes import open_pipe
 
@@ -232,7 +238,7 @@ async def test_what_is_no_whole_answer(
     serve: Serve, status: int | None, ended: str | None, foreign: str | None, flaw: str
 ) -> None:
     """It is bounded, it is no exception, and one phrase says what is wrong."""
-    answer = await ask(serve, limit_s=SHORT_S)
+    answer = await ask(serve, limit_s=SHORT_S if ended == "timeout" else ANSWER_S)
 
     assert (answer.status, answer.foreign) == (status, foreign)
     assert flaw in answer.flaw

@@ -66,7 +66,7 @@ def test_torn_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
         ('{"a": 1,\n 5: 6}', "is not JSON", 2, 3),
         ('{"a": [NaN]}', "has the number NaN, which is none of JSON's", 1, 8),
         ('{"a": %s}' % ("7" * 5000), "has a number of too many digits", 1, 7),
-        ('{"a": %s}' % ('{"b":' * 5000), "is nested too deeply", 1, 7),
+        ('{"a": %s}' % ('{"b":' * 5000 + "0" + "}" * 5000), "is nested too deeply", 1, 7),
         ('{"a":\n\xff}', "is not UTF-8", 1, 1),
     ],
     ids=["empty", "list", "text", "more", "value", "key", "nan", "digits", "deep", "bytes"],

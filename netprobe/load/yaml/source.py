@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from netprobe.load.yaml import scalars
 from netprobe.load.yaml.document import Document, Mark, Node
 from netprobe.load.yaml.document import Path as ValuePath
 from netprobe.load.yaml.wording import quoted
+from netprobe.model.json_text import MAX_DEPTH, is_nested_deeper
 
-MAX_DEPTH = 100
 # A value with its place takes about 1 kB of memory; ten thousand hosts are 100,000 values.
 MAX_WRITTEN_VALUES = 250_000
 # Aliases of aliases grow a small file into millions of values.
@@ -113,18 +113,9 @@ def parse_json(text: str) -> object:
         raise too_deep from None
     except ValueError:
         raise ValueError("this is no JSON") from None
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [inner for one in level for inner in _values_in(one)]
-    if level:
+    if is_nested_deeper(value, MAX_DEPTH):
         raise too_deep
     return value
-
-
-def _values_in(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _move_marks(node: Node, mark: Mark) -> None:
