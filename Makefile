@@ -23,7 +23,6 @@ endif
 BIN := $(VENV)/bin
 # A virtual environment is good for one lock and one folder: its scripts hold its path.
 STAMP := $(VENV)/stamp-$(shell { cat requirements.lock; echo '$(CURDIR)'; } | sha256sum | cut -c1-16)
-ROOT := $(filter 0,$(shell id -u))
 
 # Tests start hundreds of commands, and each of them would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -55,6 +54,9 @@ demo: setup ## a small cluster of network namespaces with a firewall, probed and
 # Quick tests wait for a third of their time; labs mostly wait, also for each other.
 QUICK := -n 3 -m "not lab and not slow"
 SIDE_BY_SIDE := -n 6
+# In a user namespace runs what has not the rights that it needs: a part of the tests, or a program.
+IN_PARTS := $(BIN)/python -m tests.parts
+WITH_RIGHTS := $(BIN)/python tests/lab/userns.py
 
 .PHONY: quick
 quick: setup ## the tests that take less than a minute; they need neither root nor packages
@@ -62,28 +64,22 @@ quick: setup ## the tests that take less than a minute; they need neither root n
 
 .PHONY: test
 test: setup lab-packages ## every test that this machine can run; says what it skips and why
-ifdef ROOT
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
-else
-	@echo "Not root: the labs run apart, in a user namespace, where the kernel allows one."
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not lab" $(PYTEST_ARGS); status=$$?; \
-	$(BIN)/python tests/lab/userns.py $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m lab $(PYTEST_ARGS) && exit $$status
-endif
+	$(IN_PARTS) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: steady
 steady: setup ## `make test` again and again, quiet and loaded in turn, COUNT=6 times; TESTS="path::test" COUNT=200
-	@$(BIN)/python -m tests.steady --count "$(COUNT)" --tests "$(TESTS)" -- $(if $(ROOT),,$(BIN)/python tests/lab/userns.py) \
-		$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.steady --count "$(COUNT)" --tests "$(TESTS)" -- \
+		$(IN_PARTS) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: lab
 lab: setup lab-packages ## only the tests with real firewalls, and what `make test` leaves out of them
-	NETPROBE_LAB_FULL=1 $(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "lab or full" $(PYTEST_ARGS)
-	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.lab.accuracy
+	NETPROBE_LAB_FULL=1 $(IN_PARTS) $(SIDE_BY_SIDE) -m "lab or full" $(PYTEST_ARGS)
+	$(WITH_RIGHTS) $(BIN)/python -m tests.lab.accuracy
 
 .PHONY: reach
 reach: setup lab-packages ## large estates and hosts that are hard to reach, in the long form (about an hour)
 	$(BIN)/python -m tests.reach.runtime
-	$(if $(ROOT),,$(BIN)/python tests/lab/userns.py) $(BIN)/python -m tests.reach.coverage
+	$(WITH_RIGHTS) $(BIN)/python -m tests.reach.coverage
 	$(BIN)/python -m tests.reach.fleets
 	$(BIN)/python -m tests.reach.agents
 	$(BIN)/python -m tests.reach.batch_host

@@ -1,6 +1,6 @@
 """`make demo`: build a small cluster, run netprobe on it, and check that it found what is blocked.
 
-As root it uses network namespaces as they are, else those of a user namespace; where the kernel
+Where it may make network namespaces it uses those, else those of a user namespace; where the kernel
 allows neither, it says so and probes loopback addresses of this machine. ``--reduced`` does that
 anywhere.
 """
@@ -8,7 +8,6 @@ anywhere.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from tests.lab import userns  # noqa: E402
 from tests.lab.cli import COMMAND, environment, flows_of  # noqa: E402
 from tests.lab.expected import PATH_MTU, Flow  # noqa: E402
 from tests.lab.netlab import Lab, LabError, find_program  # noqa: E402
+from tests.rights import lack_of  # noqa: E402
 
 SHOWN = 10
 
@@ -33,7 +33,7 @@ def main() -> int:
     """Run the demo that this machine allows; 0 when netprobe's answer was exactly right."""
     signal.signal(signal.SIGTERM, _end)
     reason = "asked for" if "--reduced" in sys.argv[1:] else _missing_program()
-    if reason is None and os.geteuid() != 0:
+    if reason is None and lack_of("namespaces") is not None:
         reason = userns.why_not()
         if reason is None:
             userns.enter([sys.executable, __file__])

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.needs import belongs_here, needs_of, report_skips, require
+
 # No deadline: the time of one example says nothing on a shared machine. The same examples
 # everywhere: a change is judged by its own merits, and what fails on one machine fails on all.
 settings.register_profile("same", deadline=None, derandomize=True)
@@ -22,6 +24,7 @@ settings.register_profile("explore", deadline=None, derandomize=False, max_examp
 settings.load_profile("same")
 
 ROOT = Path(__file__).parents[1]
+LABS = ROOT / "tests" / "lab"
 # `make lab` sets it.
 FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
@@ -68,14 +71,20 @@ def _unit_of(nodeid: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only `make lab` asks; side by side, begin with what takes long."""
-    if not FULL:
-        left_out = [item for item in items if item.get_closest_marker("full")]
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
+    """Mark labs; leave out what only `make lab` asks; side by side, begin with what takes long."""
+    for item in items:
+        if LABS in item.path.parents:
+            item.add_marker(pytest.mark.lab)
+    left_out = {item for item in items if not _is_asked(item)}
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
     if WORKER:
         last = {_unit_of(item.nodeid) for item in items if item.get_closest_marker("alone")}
         items.sort(key=lambda item: _turn_of(item, last))
+
+
+def _is_asked(item: pytest.Item) -> bool:
+    return belongs_here(item) and (FULL or not item.get_closest_marker("full"))
 
 
 def _turn_of(item: pytest.Item, last: set[str]) -> int:
@@ -87,6 +96,12 @@ def _turn_of(item: pytest.Item, last: set[str]) -> int:
     return 1 if item.get_closest_marker("lab") else 2
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test before its fixtures are made where it lacks what its marks name."""
+    require(*needs_of(item))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let a test that is marked ``alone`` wait for the tests of other workers, and they for it."""
@@ -96,3 +111,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         alone = item.get_closest_marker("alone") is not None
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Say last, for each reason to skip tests, how many they are and what would make them run."""
+    yield
+    reports = terminalreporter.getreports("skipped")
+    report_skips([report.longrepr[2] for report in reports], terminalreporter.write_line)

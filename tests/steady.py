@@ -10,6 +10,7 @@ With ``--tests`` only these tests run, all repetitions in one pytest, in this ch
 from __future__ import annotations
 
 import argparse
+import getpass
 import os
 import platform
 import re
@@ -125,7 +126,9 @@ def _line_start(begin: float, job: Job) -> str:
 
 def _place() -> str:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return f"{'user' if os.geteuid() else 'root'}, {files} files"
+    # Set by tests/places.sh.
+    place = os.environ.get("NETPROBE_TESTS_PLACE") or getpass.getuser()
+    return f"{place}, {files} files"
 
 
 @contextmanager

@@ -53,6 +53,24 @@ HEAVY = {
 }
 
 
+# These ask about rights for all others.
+RIGHTS = {"rights.py", "needs.py", "test_rights.py", "test_architecture.py"}
+
+
+def test_every_skip_says_what_it_needs() -> None:
+    """A test is skipped by `needs` and `skip` of tests/needs.py only, and never for its uid."""
+    asked = re.compile(r"pytest\.skip\b|\bskipif\b|importorskip|\bgete?uid\(\) *[!=]=")
+    found = {
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for folder in ("tests", "demo")
+        for path in (ROOT / folder).rglob("*.py")
+        if path.name not in RIGHTS
+        for match in asked.finditer(path.read_text(encoding="utf-8"))
+    }
+
+    assert found == set()
+
+
 @functools.cache
 def _imports(path: Path) -> list[tuple[str, int]]:
     """Every absolute import of a file: the module's whole name, and the line."""

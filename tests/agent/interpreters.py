@@ -16,6 +16,8 @@ PLACES = (
     "/opt/*/bin/python3.*",
     "/usr/libexec/platform-python",
 )
+# netprobe does not run under it, and says so.
+PYTHON_2 = ("/root/.pyenv/versions/2.7*/bin/python2.7", "/usr/bin/python2.7")
 
 
 def _find_interpreters() -> dict[str, str]:

@@ -28,6 +28,7 @@ from netprobe.agent.wire.orders import (
 )
 from netprobe.vantage.launch import Launcher, start_agent
 from tests.agent.interpreters import INTERPRETERS, PLACES
+from tests.needs import skip
 from tests.vantage.support import (
     HOST,
     KEY,
@@ -43,7 +44,7 @@ from tests.vantage.support import (
 def test_the_oldest_python_is_here() -> None:
     """The oldest Python that an agent must run under is among those that the next test takes."""
     if "3.6" not in INTERPRETERS:
-        pytest.skip(f"no Python 3.6 in any of {', '.join(PLACES)}")
+        skip("no Python 3.6", f"one in {' or '.join(PLACES)}")
     assert next(iter(INTERPRETERS)) == "3.6"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,8 +13,9 @@ from netprobe.batch.bundle import bring_runtime, open_bundle, pack_bundle
 from netprobe.batch.script import HostScript
 from netprobe.errors import RequestError
 from tests.agent.batch.carried import RUN, bundle_of, read, script
-from tests.agent.interpreters import PLACES
+from tests.agent.interpreters import PYTHON_2
 from tests.batch.support import FOUND, outcomes_of, phases, start
+from tests.needs import skip
 from tests.vantage.runtime.support import leftovers, session_runtime
 from tests.vantage.support import free_port
 
@@ -49,9 +51,9 @@ def test_a_bundle_is_opened_again(tmp_path: Path) -> None:
 
 def test_an_old_python_is_told_what_it_is(tmp_path: Path) -> None:
     """Python 2 can read so much of a bundle."""
-    old = [path for path in Path("/root/.pyenv/versions").glob("2.7*/bin/python2.7")]
+    old = [path for place in PYTHON_2 for path in glob.glob(place)]
     if not old:
-        pytest.skip(f"no Python 2 in any of {PLACES}")
+        skip("no Python 2.7", f"one in {' or '.join(PYTHON_2)}")
     done = subprocess.run(
         [old[0], bundle_of(tmp_path, script([]))], capture_output=True, text=True, check=False
     )

@@ -19,15 +19,17 @@ from netprobe.batch.commands import LOST_STATUS, make_commands
 from netprobe.vantage.runtime.file import Runtime
 from tests.batch.engine import Engine
 from tests.batch.support import FOUND, RUN, outcomes_of
+from tests.lab.netlab import find_program
+from tests.needs import require
 from tests.vantage.runtime.support import leftovers, session_runtime
-from tests.vantage.sshd import SSHD, Sshd, client_config
+from tests.vantage.sshd import Sshd, client_config
 from tests.vantage.support import free_port, is_running
 
 pytestmark = pytest.mark.slow
 
 Make = Callable[..., Engine]
 WITHIN_S = 10.0
-SHELLS = ("bash", "dash", "ksh", "zsh")
+SHELLS = ("bash", "dash", "mksh", "zsh")
 
 
 @pytest.fixture
@@ -171,9 +173,8 @@ def test_a_terminal_that_hangs_up_ends_nothing(make: Make) -> None:
 )
 def test_any_shell_will_do(make: Make, tmp_path: Path, shell: str) -> None:
     """``sh`` is another program on every system."""
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"no {shell} here")
+    require(shell)
+    program = str(find_program(shell))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/sh").symlink_to(program)
     engine = make(
@@ -183,7 +184,7 @@ def test_any_shell_will_do(make: Make, tmp_path: Path, shell: str) -> None:
     assert outcomes_of(engine.read()) == FOUND
 
 
-@pytest.mark.skipif(not os.path.exists(SSHD), reason="no sshd here")
+@pytest.mark.needs("sshd", "ssh")
 def test_banners_and_ssh_do_no_harm(make: Make, tmp_path: Path) -> None:
     """Every step is a connection of its own, and what profiles print stands in between."""
     force = (
@@ -210,7 +211,7 @@ def test_hosts_that_share_a_machine_are_told_apart(make: Make) -> None:
         assert not engine.left()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace of its own needs root")
+@pytest.mark.needs("namespaces")
 def test_a_host_is_not_started_in_another_namespace(make: Make) -> None:
     """The folder of the run that goes on is not taken away from it."""
     engine = make()
@@ -223,7 +224,7 @@ def test_a_host_is_not_started_in_another_namespace(make: Make) -> None:
     assert outcomes_of(engine.read()) == FOUND
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+@pytest.mark.needs("other users")
 def test_a_run_is_its_users_own(make: Make) -> None:
     """Without root it goes on in another place; other users see nothing of it."""
     engine = make(user="nobody", env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -81,14 +80,13 @@ def expected_flows(folder: Path, matrix: str) -> set[tuple[str, ...]]:
     return flows
 
 
+@pytest.mark.needs("ansible-inventory")
 @pytest.mark.parametrize("matrix", PLATFORMS)
 @pytest.mark.parametrize(
     "inventory", [KUBESPRAY, OPENSHIFT_ANSIBLE, K0S], ids=["kubespray", "openshift-ansible", "k0s"]
 )
 def test_groups_of_other_tools(tmp_path: Path, matrix: str, inventory: str) -> None:
     """Groups of Kubespray and Kubean, OpenShift-Ansible and k0s need no word from the user."""
-    if shutil.which("ansible-inventory") is None:
-        pytest.skip("ansible-inventory is not installed")
     (tmp_path / "hosts.ini").write_text(inventory)
 
     found = plain_flows(tmp_path, "-m", matrix, "-i", "hosts.ini")

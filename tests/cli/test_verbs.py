@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -319,10 +317,7 @@ def test_check_hosts(folder: Path) -> None:
     }
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not all(map(shutil.which, ("sudo", "runuser"))),
-    reason="needs root, sudo and runuser",
-)
+@pytest.mark.needs("other users", "sudo", "runuser")
 def test_check_hosts_without_the_sudo_asked_for(folder: Path) -> None:
     """An agent that runs, but not as the inventory says, is no success."""
     inventory = folder / "inventory.yaml"

@@ -12,7 +12,6 @@ from tests.collection.ansible import COLLECTION, PLAYBOOK, find_ansible, setting
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_ansible() is None, reason="ansible-core is not installed (make setup)"),
 ]
 IN_FILE = {"LICENSE", "README.md", "CHANGELOG.md", "meta/runtime.yml", "playbooks/check.yml"}
 IN_FILE |= {"plugins/action/host.py", "roles/gate/tasks/main.yml", "MANIFEST.json"}

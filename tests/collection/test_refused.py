@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.collection.ansible import Played, find_ansible, play
+from tests.collection.ansible import Played, play
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_ansible() is None, reason="ansible-core is not installed (make setup)"),
 ]
 
 INVENTORY = """[kube_node]

@@ -15,7 +15,7 @@ if [ "${1:-lab}" = lab ]; then
         xmllint=libxml2-utils chromium=chromium tc=iproute2 ss=iproute2 bridge=iproute2 ethtool=ethtool conntrack=conntrack nmap=nmap
         setpriv=util-linux runuser=util-linux unshare=util-linux mount=mount useradd=passwd sudo=sudo
         ssh=openssh-client ssh-keygen=openssh-client sshd=openssh-server
-        busybox=busybox-static bash=bash dash=dash zsh=zsh tcsh=tcsh fish=fish mksh=mksh
+        busybox=busybox-static bash=bash sh=dash dash=dash zsh=zsh tcsh=tcsh fish=fish mksh=mksh
         haproxy=haproxy tinyproxy=tinyproxy-bin squid=squid nghttpd=nghttp2-server curl=curl openssl=openssl ansible-inventory=ansible-core
         iptables=iptables firewall-cmd=firewalld dbus-daemon=dbus-daemon ufw=ufw
         dnsmasq=dnsmasq-base dig=bind9-dnsutils named=bind9 unbound=unbound pdns_recursor=pdns-recursor

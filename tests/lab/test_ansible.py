@@ -13,22 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.collection.ansible import Played, find_ansible, play
+from tests.collection.ansible import Played, play
 from tests.collection.estate import MATRIX, ONLY, Estate, Lost, build, lost_flows
 from tests.lab.cli import Finished
-from tests.lab.netlab import Lab, find_program, wait_for
-from tests.lab.userns import MARK
+from tests.lab.netlab import Lab, wait_for
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_ansible() is None, reason="ansible-core is not installed (make setup)"),
-    pytest.mark.skipif(
-        MARK in os.environ, reason="sshd cannot drop its rights in a user namespace"
-    ),
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not all(map(find_program, ("sshd", "sudo", "useradd"))),
-        reason="needs root, sshd, sudo and useradd",
-    ),
+    # sshd becomes another user, too.
+    pytest.mark.needs("new users", "sshd", "sudo", "useradd"),
 ]
 
 USER = f"npplay{os.getpid() % 10000}"

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.collection.ansible import find_ansible, play, settings
+from tests.collection.ansible import play, settings
 from tests.lab.netlab import Lab, Namespace
 from tests.vantage.runtime.support import lean_host
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_ansible() is None, reason="ansible-core is not installed (make setup)"),
 ]
 
 MATRIX = ["--only", "kube-apiserver"]

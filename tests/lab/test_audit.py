@@ -23,7 +23,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # h
 from netprobe.report.audit_report import audit_schema_text
 from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab, Namespace
-from tests.lab.userns import MARK
+from tests.needs import skip
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -182,7 +182,7 @@ def test_hosts_that_nobody_could_look_at(lab: Lab) -> None:
     assert "1 of 2 hosts looked at" in done.stdout
 
 
-@pytest.mark.skipif(MARK in os.environ, reason="a user namespace has no second user")
+@pytest.mark.needs("other users", "setpriv")
 def test_owners_that_nobody_could_see(lab: Lab) -> None:
     """An agent without rights sees the sockets, not whose they are: exit 3, and it says why."""
     lesser = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -221,7 +221,7 @@ def control_group(pid: int, path: str) -> Iterator[None]:
         folder.mkdir(parents=True)
         (folder / "cgroup.procs").write_text(f"{pid}\n")
     except (OSError, AssertionError) as error:
-        pytest.skip(f"no control group can be made here: {error!r}")
+        skip(f"no control group can be made here ({error!r})", "root that may make them")
     assert root is not None
     try:
         yield

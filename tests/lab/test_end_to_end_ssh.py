@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.lab.cli import COMMAND, Finished, environment, netprobe
-from tests.lab.netlab import Lab, find_program, wait_for
+from tests.lab.netlab import Lab, wait_for
 from tests.lab.services import (
     client_config,
     start_dns,
@@ -19,7 +18,7 @@ from tests.lab.services import (
     start_ntp,
     start_sshd,
 )
-from tests.lab.userns import MARK
+from tests.needs import require
 
 OUTSIDE = ["external-dns", "external-ntp", "external-registry"]
 ROLES = {
@@ -56,11 +55,8 @@ GONE_S = 10.0
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     """Three machines with sshd behind a jump host, and services with and without an agent."""
-    missing = [name for name in ("sshd", "dnsmasq", "chronyd", "openssl") if not find_program(name)]
-    if missing:
-        pytest.skip(f"{', '.join(missing)}: not installed (make lab-packages)")
-    if userns_reason := _no_sshd():
-        pytest.skip(userns_reason)
+    # sshd becomes another user.
+    require("other users", "sshd", "dnsmasq", "chronyd", "openssl")
     with Lab() as made:
         router = made.router("fw", "10.91.0.1")
         for name, address in ADDRESSES.items():
@@ -75,12 +71,6 @@ def lab() -> Iterator[Lab]:
         client_config(made, made["jump"], [made[name] for name in BEHIND])
         _write_inventory(made)
         yield made
-
-
-def _no_sshd() -> str | None:
-    if MARK in os.environ:
-        return "sshd cannot drop its rights in a user namespace that maps one user"
-    return None
 
 
 def _over_ssh(lab: Lab, *names: str) -> dict[str, dict[str, object]]:

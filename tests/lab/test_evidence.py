@@ -12,13 +12,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.lab.cli import Finished, netprobe
-from tests.lab.netlab import Lab, find_program
+from tests.lab.netlab import Lab
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(not find_program("tshark"), reason="tshark: not installed"),
-    pytest.mark.skipif(not find_program("tcpdump"), reason="tcpdump: not installed"),
-]
+pytestmark = pytest.mark.needs("tshark", "tcpdump")
 
 MATRIX = {
     "schema": "netprobe.matrix/1",

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.lab.cli import Finished, netprobe
-from tests.lab.netlab import Lab, Namespace, find_program
+from tests.lab.netlab import Lab, Namespace
 from tests.lab.services import PYTHON
 
 PORT, VXLAN = 7000, 8472
@@ -347,10 +347,9 @@ def test_a_live_service_is_named_and_probed_as_it_is(chain: Chain) -> None:
     assert seen.facts("control")["false_open"] is False
 
 
+@pytest.mark.needs("haproxy")
 def test_a_port_that_is_taken_is_shown_as_the_fault(chain: Chain) -> None:
     """A program that the matrix does not list holds it before the installation."""
-    if not find_program("haproxy"):
-        pytest.skip("haproxy: not installed (make lab-packages)")
     config = chain.lab.write(
         "squatter.cfg",
         "defaults\n  mode tcp\n  timeout connect 9s\n  timeout client 9s\n  timeout server 9s\n"

@@ -5,7 +5,6 @@ Two masters, a node and a machine outside with services for all of them, behind 
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,10 +13,9 @@ from typing import Any
 import pytest
 
 from tests.lab.cli import COMMAND, Finished, environment, netprobe
-from tests.lab.netlab import Lab, find_program, wait_for
+from tests.lab.netlab import Lab, wait_for
 from tests.lab.services import PYTHON, start_dns, start_https, start_sshd
 from tests.lab.test_truth import table
-from tests.lab.userns import MARK
 
 pytestmark = pytest.mark.lab
 
@@ -96,8 +94,6 @@ def test_a_port_that_somebody_holds_stops_the_installation(lab: Lab) -> None:
 
 def test_a_service_that_answers_rightly_holds_its_own_port(lab: Lab) -> None:
     """dnsmasq holds 53 of a node, where a row asks for DNS; another row's port it would take."""
-    if not find_program("dnsmasq"):
-        pytest.skip("dnsmasq: not installed (make lab-packages)")
     start_dns(lab["n0"], {"a.lab.test": "192.0.2.1"})
     rows = "requirements:\n- {id: mine, from: master, to: node, udp: [53], tcp: [53], probe: dns}\n"
     plain = "requirements:\n- {id: mine, from: master, to: node, tcp: [53]}\n"
@@ -159,10 +155,9 @@ def test_where_a_kubelet_runs_the_platform_holds_its_ports(lab: Lab) -> None:
     assert (done.status, _said(done, "m0")) == (0, {("pass", "syn-ack")})
 
 
+@pytest.mark.needs("other users", "sshd")
 def test_check_hosts_says_it_first_and_does_not_list_sshd(lab: Lab) -> None:
     """The first line names host, port, process and bind address; sshd on 22 is the row's own."""
-    if MARK in os.environ or not find_program("sshd"):
-        pytest.skip("no sshd here")
     start_sshd(lab, lab["m0"])
     pid = _hold(lab)
 
@@ -232,10 +227,9 @@ def test_a_site_may_say_that_its_services_need_not_exist_yet(lab: Lab) -> None:
     assert one["said"] == {("blocked", "nothing-listens"), ("pass", "port-unreach")}
 
 
+@pytest.mark.needs("dnsmasq")
 def test_existing_services_that_run_pass_as_before(lab: Lab) -> None:
     """A DNS server outside answers; with an agent beside it nobody calls its port taken."""
-    if not find_program("dnsmasq"):
-        pytest.skip("dnsmasq: not installed (make lab-packages)")
     start_dns(lab["outside"], {"a.lab.test": "192.0.2.1"})
     lab.inventory(ROLES, settings={"modules": ["metallb"]})
 

@@ -21,7 +21,8 @@ import pytest
 import yaml
 
 from tests.lab.cli import netprobe
-from tests.lab.netlab import Lab, LabError, Namespace, find_program, run, wait_for
+from tests.lab.netlab import Lab, LabError, Namespace, run, wait_for
+from tests.needs import skip
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -310,10 +311,9 @@ def test_iptables(blank: Site) -> None:
     check_loop(blank, {name: ("iptables", one, ["sh"]) for name, one in places.items()})
 
 
+@pytest.mark.needs("firewall-cmd", "dbus-daemon")
 def test_firewalld(blank: Site) -> None:
     """The same with firewalld on the router; w1 keeps nftables."""
-    if find_program("firewalld") is None:
-        pytest.skip("firewalld is not installed")
     script = blank.lab.write("firewalld.sh", FIREWALLD)
     log = blank.lab.folder / "firewalld.log"
     with log.open("wb") as stream:
@@ -324,7 +324,7 @@ def test_firewalld(blank: Site) -> None:
     try:
         wait_for(lambda: is_running(enter), "firewalld", 20)
     except LabError:
-        pytest.skip(f"firewalld does not start here: {log.read_text()[-300:]}")
+        skip(f"firewalld does not start here: {log.read_text()[-300:]}", "XXX")
     rules = blank.lab.write("firewalld-rules.sh", FIREWALLD_RULES)
     run(*enter, "sh", "-e", str(rules))
     blank.lab["w1"].nft(NFT_W1)

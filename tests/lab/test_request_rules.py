@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from netprobe.model.result import Result
-from tests.lab.netlab import Lab, Namespace, find_program
+from tests.lab.netlab import Lab, Namespace
 from tests.request.flows import Flow, ask, asked_flows, failures, written
 from tests.request.readers import NUMBERS, flows_of
 from tests.request.samples import sample
@@ -101,10 +101,9 @@ def test_iptables_loads_every_kind_of_rule(machine: Namespace) -> None:
     assert "netprobe" not in saved
 
 
+@pytest.mark.needs("ufw")
 def test_ufw_takes_every_rule(machine: Namespace) -> None:
     """ufw reads each command; without being enabled it changes nothing."""
-    if find_program("ufw") is None:
-        pytest.skip("ufw is not installed")
     lines = [line for line in (GOLDEN / "ufw.add").read_text().splitlines() if line[:4] == "ufw "]
     assert len(lines) > 9
     for line in lines[::3]:

@@ -22,13 +22,11 @@ from netprobe.vantage.runtime.cache import Runtimes
 from netprobe.vantage.runtime.file import Runtime
 from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab
+from tests.needs import skip
 from tests.vantage.runtime.support import EVERYWHERE, BusyboxRoot, has_busybox, session_runtime
 from tests.vantage.support import HOST, KEY, until
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not has_busybox(), reason="no static busybox (Debian: busybox-static)"),
-]
+pytestmark = pytest.mark.slow
 
 FLOWS = {"tcp": [22, 6443, 10250, "7000-7007"], "udp": [53, 8472], "icmp": "echo"}
 HOSTS = {"a": "10.98.0.1", "b": "10.98.0.2", "c": "10.98.0.3"}
@@ -40,6 +38,13 @@ ip saddr 10.98.0.2 ip daddr 10.98.0.3 icmp type echo-request drop
 }"""
 TOLD = ("requirement", "source", "destination", "address", "protocol", "port", "end_port",
         "verdict", "state", "reason", "where", "proof")  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def static_busybox() -> None:
+    """A busybox that needs no library."""
+    if not has_busybox():
+        skip("no static busybox", "Debian's busybox-static")
 
 
 @pytest.fixture(scope="module")

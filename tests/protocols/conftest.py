@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from netprobe.protocols import PROTOCOLS, Reading
-from tests.lab.netlab import Lab, LabError, Namespace, find_program
+from tests.lab.netlab import Lab, Namespace
 
 ANSWER_S = 5.0
 # A request is the same bytes each time, and charon ignores one that it is still busy with.
 TRIES = {"tcp": 1, "udp": 5}
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
-
-Need = Callable[[str], None]
 
 
 def exchange(namespace: Namespace, transport: str, port: int, data: bytes) -> bytes | None:
@@ -48,21 +45,5 @@ def ask(namespace: Namespace, name: str, transport: str, port: int) -> Reading:
 @pytest.fixture(scope="module")
 def host() -> Iterator[Namespace]:
     """A namespace with a loopback only; what is started in it ends with the module."""
-    if os.geteuid() != 0:
-        pytest.skip("services run in a network namespace, which needs root")
-    try:
-        with Lab() as lab:
-            yield lab.namespace("services")
-    except LabError as problem:
-        pytest.skip(f"this machine builds no lab: {problem}")
-
-
-@pytest.fixture(scope="session")
-def need() -> Need:
-    """Skip a test whose program this machine lacks."""
-
-    def check(program: str) -> None:
-        if find_program(program) is None and not os.access(program, os.X_OK):
-            pytest.skip(f"{program} is not installed")
-
-    return check
+    with Lab() as lab:
+        yield lab.namespace("services")

@@ -17,7 +17,6 @@ import pytest
 
 from netprobe.agent.wire import templates as wire
 from netprobe.protocols import PROTOCOLS
-from tests.protocols.conftest import Need
 from tests.protocols.test_templates import CASES, HOST, KEY, NONCE, PORT
 
 MAC = wire.request_mac(KEY, NONCE)
@@ -248,9 +247,9 @@ HARMLESS = (
 )
 
 
-def test_tshark_finds_nothing_malformed(need: Need, tmp_path: Path) -> None:
+@pytest.mark.needs("tshark")
+def test_tshark_finds_nothing_malformed(tmp_path: Path) -> None:
     """Requests, answers and service requests dissect as their protocol, checksums right."""
-    need("tshark")
     packets = []
     for name, transport in CASES:
         if name not in LAYERS:

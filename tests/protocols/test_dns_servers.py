@@ -12,7 +12,8 @@ import pytest
 
 from netprobe.protocols import PROTOCOLS
 from tests.lab.netlab import Namespace
-from tests.protocols.conftest import Need, ask, exchange
+from tests.needs import require
+from tests.protocols.conftest import ask, exchange
 from tests.protocols.test_templates import HOST, KEY, NONCE, PORT
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -109,13 +110,12 @@ def server(
     request: pytest.FixtureRequest,
     host: Namespace,
     upstream: None,
-    need: Need,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> int:
     """One server, started on a port of its own."""
     name: str = request.param
     program, start = SERVERS[name]
-    need(program)
+    require(program)
     port = 5301 + sorted(SERVERS).index(name)
     start(host, tmp_path_factory.mktemp(name), port)
     host.wait_until_listening(f"udp 127.0.0.1:{port}", f"tcp 127.0.0.1:{port}")

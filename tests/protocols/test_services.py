@@ -12,7 +12,8 @@ import pytest
 
 from netprobe.protocols import PROTOCOLS
 from tests.lab.netlab import LabError, Namespace, run, wait_for
-from tests.protocols.conftest import Need, ask
+from tests.needs import require, skip
+from tests.protocols.conftest import ask
 from tests.protocols.test_templates import HOST, KEY, NONCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -54,11 +55,9 @@ def start_chronyd(host: Namespace, folder: Path, port: int, words: str) -> None:
     ("port", "words", "said"),
     [(11123, "local stratum 5", "NTP stratum 5"), (11124, "", "NTP, not synchronised")],
 )
-def test_chronyd(
-    host: Namespace, need: Need, tmp_path: Path, port: int, words: str, said: str
-) -> None:
+def test_chronyd(host: Namespace, tmp_path: Path, port: int, words: str, said: str) -> None:
     """A real NTP server sends our timestamp back; the packet for our listener it drops."""
-    need("chronyd")
+    require("chronyd")
     start_chronyd(host, tmp_path, port, words)
     reading = ask(host, "ntp", "udp", port)
     assert (reading.recognised, reading.said) == (True, said)
@@ -75,16 +74,16 @@ def ask_the_time(host: Namespace, folder: Path, port: int) -> subprocess.Popen[b
     )  # fmt: skip
 
 
-def test_a_client_takes_the_time_from_a_server(host: Namespace, need: Need, tmp_path: Path) -> None:
+def test_a_client_takes_the_time_from_a_server(host: Namespace, tmp_path: Path) -> None:
     """The control of the next test: the client does accept a server that has the time."""
-    need("chronyd")
+    require("chronyd")
     start_chronyd(host, tmp_path, 11126, "local stratum 5")
     assert ask_the_time(host, tmp_path, 11126).wait(10) == 0
 
 
-def test_a_client_takes_no_time_from_us(host: Namespace, need: Need, tmp_path: Path) -> None:
+def test_a_client_takes_no_time_from_us(host: Namespace, tmp_path: Path) -> None:
     """A client that gets an answer of our listener's shape does not set its clock by it."""
-    need("chronyd")
+    require("chronyd")
     template = PROTOCOLS["ntp"].template("udp", 4)
     with closing(host.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server:
         server.bind(("127.0.0.1", 11125))
@@ -97,9 +96,9 @@ def test_a_client_takes_no_time_from_us(host: Namespace, need: Need, tmp_path: P
 
 
 @pytest.fixture(scope="module")
-def serf(host: Namespace, need: Need) -> int:
+def serf(host: Namespace) -> int:
     """Serf, which is memberlist and little else."""
-    need("serf")
+    require("serf")
     host.spawn("serf", "agent", "-node=a", "-bind=127.0.0.1:7946", "-rpc-addr=127.0.0.1:7373",
                stdout=subprocess.DEVNULL)  # fmt: skip
     host.wait_until_listening("udp 127.0.0.1:7946", "tcp 127.0.0.1:7946")
@@ -117,9 +116,9 @@ def test_serf_ignores_what_is_for_our_listener(host: Namespace, serf: int) -> No
     assert silent(host, serf, genuine("memberlist"))
 
 
-def test_serf_with_a_key(host: Namespace, need: Need) -> None:
+def test_serf_with_a_key(host: Namespace) -> None:
     """A member with an encryption key, as MetalLB has one, answers over TCP only."""
-    need("serf")
+    require("serf")
     host.spawn("serf", "agent", "-node=b", "-bind=127.0.0.1:7947", "-rpc-addr=127.0.0.1:7374",
                "-encrypt=AAAAAAAAAAAAAAAAAAAAAA==", stdout=subprocess.DEVNULL)  # fmt: skip
     host.wait_until_listening("udp 127.0.0.1:7947", "tcp 127.0.0.1:7947")
@@ -131,9 +130,9 @@ def test_serf_with_a_key(host: Namespace, need: Need) -> None:
 
 
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
-def test_alertmanager(host: Namespace, need: Need, tmp_path: Path, transport: str) -> None:
+def test_alertmanager(host: Namespace, tmp_path: Path, transport: str) -> None:
     """Another memberlist, which packs its gossip behind the ack."""
-    need("prometheus-alertmanager")
+    require("prometheus-alertmanager")
     config = tmp_path / "alertmanager.yml"
     config.write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
     port = 9094 if transport == "udp" else 9096
@@ -147,10 +146,9 @@ def test_alertmanager(host: Namespace, need: Need, tmp_path: Path, transport: st
 
 
 @pytest.fixture(scope="module")
-def charon(host: Namespace, need: Need, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def charon(host: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """strongSwan's IKE daemon, open for everybody, with a private /run; gives its log."""
-    need(CHARON)
-    need("swanctl")
+    require(CHARON, "swanctl")
     folder = tmp_path_factory.mktemp("charon")
     log = folder / "log"
     config, connections = folder / "strongswan.conf", folder / "swanctl.conf"
@@ -171,7 +169,7 @@ def charon(host: Namespace, need: Need, tmp_path_factory: pytest.TempPathFactory
     try:
         host.wait_until_listening("udp 0.0.0.0:500", "udp 0.0.0.0:4500")
     except LabError:
-        pytest.skip("charon does not start here: it needs the kernel's IPsec")
+        skip("charon does not start here", "a kernel with IPsec")
     wait_for(lambda: "added vici connection" in _text(log), "charon to load its connection")
     return log
 
@@ -209,12 +207,11 @@ def _text(path: Path) -> str:
 
 
 @pytest.fixture
-def openvpn(need: Need) -> None:
+def openvpn() -> None:
     """Skip where OpenVPN, openssl or the tunnel device is missing."""
-    need("openvpn")
-    need("openssl")
+    require("openvpn", "openssl")
     if not Path("/dev/net/tun").exists():
-        pytest.skip("there is no /dev/net/tun")
+        skip("there is no /dev/net/tun", "a kernel with tun devices")
 
 
 @pytest.mark.parametrize(
@@ -244,7 +241,7 @@ def make_vxlan(host: Namespace, device: str, words: str) -> None:
     try:
         host.ip(f"link add {device} type vxlan {words}", f"link set {device} up")
     except LabError as problem:
-        pytest.skip(f"this kernel makes no VXLAN device: {_reason(problem)}")
+        skip(f"no VXLAN device: {_reason(problem)}", "a kernel that makes them")
 
 
 def _reason(problem: LabError) -> str:
@@ -303,7 +300,7 @@ def test_a_geneve_device_drops_our_packet(host: Namespace) -> None:
     try:
         host.ip("link add gn0 type geneve id 5 remote 127.0.0.1", "link set gn0 up")
     except LabError as problem:
-        pytest.skip(f"this kernel makes no Geneve device: {_reason(problem)}")
+        skip(f"no Geneve device: {_reason(problem)}", "a kernel that makes them")
     before = counters(host, "gn0")
     assert silent(host, 6081, genuine("geneve"))
     assert counters(host, "gn0") == before

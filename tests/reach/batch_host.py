@@ -26,6 +26,7 @@ from netprobe.batch.results import ResultsRefused, read_results
 from netprobe.vantage.runtime.build import build_runtime
 from tests.batch.engine import Engine
 from tests.batch.support import FOUND, HELLO, IDENTITY, header, outcomes_of, result_key
+from tests.rights import lack_of
 from tests.vantage.runtime.support import BusyboxRoot, has_busybox
 from tests.vantage.support import free_port, is_running, probe
 
@@ -39,8 +40,9 @@ SEED = 15
 
 def main() -> int:
     """Run all parts; 0 where every one is as it should be."""
-    if os.geteuid() != 0 or not has_busybox():
-        print("SKIPPED: this needs root and a static busybox (Debian: busybox-static)")
+    lack = lack_of("namespaces")
+    if lack is not None or not has_busybox():
+        print(f"SKIPPED: {lack or 'no static busybox (Debian: busybox-static)'}")
         return 0
     parts: tuple[Callable[[Path], bool], ...] = (
         _die_anywhere, _run_on_busybox, _cut_and_change, _measure_steps,

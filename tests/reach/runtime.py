@@ -32,6 +32,7 @@ from netprobe.vantage.runtime.file import Runtime
 from tests.agent.interpreters import INTERPRETERS
 from tests.lab.cli import ROOT, Finished, environment, netprobe
 from tests.lab.netlab import Lab
+from tests.rights import lack_of
 from tests.vantage.runtime.support import BusyboxRoot, has_busybox
 from tests.vantage.sshd import Sshd, client_config
 from tests.vantage.support import HOST, KEY, ssh, until
@@ -65,8 +66,9 @@ asyncio.run(main())
 
 def main() -> int:
     """Run all parts; 0 where every one is as it should be."""
-    if os.geteuid() != 0 or not has_busybox():
-        print("SKIPPED: this needs root and a static busybox (Debian: busybox-static)")
+    lack = lack_of("namespaces")
+    if lack is not None or not has_busybox():
+        print(f"SKIPPED: {lack or 'no static busybox (Debian: busybox-static)'}")
         return 0
     begin = time.monotonic()
     runtime = build_runtime()

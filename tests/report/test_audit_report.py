@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -179,7 +178,7 @@ def test_junit() -> None:
     assert (root.attrib["failures"], root.attrib["errors"]) == ("1", "2")
 
 
-@pytest.mark.skipif(not shutil.which("xmllint"), reason="xmllint is missing (make lab-packages)")
+@pytest.mark.needs("xmllint")
 def test_jenkins_schema_holds(tmp_path: Path) -> None:
     """Also of an audit of nothing."""
     for number, audit in enumerate((AUDIT, replace(AUDIT, hosts=(), findings=()))):

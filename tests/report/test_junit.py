@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +64,7 @@ def pair(source: int, destination: int, base: Result = PASSED, requirement: int 
     )  # fmt: skip
 
 
-@pytest.mark.skipif(not shutil.which("xmllint"), reason="xmllint is missing (make lab-packages)")
+@pytest.mark.needs("xmllint")
 def test_jenkins_schema_holds(tmp_path: Path) -> None:
     """Of a run with one of everything, of one that has nothing, and of accepted failures."""
     for number, report in enumerate((everything(), report_of([]), test_accepted.report_of())):

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium (make lab-packages)"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 EVIL = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\",'&lt;*"
 MOST_BYTES = 2_000_000
 MOST_MS = 2_000

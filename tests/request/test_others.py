@@ -23,6 +23,7 @@ from netprobe.model.firewall import FirewallRequest
 from netprobe.model.result import Result
 from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
+from tests.needs import skip
 from tests.request import readers
 from tests.request.flows import ADDRESSES, Flow, ask, asked_flows, failures, written
 from tests.request.readers import NUMBERS, flows_of, ports_of
@@ -250,7 +251,7 @@ def test_firewalld(results: tuple[Result, ...]) -> None:
         check=False,
     )  # fmt: skip
     if "No module named 'firewall'" in done.stderr:
-        pytest.skip("python3-firewall is not installed")
+        skip("python3-firewall is not installed", "`make lab-packages` as root")
     assert done.returncode == 0, done.stderr
     found: set[Flow] = set()
     for line in done.stdout.splitlines():

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -31,14 +30,12 @@ from netprobe.vantage import launch as launch_module
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink, LinkLost
 from netprobe.vantage.ssh import first_hop, read_hop
+from tests.needs import require
 from tests.vantage.conftest import Start
-from tests.vantage.sshd import SSHD, Sshd, client_config, target
+from tests.vantage.sshd import Sshd, client_config, target
 from tests.vantage.support import HOST, KEY, free_port, gone, is_running, ssh, until
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not Path(SSHD).exists(), reason="sshd is not installed"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("sshd", "ssh")]
 
 SHELLS = ("sh", "bash", "dash", "zsh", "tcsh", "fish", "mksh")
 Server = Callable[..., Sshd]
@@ -119,8 +116,7 @@ async def test_every_login_shell_hands_the_script_on(
     server: Server, tmp_path: Path, start: Start, shell: str
 ) -> None:
     """The one quoted word survives whatever shell the user has on that host."""
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+    require(shell)
     node = server(force=f'exec {shell} -c "$SSH_ORIGINAL_COMMAND"')
     link = await start(ssh(target("node", client_config(tmp_path, node)), sudo=True))
     assert link.hello.wire == WIRE_VERSION

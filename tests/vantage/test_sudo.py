@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import resource
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,10 +29,7 @@ PASSWORD = "correct horse ' battery $taple"
 READABLE = ("cmdline", "environ")
 RULES = Path(f"/etc/sudoers.d/{USER}")
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(map(shutil.which, ("sudo", "useradd", "runuser"))),
-    reason="needs root, sudo and useradd",
-)
+pytestmark = pytest.mark.needs("new users", "sudo", "useradd", "runuser")
 
 
 @pytest.fixture(scope="module", autouse=True)

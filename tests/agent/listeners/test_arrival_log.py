@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, NamedTuple
@@ -34,13 +33,7 @@ ADDRESSES = {4: ("10.78.0.1", "10.78.0.2"), 6: ("fd78::1", "fd78::2")}
 PORT = 4500
 ONE_PORT = [(PORT, PORT)]
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not all(map(shutil.which, ("ip", "nft"))),
-        reason="needs root, ip and nft",
-    ),
-]
+pytestmark = pytest.mark.lab
 
 
 class Pair(NamedTuple):

@@ -19,14 +19,13 @@ from netprobe.agent.wire.parts import OrderArrivals
 from netprobe.agent.wire.templates import pack_nonce
 from tests.agent.desk import MACLESS, Desk, block, request
 from tests.agent.rig import KEY, PLAIN
+from tests.needs import skip
 from tests.ports import free_ports
 
 V4, V6 = "127.0.0.1", "::1"
 # An address of loopback that is not the one services bind: a "network address" without a namespace.
 OTHER = "127.77.0.1"
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 @pytest.fixture
@@ -177,7 +176,7 @@ def lan() -> str:
     words = ["ip", "-4", "-o", "addr", "show", "scope", "global"]
     shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
     if "inet" not in shown:
-        pytest.skip("this machine has no address but loopback")
+        skip("this machine has no address but loopback", "a network device with an address")
     return shown[shown.index("inet") + 1].split("/")[0]
 
 
@@ -410,7 +409,7 @@ def test_held_binds_nothing(desk: Desk) -> None:
     assert (tcp.up, udp.up, udp.held) == ([], [], [])
 
 
-@as_root
+@pytest.mark.needs("raw sockets")
 @pytest.mark.parametrize("address", [V4, V6])
 def test_an_ip_protocol_is_witnessed(desk: Desk, address: str) -> None:
     """A raw socket receives the protocol; the IPv4 header in front is taken off."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from netprobe.agent.net.icmp import echo_request
@@ -17,6 +16,7 @@ from netprobe.agent.wire.parts import SeenRun
 from netprobe.agent.wire.templates import pack_nonce
 from tests.agent.netlab import ADDRESS, inside
 from tests.agent.rig import KEY, PLAIN, Agent, only
+from tests.rights import without_rights
 
 ECHO_PORT = 4242
 
@@ -29,14 +29,14 @@ class Recording:
         namespace: str,
         datagrams: Sequence[tuple[int, int]] = (),
         numbers: Iterable[int] = (),
-        user: int = 0,
+        permitted: bool = True,
         keep: list[tuple[int, int]] | None = None,
     ) -> None:
         self.agent = Agent()
         self.agent.templates = {1: PLAIN}
         self.namespace = namespace
         self.recorder = Recorder(self.agent)
-        with inside(namespace), acting_as(user):
+        with inside(namespace), contextlib.nullcontext() if permitted else without_rights():
             self.recorder.start(RecordOrder(list(datagrams), list(numbers), keep))
 
     def tell(self, proto: str, *ports: int, family: int = 4, **more: Any) -> StoryTold:
@@ -62,17 +62,6 @@ class Recording:
     def close(self) -> None:
         """End it."""
         self.recorder.close()
-
-
-@contextlib.contextmanager
-def acting_as(user: int) -> Iterator[None]:
-    """Have the rights of a user for a while."""
-    before = os.geteuid()
-    os.seteuid(user)
-    try:
-        yield
-    finally:
-        os.seteuid(before)
 
 
 def family_of(address: str) -> socket.AddressFamily:

@@ -199,7 +199,7 @@ def test_answered_pings_go_first_and_a_forgotten_one_is_unsure() -> None:
 def test_a_source_without_rights_tells_its_ports(lab: None) -> None:
     """By which the destination knows its connects, and nobody else's."""
     source, target = ADDRESS[4]["source"], ADDRESS[4]["destination"]
-    recording = Recording(SOURCE, keep=[(PORT, PORT)], user=65534)
+    recording = Recording(SOURCE, keep=[(PORT, PORT)], permitted=False)
     assert recording.agent.own_ports is not None
     recording.agent.own_ports |= {
         (socket.inet_aton(target), port, 7000 + port) for port in (PORT, 80)

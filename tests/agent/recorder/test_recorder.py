@@ -34,7 +34,6 @@ pytestmark = pytest.mark.lab
 
 PORT = 7000
 PORTS = [(PORT, PORT + 99)]
-NOBODY = 65534
 # IPv4 options that do nothing: four bytes, and as many as make the header 40 bytes long.
 OPTIONS = [b"\x01" * 4, b"\x01" * 20]
 both_families = pytest.mark.parametrize("family", [4, 6])
@@ -544,7 +543,7 @@ def test_other_datagrams_do_not_fill_the_memory(
 
 def test_without_the_right_to_packet_sockets_it_does_not_run(record: Record) -> None:
     """It says why, and everything else of the agent works on."""
-    recording = record(SOURCE, user=NOBODY)
+    recording = record(SOURCE, permitted=False)
 
     told = recording.tell("tcp", PORT, sent=True)
     assert (told.running, told.failure) == (False, "no-permission")

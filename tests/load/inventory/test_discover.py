@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -43,9 +42,7 @@ netprobe_addresses=["10.1.0.9", "fd00::9"]
 netprobe_zone=dmz
 """
 
-needs_ansible = pytest.mark.skipif(
-    shutil.which("ansible-inventory") is None, reason="ansible-inventory is not installed"
-)
+needs_ansible = pytest.mark.needs("ansible-inventory")
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from netprobe.load.yaml.document import Document
 from netprobe.load.yaml.scalars import text_of
 from netprobe.load.yaml.source import head, parse, read_document
 from netprobe.model.yaml_scalar import yaml_scalar
+from tests.rights import without_rights
 
 
 def read(text: str | bytes) -> Document:
@@ -229,17 +228,6 @@ def test_places() -> None:
     assert document.place(("hosts", "one")) == "file.yaml:2:3"
 
 
-@pytest.fixture
-def unprivileged() -> Iterator[None]:
-    """Root may read everything: be somebody else for the time of a test."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    yield
-    os.seteuid(0)
-
-
 def problem_of(path: Path) -> str:
     """The one problem of a file that cannot be read."""
     problems: list[Problem] = []
@@ -256,13 +244,14 @@ def test_unreadable_paths(tmp_path: Path) -> None:
     assert "there is no such file" in problem_of(Path(__file__) / "x.yaml")
 
 
-def test_no_permission(tmp_path: Path, unprivileged: None) -> None:
+def test_no_permission(tmp_path: Path) -> None:
     """A file that one may not read says so."""
-    locked = Path("/etc/shadow") if os.getuid() == 0 else tmp_path / "locked.yaml"
-    if os.getuid() != 0:
-        locked.touch(mode=0o000)
+    locked = tmp_path / "locked.yaml"
+    locked.touch(mode=0o000)
 
-    assert problem_of(locked).endswith("no permission to read it, expected a YAML file")
+    with without_rights():
+        problem = problem_of(locked)
+    assert problem.endswith("no permission to read it, expected a YAML file")
 
 
 def test_odd_names(tmp_path: Path) -> None:

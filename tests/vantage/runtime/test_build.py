@@ -27,6 +27,7 @@ from netprobe.vantage.runtime.cache import NoRuntime, Runtimes, keep_runtime, ow
 from netprobe.vantage.runtime.elf import arch_of, read_elf
 from netprobe.vantage.runtime.file import MANIFEST, Runtime, check_runtime, load_runtime
 from tests.cli.command import COMMAND
+from tests.needs import skip
 from tests.vantage.runtime.support import lean_host
 
 AGENT = Path(__file__).parents[3] / "netprobe/agent"
@@ -94,7 +95,7 @@ def test_a_static_python_is_refused(tmp_path: Path) -> None:
     try:
         subprocess.run(compiler, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no C compiler")
+        skip("no C compiler", "Debian's gcc and libc6-dev")
     path = tmp_path / "python3"
     path.write_text(f"#!/bin/sh\necho True; echo {program}\n")
     path.chmod(0o755)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from netprobe.agent.probers.datagram.rawip import RawEngine
@@ -11,8 +9,8 @@ from netprobe.agent.wire.parts import IcmpFact
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, SOURCE, inside
 from tests.agent.rig import Agent, Found, order
+from tests.rights import without_rights
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw sockets need root")
 # Numbers that RFC 3692 keeps for experiments: no kernel handles them.
 NUMBER = 253
 
@@ -31,7 +29,6 @@ def probe(address: str, look_ms: int = 600, number: int = NUMBER) -> Found:
 
 
 @pytest.mark.lab
-@needs_root
 def test_a_host_without_a_handler_says_so(lab: None) -> None:
     """ICMP 3/2 from the destination: the way is open."""
     found = probe(ADDRESS[4]["destination"])
@@ -41,7 +38,6 @@ def test_a_host_without_a_handler_says_so(lab: None) -> None:
 
 
 @pytest.mark.lab
-@needs_root
 def test_ipv6_answers_with_a_parameter_problem(lab: None) -> None:
     """ICMPv6 4/1 is the same answer of IPv6."""
     found = probe(ADDRESS[6]["destination"])
@@ -51,7 +47,6 @@ def test_ipv6_answers_with_a_parameter_problem(lab: None) -> None:
 
 
 @pytest.mark.lab
-@needs_root
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_drop_is_silent(lab: None, family: int) -> None:
     """One way and nothing heard: sent, and no failure."""
@@ -62,7 +57,6 @@ def test_a_drop_is_silent(lab: None, family: int) -> None:
 
 
 @pytest.mark.lab
-@needs_root
 def test_a_reject_names_its_sender(lab: None) -> None:
     """A router's 3/13 is told from the destination's 3/2.
 
@@ -75,7 +69,6 @@ def test_a_reject_names_its_sender(lab: None) -> None:
 
 
 @pytest.mark.lab
-@needs_root
 def test_our_own_firewall_is_not_permitted(lab: None) -> None:
     """EPERM from send."""
     netlab.rule(SOURCE, "output", f"meta l4proto {NUMBER} drop")
@@ -85,7 +78,6 @@ def test_our_own_firewall_is_not_permitted(lab: None) -> None:
 
 
 @pytest.mark.lab
-@needs_root
 def test_errors_of_other_destinations_are_not_ours(lab: None) -> None:
     """A raw socket hears errors of every packet of its protocol; our destination's count."""
     netlab.rule(DESTINATION, "input", f"ip daddr 10.66.3.2 meta l4proto {NUMBER} drop")
@@ -102,27 +94,13 @@ def test_errors_of_other_destinations_are_not_ours(lab: None) -> None:
     assert agent.outcomes(2)[0].kind.failure == "protocol-unreachable"
 
 
-@needs_root
 def test_no_right_to_raw_sockets_is_no_permission() -> None:
     """Without CAP_NET_RAW the outcome is no-permission, never silence."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 9
-        try:
-            os.setgid(65534)
-            os.setuid(65534)
-            agent = Agent()
-            engine = RawEngine(agent)
-            engine.submit(order(1, "ipproto", "127.0.0.1", [], mode="send", number=NUMBER))
-            (found,) = agent.outcomes(1).values()
-            os.write(write, f"{found.kind.op} {found.kind.failure}".encode())
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(write)
-    said = os.read(read, 1000).decode()
-    os.close(read)
+    agent = Agent()
+    with without_rights():
+        engine = RawEngine(agent)
+        engine.submit(order(1, "ipproto", "127.0.0.1", [], mode="send", number=NUMBER))
+    (found,) = agent.outcomes(1).values()
+    engine.close()
 
-    assert os.waitpid(child, 0)[1] == 0
-    assert said == "bind no-permission"
+    assert (found.kind.op, found.kind.failure) == ("bind", "no-permission")

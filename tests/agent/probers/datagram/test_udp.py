@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import socket
 from collections.abc import Iterator
@@ -264,8 +263,6 @@ def test_an_order_waits_for_a_descriptor_but_not_for_ever(
 @pytest.fixture(scope="module")
 def verdicts() -> Iterator[dict[int, dict[int, Found]]]:
     """Every firewall case of both families, run at once: family -> port -> outcome."""
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root")
     netlab.build()
     firewalls.unlimited_icmp()
     agent = Agent()

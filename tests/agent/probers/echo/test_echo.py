@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
 import re
 import socket
 import struct
@@ -37,8 +36,7 @@ from netprobe.agent.wire.templates import pack_nonce, read_nonce
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
 from tests.agent.rig import KEY, Agent, Found, echo_order
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+from tests.rights import without_rights
 
 
 @pytest.fixture
@@ -93,7 +91,6 @@ def test_a_payload_is_a_nonce_and_a_token_of_its_own() -> None:
 
 
 @pytest.mark.lab
-@needs_root
 @pytest.mark.parametrize("family", [4, 6])
 @ways("datagram", "raw")
 def test_a_host_that_answers_echoes(lab: None, family: int, way: str) -> None:
@@ -111,7 +108,6 @@ def test_a_host_that_answers_echoes(lab: None, family: int, way: str) -> None:
 
 
 @pytest.mark.lab
-@needs_root
 @ways("datagram", "raw")
 @pytest.mark.parametrize("family", [4, 6])
 def test_an_answer_tells_what_was_lost_before_it(lab: None, family: int, way: str) -> None:
@@ -131,7 +127,6 @@ def test_an_answer_tells_what_was_lost_before_it(lab: None, family: int, way: st
 
 
 @pytest.mark.lab
-@needs_root
 def test_many_hosts_share_a_socket(lab: None) -> None:
     """Answers of many destinations come to the right orders."""
     agent = Agent()
@@ -169,7 +164,6 @@ def many(family: int, way: str, hosts: int) -> list[str]:
 
 
 @pytest.mark.lab
-@needs_root
 @families_and_ways((4, "datagram"), (4, "raw"), (6, "datagram"), (6, "raw"))
 def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> None:
     """Every destination has its own evidence, in few frames; equal neighbours are one run."""
@@ -205,7 +199,6 @@ def test_one_order_of_many_destinations(lab: None, family: int, way: str) -> Non
 
 
 @pytest.mark.lab
-@needs_root
 @families_and_ways((4, "datagram"), (4, "raw"), (6, "raw"))
 def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: str) -> None:
     """A queue of the source that overflows in the middle of a chunk is no silence."""
@@ -230,7 +223,6 @@ def test_what_there_was_no_room_for_is_sent_later(lab: None, family: int, way: s
 
 
 @pytest.mark.lab
-@needs_root
 @ways("datagram", "raw")
 def test_where_there_never_is_room_an_order_ends(
     lab: None, way: str, monkeypatch: pytest.MonkeyPatch
@@ -252,7 +244,6 @@ def test_where_there_never_is_room_an_order_ends(
 
 
 @pytest.mark.lab
-@needs_root
 @families_and_ways((4, "datagram"), (4, "raw"), (6, "raw"))
 def test_whole_packets_have_the_size_of_the_order(lab: None, family: int, way: str) -> None:
     """What fits a narrower link is answered; for what does not, its router names the MTU."""
@@ -273,7 +264,6 @@ def test_whole_packets_have_the_size_of_the_order(lab: None, family: int, way: s
 
 
 @pytest.mark.lab
-@needs_root
 @ways("raw")
 def test_all_are_asked_once_before_any_is_asked_again(lab: None, way: str) -> None:
     """The nonces of what arrives: a second attempt comes after every first one."""
@@ -376,7 +366,6 @@ def answers_to_forgeries(
 
 
 @pytest.mark.lab
-@needs_root
 @ways("datagram", "raw")
 def test_only_the_own_reply_of_a_host_counts(lab: None, way: str) -> None:
     """Another token, sender or sequence number makes none; repeats and IP options do no harm."""
@@ -409,7 +398,6 @@ def one_wrong(how: str) -> Callable[[Forger, int], list[Any]]:
 
 
 @pytest.mark.lab
-@needs_root
 @ways("datagram", "raw")
 @pytest.mark.parametrize(
     ("how", "counts"),
@@ -427,7 +415,6 @@ def test_a_wrong_reply_among_right_ones(lab: None, way: str, how: str, counts: b
 
 
 @pytest.mark.lab
-@needs_root
 def test_a_big_order(lab: None) -> None:
     """Every one of many hosts has an answer of its own, and hosts in a row are one run."""
     agent = Agent()
@@ -446,7 +433,6 @@ def test_a_big_order(lab: None) -> None:
 
 
 @pytest.mark.lab
-@needs_root
 @ways("datagram", "raw")
 @pytest.mark.parametrize("family", [4, 6])
 def test_every_firewall_case(lab: None, family: int, way: str) -> None:
@@ -482,32 +468,17 @@ def test_every_firewall_case(lab: None, family: int, way: str) -> None:
 
 
 @pytest.mark.lab
-@needs_root
 def test_no_permission_is_never_silence(lab: None) -> None:
     """Without any right to ICMP sockets: the ping program, or the word no-permission."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 9
-        try:
-            os.close(read)
-            with inside(SOURCE):
-                netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "1 0")
-                os.setgid(65534)
-                os.setuid(65534)
-                agent = Agent()
-                engine = EchoEngine(agent)
-                found = ask(agent, engine, 1, ADDRESS[4]["destination"], look_ms=900)
-                silent = ask(agent, engine, 2, "10.66.3.77", look_ms=900)
-                said = f"{found.kind.failure} {found.kind.answer} {silent.kind.failure}"
-                os.write(write, said.encode())
-                status = 0
-        finally:
-            os._exit(status)
-    os.close(write)
-    said = os.read(read, 1000).decode()
-    os.close(read)
-    assert os.waitpid(child, 0)[1] == 0
+    agent = Agent()
+    with inside(SOURCE):
+        netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "1 0")
+        with without_rights():
+            engine = EchoEngine(agent)
+            found = ask(agent, engine, 1, ADDRESS[4]["destination"], look_ms=900)
+            silent = ask(agent, engine, 2, "10.66.3.77", look_ms=900)
+    engine.close()
+    said = f"{found.kind.failure} {found.kind.answer} {silent.kind.failure}"
 
     if find_program("ping") is None:
         assert said == "no-permission None no-permission"
@@ -568,10 +539,9 @@ def test_loopback_echoes_or_says_why_not(agent: Agent, engine: EchoEngine, addre
     assert (found.kind.failure, found.kind.answer) in ((None, "echo"), ("no-permission", None))
 
 
+@pytest.mark.needs("echo sockets")
 def test_a_missing_source_address_is_named(agent: Agent, engine: EchoEngine) -> None:
     """A wrong source address is no lack of permission."""
-    if os.geteuid() != 0:
-        pytest.skip("needs an ICMP socket")
     found = ask(agent, engine, 1, "127.0.0.1", src="192.0.2.1")
 
     assert (found.kind.op, found.kind.failure) == ("bind", "address-not-available")
