@@ -1,38 +1,51 @@
 """Ports of this machine that only one test process uses at a time.
 
 A socket with an abstract name is the lock: it belongs to the network namespace, as ports do, and
-goes with its process.
+goes with its process. Nobody else is given them: neither another test process, nor a client (whose
+ports Linux takes from 32768 up), as happens to a port that "was free a moment ago".
 """
 
 from __future__ import annotations
 
-import functools
+import itertools
 import socket
 
-# Below the ports that Linux gives to clients (32768 and up), so that no client is in the way.
-FIRST, SIZE, BLOCKS = 20_000, 1_000, 12
+# Enough for several suites side by side on one machine.
+FIRST, SIZE, BLOCKS = 10_000, 1_000, 22
+# Tests in a row get other ports: what one of them left behind is no matter for the next.
+STEP = 37
+_PLACES = itertools.count(0, STEP)
+
+
+def free_port(address: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int:
+    """Give a port that no other test process uses; nor is the next one used."""
+    return free_ports(address, kind, 2)
 
 
 def free_ports(address: str, kind: int, count: int) -> int:
     """Give the first of ``count`` neighbouring ports that no other test process uses."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    begin = _own_block()
-    for first in range(begin, begin + SIZE - count, 97):
-        socks = [socket.socket(family, kind) for _ in range(count)]
-        try:
-            for number, sock in enumerate(socks):
-                sock.bind((address, first + number))
+    for place in itertools.islice(_PLACES, SIZE):
+        first = _BLOCK + place % (SIZE - count + 1)
+        if _are_free(address, kind, range(first, first + count)):
             return first
-        except OSError:
-            continue
-        finally:
-            for sock in socks:
-                sock.close()
     raise AssertionError("no free ports")
 
 
-@functools.cache
-def _own_block() -> int:
+def _are_free(address: str, kind: int, ports: range) -> bool:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    socks = [socket.socket(family, kind) for _ in ports]
+    try:
+        for sock, port in zip(socks, ports, strict=True):
+            sock.bind((address, port))
+    except OSError:
+        return False
+    finally:
+        for sock in socks:
+            sock.close()
+    return True
+
+
+def _lock_block() -> int:
     for number in range(BLOCKS):
         lock = _try_lock(f"ports-{number}")
         if lock is not None:
@@ -52,3 +65,5 @@ def _try_lock(name: str) -> socket.socket | None:
 
 
 _LOCKS: list[socket.socket] = []
+# At once: later this thread may be in the network namespace of a lab.
+_BLOCK = _lock_block()

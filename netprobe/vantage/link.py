@@ -95,7 +95,9 @@ class AgentLink:
         self.is_refused = False
         self._faults = 0
         self._farewells: set[asyncio.Task[None]] = set()
-        self._now = loop.time
+        self._time = loop.time
+        # For so long this process did not run, and nothing could be heard.
+        self._stood_still_s = 0.0
         self._heard_at = self._now()
         # The orders that it has not answered to their end, each with the time when it was sent.
         self._open_orders: dict[object, tuple[Effort, float]] = {}
@@ -279,14 +281,15 @@ class AgentLink:
             self.send(Beat())
             due = self._now() + self._beats.interval_s
             await asyncio.sleep(self._beats.interval_s)
-            # While we did not run ourselves, nothing could be heard.
-            late_s = self._now() - due
-            self._heard_at += late_s
-            self._answered_at += late_s
+            self._stood_still_s += max(0.0, self._now() - due)
             words = self._find_fault()
             if words is not None:
                 self._end_link(words)
                 self._process.signal(signal.SIGKILL)
+
+    def _now(self) -> float:
+        """Give a time that does not pass while this process stands still."""
+        return self._time() - self._stood_still_s
 
     def _find_fault(self) -> str | None:
         """Say in words why the agent counts as lost: its silence, or an order that it owes."""

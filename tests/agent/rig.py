@@ -225,13 +225,6 @@ class UdpResponder:
         self.sock.close()
 
 
-def closed_port(kind: int, address: str) -> int:
-    """A port that nothing listens on (it was free a moment ago)."""
-    with socket.socket(_family(address), kind) as sock:
-        sock.bind((address, 0))
-        return int(sock.getsockname()[1])
-
-
 def _family(address: str) -> int:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 

@@ -29,12 +29,12 @@ from netprobe.agent.wire.orders import (
 from netprobe.vantage.launch import Launcher, start_agent
 from tests.agent.interpreters import INTERPRETERS, PLACES
 from tests.needs import skip
+from tests.ports import free_port
 from tests.vantage.support import (
     HOST,
     KEY,
     TEMPLATES,
     block,
-    free_port,
     outcomes,
     probe,
     with_python,

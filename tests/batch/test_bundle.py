@@ -16,8 +16,8 @@ from tests.agent.batch.carried import RUN, bundle_of, read, script
 from tests.agent.interpreters import PYTHON_2
 from tests.batch.support import FOUND, outcomes_of, phases, start
 from tests.needs import skip
+from tests.ports import free_port
 from tests.vantage.runtime.support import leftovers, session_runtime
-from tests.vantage.support import free_port
 
 
 def test_equal_requests_make_equal_bundles() -> None:

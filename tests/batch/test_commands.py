@@ -8,7 +8,6 @@ import pty
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,15 @@ from tests.batch.engine import Engine
 from tests.batch.support import FOUND, RUN, outcomes_of
 from tests.lab.netlab import find_program
 from tests.needs import require
+from tests.patience import wait_until
+from tests.ports import free_port
 from tests.vantage.runtime.support import leftovers, session_runtime
 from tests.vantage.sshd import Sshd, client_config
-from tests.vantage.support import free_port, is_running
+from tests.vantage.support import is_running
 
 pytestmark = pytest.mark.slow
 
 Make = Callable[..., Engine]
-WITHIN_S = 10.0
 SHELLS = ("bash", "dash", "mksh", "zsh")
 
 
@@ -45,14 +45,6 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     for engine in made:
         engine.run("stop")
         assert not engine.left()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for something that happens in another process."""
-    late = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < late
-        time.sleep(0.02)
 
 
 def test_commands_survive_any_login_shell() -> None:

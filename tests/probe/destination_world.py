@@ -42,6 +42,7 @@ from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import Want
 from netprobe.probe.settings import ProbeSettings
+from tests.patience import PATIENCE_S
 from tests.probe.builders import (
     SOURCE,
     TARGET,
@@ -60,7 +61,6 @@ SILENCE = kind(failure="no-answer", left=True)
 REFUSED = kind(failure="refused")
 UNASKED = kind(answer="unasked")
 ECHO = kind(op="answer", answer="echo", ttl=60)
-TIME_S = 10.0
 
 # What a port says to a mode of probe: ``tell(mode, port)``.
 Tell = Callable[[str, int], OutcomeKind]
@@ -184,7 +184,7 @@ class World:
             assert self.emitted == []
             self.final += 1
 
-        async with asyncio.timeout(TIME_S):
+        async with asyncio.timeout(PATIENCE_S):
             await self.make(settings).run(wants, end)
         assert self.final == 1
         assert [want for want, _ in self.emitted] == list(wants)

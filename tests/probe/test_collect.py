@@ -40,12 +40,12 @@ from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
+from tests.patience import PATIENCE_S
 from tests.plan.conftest import TODAY, chosen_matrix, requirement
 from tests.plan.conftest import host as plan_host
 from tests.probe.fakes import HELLO, kind, listening_block, reply, routed
 from tests.probe.links import FakeLink, start_by
 
-TIME_S = 10.0
 PORTS = ((5, 9),)
 
 
@@ -139,13 +139,13 @@ class World:
     async def run(
         self, settings: ProbeSettings | None = None, done: dict[Key, Ports] | None = None
     ) -> None:
-        async with asyncio.timeout(TIME_S):
+        async with asyncio.timeout(PATIENCE_S):
             await self._collect(settings, done)
 
     async def interrupt(self, when: asyncio.Event | None = None) -> None:
         """Cancel the run at this moment, or before its first step."""
         running = asyncio.create_task(self._collect(None, None))
-        async with asyncio.timeout(TIME_S):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.sleep(0)
             if when is not None:
                 await when.wait()
@@ -204,7 +204,7 @@ async def test_a_host_that_does_not_start_fails_its_own_flows_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As a source it tests nothing; as a destination it is probed without listeners."""
-    monkeypatch.setattr(collect_module, "PROMPT_S", TIME_S)
+    monkeypatch.setattr(collect_module, "PROMPT_S", PATIENCE_S)
     world = World(monkeypatch, plan_of("a", "b", "c"))
     world.failing = {"b"}
 
@@ -224,7 +224,7 @@ async def test_late_sources_do_not_hold_prompt_ones(monkeypatch: pytest.MonkeyPa
     world.count = 4
     running = asyncio.create_task(world.run(settings))
 
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await world.enough.wait()
         assert {want.flow.source.name for want, _ in world.emitted} == {"a", "b"}
         assert not running.done()
@@ -244,7 +244,7 @@ async def test_a_dead_host_does_not_hold_a_slow_one(monkeypatch: pytest.MonkeyPa
     world.count = 4
     running = asyncio.create_task(world.run(ProbeSettings(ready_s=0.01, forks=1)))
 
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await asyncio.sleep(0.05)
         slow.set()
         await world.enough.wait()
@@ -289,7 +289,7 @@ async def test_the_rate_holds_over_the_agents_that_are_there(
     stopped = world.stopped
     world.stops_at = lambda source, order: True
     running = asyncio.create_task(world._collect(ProbeSettings(rate=300), None))
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await stopped.wait()
         for _ in range(20):
             await asyncio.sleep(0)

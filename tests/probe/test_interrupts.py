@@ -18,6 +18,7 @@ from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.flows.told_ports import interrupted
 from netprobe.probe.flows.work import STOPPED, Task, Want
+from tests.patience import PATIENCE_S
 from tests.probe.builders import (
     make_observation,
     make_task,
@@ -25,7 +26,6 @@ from tests.probe.builders import (
 )
 from tests.probe.destination_world import (
     SILENCE,
-    TIME_S,
     World,
     answers,
     assert_whole,
@@ -41,7 +41,7 @@ async def interrupt(world: World, *wants: Want) -> list[Evidence]:
     """Cancel the destination while an order is out."""
     ended: list[int] = []
     running = asyncio.create_task(world.make().run(wants, lambda: ended.append(1)))
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await world.source.waits.wait()
         for _ in range(10):
             await asyncio.sleep(0)
@@ -86,7 +86,7 @@ async def test_what_was_emitted_early_is_not_emitted_again() -> None:
     world.source.stops_at = lambda order: order.size is None
     destination = world.make()
     running = asyncio.create_task(destination.run([make_want("tcp", ((5, 6),))], lambda: None))
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await world.source.waits.wait()
         await destination.emit_proven()
         assert answers(world.evidence) == {}, "the width of the path is not known yet"
@@ -127,7 +127,7 @@ async def test_early_evidence_and_the_rest_are_every_port_once(confirms: bool) -
         return found
 
     world.source.probe = emit_early  # type: ignore[method-assign]  # a script
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await destination.run([make_want("tcp", ((5, 9),))], lambda: None)
 
     ports = [one.ports for one in world.evidence]
@@ -153,7 +153,7 @@ async def test_an_echo_reply_that_may_be_another_machines_waits_for_the_end(
         return found
 
     world.source.probe = emit_early  # type: ignore[method-assign]  # a script
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await destination.run([make_want("icmp", ())], lambda: None)
 
     assert told[0] == early

@@ -26,9 +26,10 @@ from netprobe.batch.results import ResultsRefused, read_results
 from netprobe.vantage.runtime.build import build_runtime
 from tests.batch.engine import Engine
 from tests.batch.support import FOUND, HELLO, IDENTITY, header, outcomes_of, result_key
+from tests.ports import free_port
 from tests.rights import lack_of
 from tests.vantage.runtime.support import BusyboxRoot, has_busybox
-from tests.vantage.support import free_port, is_running, probe
+from tests.vantage.support import is_running, probe
 
 STEPS = ("start", "go", "wait", "collect")
 DEATHS = 40

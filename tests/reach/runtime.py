@@ -35,7 +35,7 @@ from tests.lab.netlab import Lab
 from tests.rights import lack_of
 from tests.vantage.runtime.support import BusyboxRoot, has_busybox
 from tests.vantage.sshd import Sshd, client_config
-from tests.vantage.support import HOST, KEY, ssh, until
+from tests.vantage.support import HOST, KEY, ssh
 
 LEAN = ("master-1", "worker-1", "frontend-0")
 TOLD = ("requirement", "source", "destination", "address", "protocol", "verdict", "state", "reason")
@@ -146,7 +146,7 @@ async def die_once(host: Host, lean: BusyboxRoot, runtime: Runtime, sshd: Sshd, 
         link = await start_agent(host, HOST, key=KEY, launcher=launcher)
         assert len(lean.left()) == 1
         await carry_out(link, lean, how)
-        gone = await until(lambda: not lean.left(), GONE_S)
+        gone = await asyncio.to_thread(wait_until_gone, [lean])
         await link.close()
     return gone or tell(False, f"after {how} there is {lean.left()}")
 
@@ -189,7 +189,7 @@ async def try_coordinators(runtime: Path) -> bool:
             await process.stdout.readline()
             assert len(lean.left()) == 1
             process.send_signal(number)
-            fine &= await until(lambda: not lean.left(), GONE_S)
+            fine &= await asyncio.to_thread(wait_until_gone, [lean])
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from netprobe.model.inventory import Ssh
-from tests.vantage.support import free_port
+from tests.ports import free_port
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 START_S = 10.0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.agent.wire.answers import ProbeOutcomes
@@ -13,6 +11,7 @@ from netprobe.agent.wire.parts import ListenBlock, ProbeBlock
 from netprobe.agent.wire.templates import Template, number_template
 from netprobe.model.inventory import Address, Host, Ssh, Vantage
 from netprobe.vantage.link import AgentLink
+from tests.patience import until
 
 KEY = bytes(range(32))
 HOST = 3
@@ -55,14 +54,6 @@ def with_python(folder: Path, interpreter: str) -> Host:
     return command("env", f"PATH={folder}")
 
 
-def free_port(address: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int:
-    """A port that was free a moment ago."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, kind) as sock:
-        sock.bind((address, 0))
-        return int(sock.getsockname()[1])
-
-
 def block(proto: str, address: str, ports: Sequence[Port], template: int = 1) -> ListenBlock:
     """One block of a ``listen`` order."""
     return ListenBlock(proto, address, list(ports), None, template)
@@ -89,18 +80,9 @@ async def outcomes(
     return sorted(found)
 
 
-async def until(holds: Callable[[], bool], within_s: float = 10.0) -> bool:
-    """Wait for something that happens in another process; whether it did in time."""
-    for _ in range(int(within_s / 0.02)):
-        if holds():
-            return True
-        await asyncio.sleep(0.02)
-    return holds()
-
-
-async def gone(pid: int, within_s: float = 10.0) -> bool:
-    """Whether a process ends within the time."""
-    return await until(lambda: not is_running(pid), within_s)
+async def gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    await until(lambda: not is_running(pid), f"process {pid} to end")
 
 
 def is_running(pid: int) -> bool:
@@ -110,3 +92,17 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def naming(text: str) -> list[int]:
+    """Processes whose command line has this text: ssh's connection masters name their folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if text.encode() in words and is_running(int(entry.name)):
+                found.append(int(entry.name))
+    return found

@@ -15,9 +15,10 @@ from netprobe.agent.wire.orders import Beat, EchoOrder, ListenOrder, ProbeOrder,
 from netprobe.agent.wire.parts import Pace
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
-from netprobe.vantage.link import AgentLink
+from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.patience import FACTOR, OrderPatience, effort_of
 from netprobe.vantage.stream import Target, open_stream
+from tests.patience import PATIENCE_S, until
 from tests.vantage.scripted import GOOD_HELLO
 from tests.vantage.support import HOST, KEY, block, command, is_running, probe
 
@@ -42,7 +43,8 @@ while True:
     out.flush()
     time.sleep(0.05)
 """
-TIME_S = 30.0
+# No silence of a test lasts so long.
+LONG_S = 1000.0
 
 
 async def start_beater(launcher: Launcher, kind: str) -> AgentLink:
@@ -85,9 +87,10 @@ async def test_an_agent_that_beats_and_does_not_answer_is_lost(
     kind: str, ask: Any, what: str
 ) -> None:
     """A beat is a sign of life of the link; the words say what the agent owes."""
-    async with Launcher(silence_s=1.5, grace_s=0.3) as launcher:
+    async with Launcher() as launcher:
+        launcher.beats = Beats(interval_s=1.0, silence_s=LONG_S, grace_s=0.1)
         link = await start_beater(launcher, kind)
-        async with asyncio.timeout(TIME_S):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(AgentError) as caught:
                 await ask(link)
             assert caught.value.reason == "agent-lost"
@@ -99,7 +102,8 @@ async def test_an_agent_that_beats_and_does_not_answer_is_lost(
 @pytest.mark.slow
 async def test_who_beats_no_more_is_not_called_alive() -> None:
     """A frozen host owes its order before its silence counts; nobody knows that it lives."""
-    async with Launcher(silence_s=2.4, grace_s=1.2) as launcher:
+    async with Launcher() as launcher:
+        launcher.beats = Beats(interval_s=0.1, silence_s=LONG_S, grace_s=0.5)
         link = await start_beater(launcher, "frozen")
         with pytest.raises(AgentError) as caught:
             await ask_route(link)
@@ -110,10 +114,28 @@ async def test_who_beats_no_more_is_not_called_alive() -> None:
 @pytest.mark.slow
 async def test_an_agent_that_owes_nothing_may_beat_for_ever() -> None:
     """Between orders there is nothing to finish."""
-    async with Launcher(silence_s=0.6, grace_s=0.1) as launcher:
+    async with Launcher() as launcher:
+        launcher.beats = Beats(interval_s=0.1, silence_s=LONG_S, grace_s=0.1)
         link = await start_beater(launcher, "mute")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(link.lost), 1.0)
+        await link.close()
+
+
+async def test_a_coordinator_that_stood_still_blames_no_agent() -> None:
+    """However long nothing was owed before: the time in which nobody could hear counts nowhere."""
+    passed_s = 0.0
+    async with Launcher() as launcher:
+        launcher.beats = Beats(interval_s=0.05, silence_s=LONG_S, grace_s=10.0)
+        link = await start_beater(launcher, "mute")
+        began_s = link._time()
+        link._time = lambda: began_s + passed_s
+        link._answered_at = began_s - 50.0
+        with link.expect(RouteOrder(1, "127.0.0.1", None)):
+            await asyncio.sleep(0)  # until the link waits for its next beat
+            passed_s = 100.0
+            await until(lambda: link._stood_still_s)
+            assert link._find_fault() is None
         await link.close()
 
 
@@ -158,7 +180,8 @@ def test_orders_share_the_agent_and_a_destinations_pace() -> None:
 @pytest.mark.slow
 async def test_the_rate_of_the_run_counts() -> None:
     """An agent that may send one packet a second is slow on purpose."""
-    async with Launcher(silence_s=0.6, grace_s=0.1) as launcher:
+    async with Launcher() as launcher:
+        launcher.beats = Beats(interval_s=0.1, silence_s=LONG_S, grace_s=0.1)
         link = await start_beater(launcher, "mute")
         link.send(RateOrder(1.0))
         asking = asyncio.create_task(ask_probe(link))

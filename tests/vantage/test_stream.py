@@ -11,7 +11,8 @@ from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 from netprobe.vantage.stream import CREDIT_BYTES, Target, open_stream
-from tests.vantage.support import KEY, free_port, local
+from tests.ports import free_port
+from tests.vantage.support import KEY, local
 
 
 @pytest.fixture

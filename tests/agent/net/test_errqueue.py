@@ -10,14 +10,14 @@ import pytest
 
 from netprobe.agent.net.errqueue import ORIGIN_ICMP, QueuedError, about, drain, listen_for_errors
 from netprobe.agent.wire.parts import IcmpFact
-from tests.agent.rig import closed_port
+from tests.ports import free_port
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_port_unreachable_is_read_whole(address: str) -> None:
     """Type, code, offender, TTL and our own destination come out of one entry."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    port = closed_port(socket.SOCK_DGRAM, address)
+    port = free_port(address, socket.SOCK_DGRAM)
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.setblocking(False)
         listen_for_errors(sock)

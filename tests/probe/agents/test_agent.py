@@ -45,13 +45,13 @@ from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
 from netprobe.vantage.stream import Target
+from tests.patience import PATIENCE_S
 from tests.probe.builders import SOURCE
 from tests.probe.fakes import HELLO, kind, reply, routed
 from tests.probe.links import FakeLink
 
 OPEN = kind(answer="unasked")
 TIMING = Timing(400, 900, 2)
-TIME_S = 5.0
 
 
 def order(number: int = 1, ports: tuple[int, int] = (5, 6), template: int = 0) -> ProbeOrder:
@@ -291,7 +291,7 @@ class Held:
 async def test_an_agent_is_quiet_while_no_probe_is_out() -> None:
     """Requests that are no probes take nothing from the routers' answers."""
     bench = Bench(PROBING)
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await bench.agent.quiet()
 
     held = Held(bench)
@@ -306,7 +306,7 @@ async def test_an_agent_is_quiet_while_no_probe_is_out() -> None:
         await asyncio.sleep(0)
     assert not waiting.done()
     held.end.set()
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await waiting
     assert probes[1].done()
 
@@ -322,7 +322,7 @@ async def test_a_lost_agent_is_quiet() -> None:
 
     with pytest.raises(AgentError):
         await probe
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await bench.agent.quiet()
 
 
@@ -334,7 +334,7 @@ async def test_nobody_waits_for_ever_for_a_busy_agent(monkeypatch: pytest.Monkey
     probe = asyncio.create_task(bench.agent.probe(order()))
     await asyncio.sleep(0)
 
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await bench.agent.quiet()
 
     assert not probe.done()
@@ -351,7 +351,7 @@ async def test_orders_wait_for_the_start() -> None:
     assert bench.link.sent == []
 
     bench.agent.settled.set()
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         assert (await asked).source == "10.0.0.1"
 
 

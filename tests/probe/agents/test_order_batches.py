@@ -127,6 +127,7 @@ async def test_whatever_goes_wrong_is_told_to_all_who_wait() -> None:
 
 
 @pytest.mark.needs("echo sockets")
+@pytest.mark.asyncio(loop_factories=["real"])
 async def test_a_real_agent_answers_many_destinations_with_one_order() -> None:
     """Through the wire: every address of loopback is asked, and each has a round trip."""
     host = Host("me", (Address("127.0.0.1", 4),), (), Vantage("local"), None)
@@ -240,6 +241,7 @@ def test_large_runs_gather_longer() -> None:
     assert waits_s == [0.002, 0.01, 0.25]
 
 
+@pytest.mark.asyncio(loop_factories=["real"])
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
 async def test_a_real_agent_asks_many_destinations_with_one_order(protocol: str) -> None:
     """Through the wire, to the agent's own listeners: every nonce is that of its own destination,

@@ -12,11 +12,11 @@ from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome
 from netprobe.probe.checks.check import Check, Need, Scene, apply_check, run_checks
 from netprobe.probe.flows.prober import Observation
+from tests.patience import PATIENCE_S
 from tests.probe.builders import SOURCE, TARGET, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, host
 
 OPEN = Outcome("connect", None, answer="unasked")
-TIME_S = 5.0
 
 Look = Callable[[list[Observation]], list[Observation]]
 
@@ -169,6 +169,7 @@ async def test_without_a_round_nothing_is_lost() -> None:
     assert await run_checks([Scripted(lose, vital=True)], [seen], bare_scene()) == [seen]
 
 
+@pytest.mark.asyncio(loop_factories=["real"])
 async def test_every_flow_that_was_looked_at_has_one_entry_with_its_time() -> None:
     """A check may note what it saw itself; then that entry has the time."""
 
@@ -215,7 +216,7 @@ async def test_groups_are_looked_at_side_by_side() -> None:
             await together.wait()
             return note(group)
 
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         found = await apply_check(Meeting(), [flow(), flow(source="c")], bare_scene())
 
     assert all(one.limited for one in found)

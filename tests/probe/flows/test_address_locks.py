@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from netprobe.probe.flows.address_locks import Alone
-
-TIME_S = 5.0
+from tests.patience import PATIENCE_S
 
 
 class Visits:
@@ -34,7 +33,7 @@ async def settle() -> None:
 async def test_two_hosts_with_one_address_take_turns() -> None:
     """Open listeners of one would answer the denied ports of the other."""
     visits, leave, other = Visits(), asyncio.Event(), asyncio.Event()
-    async with asyncio.timeout(TIME_S), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         group.create_task(visits.visit("first", ["10.0.0.1", "10.0.0.2"], leave))
         group.create_task(visits.visit("second", ["10.0.0.3", "10.0.0.2"], leave))
         group.create_task(visits.visit("third", ["10.0.0.4"], other))
@@ -51,7 +50,7 @@ async def test_who_shares_several_addresses_does_not_wait_for_ever() -> None:
     visits, leave = Visits(), asyncio.Event()
     leave.set()
     ways = [["b", "a"], ["a", "b"], ["b", "a", "b"], ["a"]] * 5
-    async with asyncio.timeout(TIME_S):
+    async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(*(visits.visit("one", some, leave) for some in ways))
 
 
@@ -61,5 +60,5 @@ async def test_an_address_is_free_again_after_a_failure() -> None:
     with pytest.raises(RuntimeError):
         async with alone.at(["10.0.0.1"]):
             raise RuntimeError
-    async with asyncio.timeout(TIME_S), alone.at(["10.0.0.1"]):
+    async with asyncio.timeout(PATIENCE_S), alone.at(["10.0.0.1"]):
         pass

@@ -24,6 +24,7 @@ from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.work import Task, join
 from netprobe.protocols import protocol_for
 from netprobe.vantage.stream import Target
+from tests.patience import PATIENCE_S
 from tests.probe.builders import SOURCE, TARGET, make_want
 from tests.probe.fakes import FakeAgent, FakeFleet, FakePipe, host
 
@@ -82,7 +83,7 @@ class World:
         listeners = Listeners(UNKNOWN)
         spot = Spot("tcp", task.address, protocol_for(None), task.ports)
         listeners.add(spot, task.ports, listener)
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(PATIENCE_S):
             return await Proxied(self.fleet).probe([task], listeners)
 
     async def outcome(self, task: Task, listener: Listener = UNKNOWN) -> Outcome:

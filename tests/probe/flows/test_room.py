@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from netprobe.probe.flows.room import Room, gather_some
+from tests.patience import PATIENCE_S
 
 
 async def test_room_is_given_in_turn() -> None:
@@ -47,7 +48,7 @@ async def test_who_stops_waiting_leaves_no_hole() -> None:
     waiting[1].cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
 
-    async with asyncio.timeout(1), room.hold(1):
+    async with asyncio.timeout(PATIENCE_S), room.hold(1):
         pass
 
 

@@ -15,7 +15,8 @@ from netprobe.agent.wire.answers import Done, ProbeOutcomes
 from netprobe.agent.wire.parts import IcmpFact, Pace
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, SOURCE, inside
-from tests.agent.rig import HOST, Agent, Found, UdpResponder, closed_port, one, only, order
+from tests.agent.rig import HOST, Agent, Found, UdpResponder, one, only, order
+from tests.ports import free_port, free_ports
 
 LOOPBACK = ["127.0.0.1", "::1"]
 
@@ -59,7 +60,7 @@ def test_packets_leave_from_the_port_that_is_asked_for(
 ) -> None:
     """And the answer says which that was."""
     responder = UdpResponder(agent, address, "answer")
-    wanted = closed_port(socket.SOCK_DGRAM, address)
+    wanted = free_port(address, socket.SOCK_DGRAM)
     message = order(1, "udp", address, only(responder.port), mode="nonce", template=1, host=HOST,
                     sport=wanted)  # fmt: skip
     found = one(agent, engine, message)
@@ -83,7 +84,7 @@ def test_another_host_of_ours_is_foreign(agent: Agent, engine: UdpEngine) -> Non
 @pytest.mark.parametrize("address", LOOPBACK)
 def test_a_closed_port_refuses_with_its_icmp(agent: Agent, engine: UdpEngine, address: str) -> None:
     """Port-unreachable of the destination itself, with its TTL."""
-    port = closed_port(socket.SOCK_DGRAM, address)
+    port = free_port(address, socket.SOCK_DGRAM)
     found = one(agent, engine, order(1, "udp", address, only(port), mode="nonce", template=1))
 
     unreachable = (3, 3) if address == "127.0.0.1" else (1, 4)
@@ -157,7 +158,8 @@ def test_after_several_packets_a_service_may_answer_the_first(
 def test_ports_of_one_order_are_not_mixed_up(agent: Agent, engine: UdpEngine) -> None:
     """Open, mute and closed ports in one order each get their own outcome."""
     open_, mute = UdpResponder(agent, "127.0.0.1"), UdpResponder(agent, "127.0.0.1", "mute")
-    ports = [*only(open_.port), *only(mute.port), (1, 200)]
+    first = free_ports("127.0.0.1", socket.SOCK_DGRAM, 200)
+    ports = [*only(open_.port), *only(mute.port), (first, first + 199)]
     engine.submit(order(1, "udp", "127.0.0.1", ports, mode="nonce", template=1, look_ms=500))
     agent.wait(1)
     open_.close()
@@ -166,16 +168,20 @@ def test_ports_of_one_order_are_not_mixed_up(agent: Agent, engine: UdpEngine) ->
     found = agent.outcomes(1)
     assert found[open_.port].kind.answer == "nonce"
     assert found[mute.port].kind.failure == "no-answer"
-    assert {found[port].kind.failure for port in range(1, 201)} == {"refused"}
+    assert {found[port].kind.failure for port in range(first, first + 200)} == {"refused"}
 
 
-def test_a_host_may_probe_its_own_ephemeral_ports(agent: Agent, engine: UdpEngine) -> None:
+@pytest.mark.lab
+def test_a_host_may_probe_its_own_ephemeral_ports(lab: None, agent: Agent) -> None:
     """The engine's own socket does not answer for the port that it happens to have."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
-        low, high = map(int, file.read().split())
-    engine.submit(order(1, "udp", "127.0.0.1", [(low, high)], mode="nonce", template=1, looks=2,
-                        look_ms=600))  # fmt: skip
-    agent.wait(1)
+    with inside(SOURCE):
+        engine = UdpEngine(agent)
+        with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+            low, high = map(int, file.read().split())
+        engine.submit(order(1, "udp", "127.0.0.1", [(low, high)], mode="nonce", template=1,
+                            looks=2, look_ms=600))  # fmt: skip
+        agent.wait(1)
+    engine.close()
 
     assert "reflected" not in {found.kind.answer for found in agent.outcomes(1).values()}
 
@@ -194,10 +200,11 @@ def test_a_missing_source_address_is_named(agent: Agent, engine: UdpEngine) -> N
 
 def test_a_pace_is_kept(agent: Agent, engine: UdpEngine) -> None:
     """Six at once, then one per interval, over all orders to the destination."""
+    first = free_ports("127.0.0.1", socket.SOCK_DGRAM, 6)
     started = agent.loop.now()
     for number in (1, 2):
-        engine.submit(order(number, "udp", "127.0.0.1", [(1, 6)], mode="nonce", template=1,
-                            pace=Pace(6, 100)))  # fmt: skip
+        engine.submit(order(number, "udp", "127.0.0.1", [(first, first + 5)], mode="nonce",
+                            template=1, pace=Pace(6, 100)))  # fmt: skip
     agent.wait(1, 2)
     elapsed_s = agent.loop.now() - started
 
@@ -225,7 +232,7 @@ def test_more_orders_than_sockets_take_turns(
     """Orders that must wait for a socket start when others are done; one that waits can be
     cancelled."""
     monkeypatch.setattr(order_keeper, "most_orders", lambda: 2)
-    port = closed_port(socket.SOCK_DGRAM, "127.0.0.1")
+    port = free_port("127.0.0.1", socket.SOCK_DGRAM)
     for number in range(1, 9):
         engine.submit(order(number, "udp", "127.0.0.1", only(port), mode="send"))
     assert engine.cancel(5)

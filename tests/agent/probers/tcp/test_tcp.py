@@ -14,7 +14,8 @@ from netprobe.agent.probers.tcp.engine import TcpEngine
 from netprobe.agent.wire.answers import Done, ProbeOutcomes
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
-from tests.agent.rig import HOST, Agent, Found, TcpResponder, closed_port, one, only, order
+from tests.agent.rig import HOST, Agent, Found, TcpResponder, one, only, order
+from tests.ports import free_port, free_ports
 
 LOOPBACK = ["127.0.0.1", "::1"]
 
@@ -52,7 +53,7 @@ def test_connects_leave_from_the_port_that_is_asked_for(
 ) -> None:
     """Again and again: a listener's answer to a nonce ends in a reset, which leaves nothing."""
     responder = TcpResponder(agent, address, "answer")
-    wanted = closed_port(socket.SOCK_STREAM, address)
+    wanted = free_port(address, socket.SOCK_STREAM)
     orders = [
         order(number, "tcp", address, only(responder.port), mode="nonce", template=1, host=HOST,
               sport=wanted)
@@ -83,11 +84,13 @@ def test_a_used_socket_keeps_to_the_size_of_packets(
 @pytest.mark.parametrize("address", LOOPBACK)
 def test_closed_ports_refuse_in_one_run(agent: Agent, engine: TcpEngine, address: str) -> None:
     """Resets are refusals without ICMP, and a range of them is one run."""
-    engine.submit(order(1, "tcp", address, [(1, 9), (20, 400)]))
+    first = free_ports(address, socket.SOCK_STREAM, 400)
+    ports = [(first, first + 8), (first + 19, first + 399)]
+    engine.submit(order(1, "tcp", address, ports))
     agent.wait(1)
 
     (message,) = agent.sent(ProbeOutcomes)
-    assert [(run.first, run.last) for run in message.runs] == [(1, 9), (20, 400)]
+    assert [(run.first, run.last) for run in message.runs] == ports
     (kind,) = message.kinds
     assert (kind.op, kind.failure, kind.icmp) == ("connect", "refused", None)
 
@@ -158,7 +161,7 @@ def test_nothing_stays_behind_on_the_listener(agent: Agent, engine: TcpEngine) -
     message = order(1, "tcp", "127.0.0.1", only(responder.port), mode="nonce", template=1)
     one(agent, engine, message)
     with open("/proc/net/tcp") as table:
-        port = f":{responder.port:04X} "
+        port = f" 0100007F:{responder.port:04X} "
         states = [line.split()[3] for line in table if port in line]
     responder.close()
 
@@ -166,13 +169,17 @@ def test_nothing_stays_behind_on_the_listener(agent: Agent, engine: TcpEngine) -
     assert "01" not in states[1:], "nothing is established any more"
 
 
-def test_a_host_may_probe_its_own_ephemeral_ports(agent: Agent, engine: TcpEngine) -> None:
+@pytest.mark.lab
+def test_a_host_may_probe_its_own_ephemeral_ports(lab: None, agent: Agent) -> None:
     """A socket that happens to connect to itself is no open port."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
-        low = int(file.read().split()[0])
-    # Bound to the very address and with every port of the range asked, self-connects do occur.
-    engine.submit(order(1, "tcp", "127.0.0.77", [(low, low + 9999)], src="127.0.0.77"))
-    agent.wait(1)
+    with inside(SOURCE):
+        engine = TcpEngine(agent)
+        with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+            low = int(file.read().split()[0])
+        # Bound to the very address and with every port of the range asked, self-connects do occur.
+        engine.submit(order(1, "tcp", "127.0.0.77", [(low, low + 9999)], src="127.0.0.77"))
+        agent.wait(1)
+    engine.close()
 
     assert {found.kind.failure for found in agent.outcomes(1).values()} == {"refused"}
 
@@ -243,9 +250,10 @@ def test_few_descriptors_only_cost_time(agent: Agent, engine: TcpEngine) -> None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = len(list(os.scandir("/proc/self/fd")))
     responder = TcpResponder(agent, "127.0.0.1", "mute")
+    first = free_ports("127.0.0.1", socket.SOCK_STREAM, 300)
     resource.setrlimit(resource.RLIMIT_NOFILE, (taken + 10, hard))
     try:
-        engine.submit(order(1, "tcp", "127.0.0.1", [(1, 300)]))
+        engine.submit(order(1, "tcp", "127.0.0.1", [(first, first + 299)]))
         agent.wait(1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -524,6 +532,6 @@ def test_many_open_ports_are_closed_politely(lab: None) -> None:
 
 def test_closed_port_helper_is_really_closed(agent: Agent, engine: TcpEngine) -> None:
     """A port that was free a moment ago refuses."""
-    port = closed_port(socket.SOCK_STREAM, "127.0.0.1")
+    port = free_port("127.0.0.1", socket.SOCK_STREAM)
 
     assert one(agent, engine, order(1, "tcp", "127.0.0.1", only(port))).kind.failure == "refused"
