@@ -48,7 +48,8 @@ WITNESSES: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+# Compared by identity: each look-up hashes the table.
+@dataclass(frozen=True, slots=True, eq=False)
 class VerdictRow:
     """One line of a verdict table, by (symptom, protocol, listener, witness).
 

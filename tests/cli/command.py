@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.warm import run_warm_text
+
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "netprobe")
+LIMIT_S = 60.0
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -19,12 +22,4 @@ def environment(**more: str) -> dict[str, str]:
 
 def netprobe(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run ``netprobe WORDS`` in a folder, with these variables set."""
-    return subprocess.run(
-        [*COMMAND, *words],
-        cwd=cwd,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_warm_text(words, environment(**variables), cwd, LIMIT_S)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.expected import Flow
+from tests.warm import run_warm_text
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "import sys; from netprobe.cli.main import main; sys.exit(main())"]
@@ -48,14 +49,21 @@ def environment() -> dict[str, str]:
 
 
 def netprobe(*words: str, within: Sequence[str] = (), limit_s: float = LIMIT_S) -> Finished:
-    """Run ``netprobe WORDS`` to its end; ``within`` are words that start it elsewhere."""
-    done = subprocess.run(
-        [*within, *COMMAND, *words],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=limit_s,
-        check=False,
+    """Run ``netprobe WORDS`` to its end.
+
+    ``within`` are words that start it elsewhere; without them it has been imported already.
+    """
+    done = (
+        subprocess.run(
+            [*within, *COMMAND, *words],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            timeout=limit_s,
+            check=False,
+        )
+        if within
+        else run_warm_text(words, environment(), Path.cwd(), limit_s)
     )
     return Finished(done.returncode, done.stdout, done.stderr)
 

@@ -162,7 +162,7 @@ def test_a_healthy_tunnel_passes_within_two_seconds(
     took = []
     for _ in range(3):
         begun = time.monotonic()
-        assert world.diagnose(*_words(world, case)).status == 0
+        assert world.diagnose(*_words(world, case), within=("env",)).status == 0
         took.append(time.monotonic() - begun)
     assert min(took) < HEALTHY_S
 

@@ -257,13 +257,15 @@ class World(Lab):
         hosts: Sequence[str] = ("worker",),
         proxy: dict[str, object] | None = None,
         clock: str = "",
+        within: Sequence[str] = (),
     ) -> Finished:
         """Run the verb from these workers."""
-        return self.diagnose_with(self.inventory_of(*hosts, proxy=proxy, clock=clock), *words)
+        inventory = self.inventory_of(*hosts, proxy=proxy, clock=clock)
+        return self.diagnose_with(inventory, *words, within=within)
 
-    def diagnose_with(self, inventory: Path, *words: str) -> Finished:
+    def diagnose_with(self, inventory: Path, *words: str, within: Sequence[str] = ()) -> Finished:
         """Run the verb with an inventory."""
-        return netprobe("diagnose", "konnectivity", "-i", str(inventory), *words)
+        return netprobe("diagnose", "konnectivity", "-i", str(inventory), *words, within=within)
 
 
 def make_certificates(folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""What the tests know of the verdict tables: `python -m tests.rows` (CONTRIBUTING.md)."""
