@@ -52,7 +52,7 @@ demo: setup ## a small cluster of network namespaces with a firewall, probed and
 	@$(BIN)/python demo/run.py
 
 # Quick tests wait for a third of their time; labs mostly wait, also for each other.
-QUICK := -n 3 -m "not lab and not slow"
+QUICK := -n 3 -m "not lab and not slow" --ignore=tests/lab --hypothesis-profile few
 SIDE_BY_SIDE := -n 6
 # In a user namespace runs what has not the rights that it needs: a part of the tests, or a program.
 IN_PARTS := $(BIN)/python -m tests.parts

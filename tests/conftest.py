@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import os
+import re
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.needs import belongs_here, needs_of, report_skips, require
 # No deadline: the time of one example says nothing on a shared machine. The same examples
 # everywhere: a change is judged by its own merits, and what fails on one machine fails on all.
 settings.register_profile("same", deadline=None, derandomize=True)
+# `make quick` looks at a quarter of them.
+settings.register_profile("few", deadline=None, derandomize=True, max_examples=25)
 # `pytest --hypothesis-profile explore` looks for new failures: other and more examples each time.
 settings.register_profile("explore", deadline=None, derandomize=False, max_examples=1000)
 settings.load_profile("same")
@@ -62,18 +65,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedLabSch
     return SharedLabScheduling(config, log) if config.getvalue("dist") == "load" else None
 
 
-@functools.cache
 def _unit_of(nodeid: str) -> str:
-    """The name of what one worker runs: a test, or a module with a lab."""
+    """The name of what one worker runs: a module, or a single test of one that takes long."""
     module = nodeid.partition("::")[0]
-    return module if 'scope="module"' in (ROOT / module).read_text(encoding="utf-8") else nodeid
+    return module if _is_one_unit(ROOT / module) else nodeid
+
+
+@functools.cache
+def _is_one_unit(module: Path) -> bool:
+    """Whether its tests share a fixture, or are all so quick that handing them out costs more."""
+    text = module.read_text(encoding="utf-8")
+    takes_long = LABS in module.parents or re.search(r"\bmark\.(slow|lab|full|alone)\b", text)
+    return 'scope="module"' in text or not takes_long
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark labs; leave out what only `make lab` asks; side by side, begin with what takes long."""
     for item in items:
-        if LABS in item.path.parents:
+        if item.nodeid.startswith("tests/lab/"):
             item.add_marker(pytest.mark.lab)
     left_out = {item for item in items if not _is_asked(item)}
     items[:] = [item for item in items if item not in left_out]
@@ -91,9 +101,9 @@ def _turn_of(item: pytest.Item, last: set[str]) -> int:
     unit = _unit_of(item.nodeid)
     if unit in last:
         return 3
-    if unit != item.nodeid:
-        return 0
-    return 1 if item.get_closest_marker("lab") else 2
+    if not any(item.iter_markers("lab")) and not any(item.iter_markers("slow")):
+        return 2
+    return 0 if unit != item.nodeid else 1
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -98,10 +98,10 @@ class AgentLink:
         self._time = loop.time
         # For so long this process did not run, and nothing could be heard.
         self._stood_still_s = 0.0
-        self._heard_at = self._now()
+        self._heard_at = self._read_clock()
         # The orders that it has not answered to their end, each with the time when it was sent.
         self._open_orders: dict[object, tuple[Effort, float]] = {}
-        self._answered_at = self._now()
+        self._answered_at = self._read_clock()
         self._patience = OrderPatience(greeting.hello.nofile, beats.grace_s)
         reading = loop.create_task(self._read_frames(greeting.rest))
         self._tasks = [reading, loop.create_task(self._send_beats())]
@@ -127,7 +127,7 @@ class AgentLink:
     def expect(self, order: Any) -> Iterator[None]:
         """Let the agent owe an answer to this order meanwhile; it is lost where none comes."""
         key = object()
-        self._open_orders[key] = (effort_of(order), self._now())
+        self._open_orders[key] = (effort_of(order), self._read_clock())
         try:
             yield
         finally:
@@ -238,7 +238,7 @@ class AgentLink:
                     if self.lost.done():
                         return
                     await self._deliver_message(message)
-                self._heard_at = self._now()
+                self._heard_at = self._read_clock()
                 data = await self._process.stdout.read(READ_BYTES)
                 if not data:
                     break
@@ -253,7 +253,7 @@ class AgentLink:
         identity = getattr(message, "id", 0)
         queue, reply = self._streams.get(identity), self._replies.get(identity)
         if queue is not None or reply is not None:
-            self._answered_at = self._now()
+            self._answered_at = self._read_clock()
         # A round and an order may have the same id, as far as the wire is concerned.
         if queue is not None and (reply is None or isinstance(message, STREAMED)):
             await queue.put(message)
@@ -279,21 +279,21 @@ class AgentLink:
     async def _send_beats(self) -> None:
         while not self.lost.done():
             self.send(Beat())
-            due = self._now() + self._beats.interval_s
+            due = self._read_clock() + self._beats.interval_s
             await asyncio.sleep(self._beats.interval_s)
-            self._stood_still_s += max(0.0, self._now() - due)
+            self._stood_still_s += max(0.0, self._read_clock() - due)
             words = self._find_fault()
             if words is not None:
                 self._end_link(words)
                 self._process.signal(signal.SIGKILL)
 
-    def _now(self) -> float:
+    def _read_clock(self) -> float:
         """Give a time that does not pass while this process stands still."""
         return self._time() - self._stood_still_s
 
     def _find_fault(self) -> str | None:
         """Say in words why the agent counts as lost: its silence, or an order that it owes."""
-        now = self._now()
+        now = self._read_clock()
         # While a consumer lags we do not read, so silence says nothing about the agent.
         if any(queue.full() for queue in self._streams.values()):
             self._heard_at = self._answered_at = now

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import ROOT
 from tests.collection.ansible import COLLECTION
 
 GPL = "SPDX-License-Identifier: GPL-3.0-or-later"
-FOREIGN = ("ansible", "ansible_runner", "ansible_collections")
 PLUGINS = sorted(COLLECTION.rglob("*.py"))
 
 
@@ -30,17 +28,6 @@ def test_what_imports_ansible_has_its_licence(path: Path) -> None:
     """Each of its files says that it is under the GPL; none imports netprobe."""
     assert GPL in path.read_text(encoding="utf-8")
     assert not [name for name in _imports(path) if name.split(".")[0] == "netprobe"]
-
-
-def test_netprobe_never_imports_ansible() -> None:
-    """netprobe is under the MIT licence: Ansible is a program to it, and no library."""
-    found = [
-        f"{path}: {name}"
-        for path in (ROOT / "netprobe").rglob("*.py")
-        for name in _imports(path)
-        if name.split(".")[0] in FOREIGN
-    ]
-    assert not found
 
 
 def test_the_collection_says_its_licence_and_its_ansible() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ EXPECTED = _yaml(LAB / "jump" / "expected.yaml")
 CUTS = [cut for name in MATRICES for cut in EXPECTED[name]["blocked"]]
 
 
+@functools.cache
 def _required(matrix: str) -> set[Flow]:
     """Every flow between the lab's hosts, by a reading of the matrix apart from netprobe's."""
     known = set(read_matrix(matrix)["roles"])

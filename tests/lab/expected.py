@@ -83,7 +83,7 @@ def before_services(name: str) -> str:
 def read_matrix(name: str) -> dict[str, Any]:
     """A bundled matrix with every scalar as the text that stands in the file."""
     text = (MATRICES / f"{name}.yaml").read_text(encoding="utf-8")
-    document: dict[str, Any] = yaml.load(text, Loader=yaml.BaseLoader)
+    document: dict[str, Any] = yaml.load(text, Loader=yaml.CBaseLoader)
     return document
 
 

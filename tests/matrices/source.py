@@ -15,7 +15,7 @@ NAMES = ("dce", "deckhouse-nodes", "hypershift-hcp", "okd-hcp", "openshift-host-
 Plain = dict[str, Any]
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Plain YAML that refuses duplicate keys and leaves dates as the text that was written."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  (PyYAML's own attribute)

@@ -253,10 +253,6 @@ PROBES = {
     *("konnectivity", "ignition", "machine-config-server", "etcd", "kubelet", "registry", "oauth"),
     *("http-health", "https", "tls"),
 }
-EVERY = [(name, one) for name in NAMES for one in requirements(name).values()]
-each_requirement = pytest.mark.parametrize(
-    ("name", "requirement"), EVERY, ids=[f"{name}:{one['id']}" for name, one in EVERY]
-)
 each_matrix = pytest.mark.parametrize("name", NAMES)
 
 
@@ -351,47 +347,50 @@ def test_every_setting_is_used(name: str) -> None:
     assert idle <= {"version", "oauth-publishing"}
 
 
-@each_requirement
-def test_requirement_is_complete(name: str, requirement: Plain) -> None:
+@each_matrix
+def test_requirements_are_complete(name: str) -> None:
     """A requirement has known keys only, both ends, one protocol, the row and its words."""
-    assert set(requirement) <= KEYS
-    assert requirement["purpose"].strip()
-    assert requirement["row"].strip()
-    assert len({"tcp", "udp", "icmp", "ipproto"} & set(requirement)) == 1
-    assert requirement.get("probe", "dns") in PROBES
-    assert requirement.get("expect", "denied") == "denied"
-    ends = as_list(requirement["from"]) + as_list(requirement["to"])
-    assert set(ends) <= set(ROLES[name])
+    for key, requirement in requirements(name).items():
+        assert set(requirement) <= KEYS, key
+        assert requirement["purpose"].strip(), key
+        assert requirement["row"].strip(), key
+        assert len({"tcp", "udp", "icmp", "ipproto"} & set(requirement)) == 1, key
+        assert requirement.get("probe", "dns") in PROBES, key
+        assert requirement.get("expect", "denied") == "denied", key
+        ends = as_list(requirement["from"]) + as_list(requirement["to"])
+        assert set(ends) <= set(ROLES[name]), key
 
 
-@each_requirement
-def test_ports_are_ports(name: str, requirement: Plain) -> None:
+@each_matrix
+def test_ports_are_ports(name: str) -> None:
     """A port entry is a port, a range in order, or a setting that holds a port."""
-    for entry in as_list(requirement.get("tcp")) + as_list(requirement.get("udp")):
-        if isinstance(entry, dict):
-            assert SETTINGS[name][entry["setting"]][0] == "port"
-        else:
-            first, _, last = str(entry).partition("-")
-            assert 1 <= int(first) <= int(last or first) <= 65535
+    for key, requirement in requirements(name).items():
+        for entry in as_list(requirement.get("tcp")) + as_list(requirement.get("udp")):
+            if isinstance(entry, dict):
+                assert SETTINGS[name][entry["setting"]][0] == "port", key
+            else:
+                first, _, last = str(entry).partition("-")
+                assert 1 <= int(first) <= int(last or first) <= 65535, key
 
 
-@each_requirement
-def test_conditions_mean_something(name: str, requirement: Plain) -> None:
+@each_matrix
+def test_conditions_mean_something(name: str) -> None:
     """A condition refers to a setting of the matrix and to a value that it can have."""
-    conditions = [requirement.get("when", {}), requirement.get("unless", {})]
-    conditions += [warning["when"] for warning in requirement.get("warnings", [])]
-    for condition in conditions:
-        for key, values in condition.items():
-            assert all(can_be(SETTINGS[name][key], value) for value in as_list(values))
+    for key, requirement in requirements(name).items():
+        conditions = [requirement.get("when", {}), requirement.get("unless", {})]
+        conditions += [warning["when"] for warning in requirement.get("warnings", [])]
+        for setting, values in (pair for one in conditions for pair in one.items()):
+            assert all(can_be(SETTINGS[name][setting], value) for value in as_list(values)), key
 
 
-@each_requirement
-def test_warnings_are_sentences(name: str, requirement: Plain) -> None:
+@each_matrix
+def test_warnings_are_sentences(name: str) -> None:
     """A warning says in whole sentences which number is the pod's and what is really dialled."""
-    for warning in requirement.get("warnings", []):
-        assert warning["text"].endswith(".")
-        assert "pod" in warning["text"]
-        assert name.endswith("-hcp")
+    for key, requirement in requirements(name).items():
+        for warning in requirement.get("warnings", []):
+            assert warning["text"].endswith("."), key
+            assert "pod" in warning["text"], key
+            assert name.endswith("-hcp"), key
 
 
 def shape_of(setting: Plain) -> Shape:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.parts import Pace, StreamTimes
@@ -24,11 +21,11 @@ def test_the_page_of_the_wire_is_fresh() -> None:
     assert PATH.read_text(encoding="utf-8") == page()
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
-def test_every_record_is_described(record: Any) -> None:
+def test_every_record_is_described() -> None:
     """Each message and each part has a docstring of its own; ``NamedTuple`` makes one up."""
-    assert record.__doc__
-    assert not record.__doc__.startswith(f"{record.__name__}(")
+    for record in RECORDS:
+        assert record.__doc__, record
+        assert not record.__doc__.startswith(f"{record.__name__}("), record
 
 
 def test_every_link_of_the_page_leads_to_a_part() -> None:

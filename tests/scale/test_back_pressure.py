@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from collections import Counter
 
+import pytest
+
 from bench.agent import AgentProcess, port_order
 from netprobe.agent.wire.orders import ProbeOrder
 
@@ -15,6 +17,7 @@ def _connect(number: int, port: int) -> ProbeOrder:
     return port_order(number, "tcp", "127.0.0.1", (port, port), "connect")
 
 
+@pytest.mark.slow
 def test_an_agent_nobody_listens_to_loses_nothing() -> None:
     """Far more outcomes than pipe and queue hold are all there, once, when they are read."""
     with socket.create_server(("127.0.0.1", 0)) as held:
