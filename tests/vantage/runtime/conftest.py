@@ -9,13 +9,18 @@ import pytest
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.runtime.cache import Runtimes
 from netprobe.vantage.runtime.file import Runtime
-from tests.vantage.runtime.support import session_runtime
+from tests.vantage.runtime.support import session_runtime, take_own_prefix
 
 
 @pytest.fixture(scope="session")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
     """The runtime of this Python."""
     return session_runtime(tmp_path_factory)
+
+
+@pytest.fixture(autouse=True)
+def _own_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    take_own_prefix(monkeypatch)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from netprobe.model.inventory import Host
+from netprobe.vantage.runtime import script as runtime_script
 from netprobe.vantage.runtime.build import build_runtime
 from netprobe.vantage.runtime.cache import keep_runtime
 from netprobe.vantage.runtime.file import Runtime, load_runtime
@@ -62,14 +64,20 @@ def other_machine(folder: Path, machine: str) -> None:
     (folder / "uname").chmod(0o755)
 
 
+def take_own_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name the folders of this test's runtimes: others make theirs in the same places."""
+    own = f"{FOLDER_PREFIX}{secrets.token_hex(4)}-"
+    monkeypatch.setattr(runtime_script, "FOLDER_PREFIX", own)
+
+
 def leftovers() -> list[str]:
-    """Every folder of a runtime that is on this machine now."""
+    """Every folder of this test's runtimes that is on this machine now."""
     places = {os.path.expandvars(place) for place in PLACES}
     return [
         str(path)
         for place in places
         if place.startswith("/")
-        for path in Path(place).glob(f"{FOLDER_PREFIX}*")
+        for path in Path(place).glob(f"{runtime_script.FOLDER_PREFIX}*")
     ]
 
 

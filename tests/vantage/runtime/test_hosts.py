@@ -57,20 +57,8 @@ async def refusal(start: Start, at: object) -> str:
     with pytest.raises(AgentError) as caught:
         await start(at)  # type: ignore[arg-type]
     assert caught.value.reason == "no-python"
-    await until(lambda: not leftovers_of_mine())
+    await until(lambda: not leftovers())
     return str(caught.value)
-
-
-def leftovers_of_mine() -> list[str]:
-    """Folders of runtimes that no running program uses: tests run side by side."""
-    used: set[str] = set()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            line = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
-        except OSError:
-            continue
-        used.update(one for one in leftovers() if Path(one).name in line or "t=netprobe" in line)
-    return [one for one in leftovers() if one not in used]
 
 
 async def test_a_host_without_python_gets_ours(
