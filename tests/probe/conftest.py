@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
 from netprobe.probe.checks import dead_hosts, rate_limits
-from netprobe.probe.jumping_loop import JumpingLoop
-
-LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+from tests.loops import LoopFactory, loops_of
 
 
-@pytest.hookimpl
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory]:
-    """Let time jump: fakes answer in this loop, so that no busy machine makes them late.
-
-    A test with a real agent says so: ``pytest.mark.asyncio(loop_factories=["real"])``.
-    """
-    marker = item.get_closest_marker("asyncio")
-    is_real = marker is not None and marker.kwargs.get("loop_factories") == ["real"]
-    return {"real": asyncio.SelectorEventLoop} if is_real else {"jumping": JumpingLoop}
+    """Let time jump where fakes answer; a test with a real agent names the real loop."""
+    return loops_of(item, "jumping")
 
 
 @pytest.fixture(autouse=True)

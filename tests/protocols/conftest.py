@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from netprobe.protocols import PROTOCOLS, Reading
 from tests.lab.netlab import Lab, Namespace
+from tests.loops import LoopFactory, loops_of
 
-ANSWER_S = 5.0
+ANSWER_S = 60.0
 # A request is the same bytes each time, and charon ignores one that it is still busy with.
-TRIES = {"tcp": 1, "udp": 5}
+TRIES = {"tcp": 1, "udp": 60}
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory]:
+    """Real time, unless a test names the loop whose time jumps."""
+    return loops_of(item, "real")
 
 
 def exchange(namespace: Namespace, transport: str, port: int, data: bytes) -> bytes | None:

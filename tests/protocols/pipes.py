@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 from netprobe.model.stream import Event
 
@@ -41,6 +42,13 @@ class SocketPipe:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+async def open_pair() -> tuple[SocketPipe, asyncio.StreamReader, asyncio.StreamWriter]:
+    """A pipe and its other end. What one sends is there for the other at once."""
+    near, far = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=far)
+    return SocketPipe(*await asyncio.open_connection(sock=near)), reader, writer
 
 
 async def open_pipe(port: int) -> SocketPipe:

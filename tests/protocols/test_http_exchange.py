@@ -28,22 +28,24 @@ from netprobe.protocols.http_exchange import (
     exchange_http,
 )
 from netprobe.protocols.proxy_url import parse_proxy
-from tests.protocols.pipes import open_pipe
+from tests.protocols.pipes import SocketPipe, open_pair
+
+pytestmark = pytest.mark.asyncio(loop_factories=["jumping"])
 
 Write = Callable[[bytes], Awaitable[None]]
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Serve = Callable[[bytes, Write], Awaitable[None]]
 ASKED = HttpRequest("service.lab.test:8081", "/x?y=%7B")
-# Of a server that never comes to an end no more is waited for.
+# Of a server that never comes to an end no more is waited for; it is the jumping loop's time.
 SHORT_S = 0.3
 
 
 @contextlib.asynccontextmanager
-async def server(talk: Talk) -> AsyncIterator[int]:
-    """A server on a free port; whoever still talks in the end is cut short."""
-    talks: list[asyncio.Task[None]] = []
+async def pipe_to(talk: Talk) -> AsyncIterator[SocketPipe]:
+    """A pipe to a server; if that still talks in the end, it is cut short."""
+    pipe, reader, writer = await open_pair()
 
-    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def hold() -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             try:
                 await talk(reader, writer)
@@ -51,15 +53,11 @@ async def server(talk: Talk) -> AsyncIterator[int]:
                 writer.close()
                 await writer.wait_closed()
 
-    def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talks.append(asyncio.create_task(hold(reader, writer)))
-
-    started = await asyncio.start_server(handle, "127.0.0.1", 0)
-    async with started:
-        yield started.sockets[0].getsockname()[1]
-        for one in talks:
-            one.cancel()
-        await asyncio.gather(*talks, return_exceptions=True)
+    talking = asyncio.create_task(hold())
+    yield pipe
+    pipe.close()
+    talking.cancel()
+    await asyncio.gather(talking, return_exceptions=True)
 
 
 async def ask(serve: Serve, request: HttpRequest = ASKED, limit_s: float = 5.0) -> Answer:
@@ -72,12 +70,8 @@ async def ask(serve: Serve, request: HttpRequest = ASKED, limit_s: float = 5.0) 
 
         await serve(await reader.readuntil(b"\r\n\r\n"), write)
 
-    async with server(talk) as port:
-        pipe = await open_pipe(port)
-        try:
-            return await exchange_http(pipe, request, limit_s)
-        finally:
-            pipe.close()
+    async with pipe_to(talk) as pipe:
+        return await exchange_http(pipe, request, limit_s)
 
 
 def says(*parts: bytes) -> Serve:
@@ -297,7 +291,7 @@ async def test_packed_bodies_are_bounded(coding: str, data: bytes, begin: str, f
 
 
 @given(data=st.binary(max_size=300) | st.binary(max_size=200).map(lambda rest: HEAD + rest))
-def test_no_bytes_are_too_strange(data: bytes) -> None:
+async def test_no_bytes_are_too_strange(data: bytes) -> None:
     """Whatever comes becomes an answer that can be printed."""
 
     class Bytes:
@@ -311,7 +305,7 @@ def test_no_bytes_are_too_strange(data: bytes) -> None:
             return Event("data" if data else "fin", data)
 
     for http2 in (False, True):
-        answer = asyncio.run(exchange_http(Bytes(), replace(ASKED, http2=http2)))
+        answer = await exchange_http(Bytes(), replace(ASKED, http2=http2))
         assert (answer.foreign or "").isprintable()
         assert answer.body.isprintable()
         assert answer.flaw.isprintable()
@@ -335,12 +329,8 @@ async def ask_http2(status: str, seen: list[dict[str, str]]) -> Answer:
                     http.send_data(event.stream_id or 1, b"ok", end_stream=True)
             writer.write(http.data_to_send())
 
-    async with server(talk) as port:
-        pipe = await open_pipe(port)
-        try:
-            return await exchange_http(pipe, replace(ASKED, http2=True, tls=True))
-        finally:
-            pipe.close()
+    async with pipe_to(talk) as pipe:
+        return await exchange_http(pipe, replace(ASKED, http2=True, tls=True))
 
 
 async def test_http2_is_spoken_where_it_was_agreed_on() -> None:
