@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 # How often is looked.
 LOOK_S = 0.02
 

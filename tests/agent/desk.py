@@ -11,6 +11,7 @@ from netprobe.agent.wire.orders import ListenOrder, SeenOrder
 from netprobe.agent.wire.parts import ListenBlock, ListeningBlock
 from netprobe.agent.wire.templates import Template, pack_nonce
 from tests.agent.rig import KEY, PLAIN, Agent, cross_wire
+from tests.patience import PATIENCE_S
 
 Message = TypeVar("Message")
 
@@ -33,7 +34,7 @@ class Desk(Agent):
         if self._until is not None and isinstance(message, self._until):
             self.loop.stop()
 
-    def await_message(self, kind: type[Message], most_s: float = 10.0) -> Message:
+    def await_message(self, kind: type[Message], most_s: float = PATIENCE_S) -> Message:
         """Run the loop until such a message was sent, and take it."""
         self._until = kind
         if not self.sent(kind):

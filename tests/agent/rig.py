@@ -17,6 +17,7 @@ from netprobe.agent.wire.messages import ANSWERS
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import EchoRun, OutcomeKind, ProbeBlock
 from netprobe.agent.wire.templates import Template
+from tests.patience import PATIENCE_S
 
 KEY = hashlib.sha256(b"tests").digest()
 HOST = 7
@@ -63,7 +64,7 @@ class Agent(AgentCore):
     def may_start(self) -> bool:
         return not self.stalled
 
-    def wait(self, *ids: int, most_s: float = 60.0) -> None:
+    def wait(self, *ids: int, most_s: float = PATIENCE_S) -> None:
         """Run the loop until these orders are done."""
         done = {message.id for message in self.sent(Done, Walked)}
         self.waiting_for = set(ids) - done

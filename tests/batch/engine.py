@@ -16,9 +16,9 @@ from netprobe.batch.results import HostRecording, read_results
 from netprobe.batch.script import HostScript
 from netprobe.vantage.runtime.file import Runtime
 from tests.batch.support import IDENTITY, phases, start
+from tests.patience import PATIENCE_S
 
 PLACES = ("/run", "/dev/shm", "/tmp", "/root")
-LIMIT_S = 30
 
 
 class Engine:
@@ -74,7 +74,7 @@ class Engine:
         """Run a step, and keep what it prints."""
         done = subprocess.run(
             [*self._words, self.line(step)], input=self.stdin(step), capture_output=True,
-            check=False, timeout=LIMIT_S, env=self._env, user=self._user,
+            check=False, timeout=PATIENCE_S, env=self._env, user=self._user,
         )  # fmt: skip
         with self.results.open("ab") as file:
             file.write(done.stdout)

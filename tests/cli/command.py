@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
 from tests.warm import run_warm_text
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "netprobe")
-LIMIT_S = 60.0
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -22,4 +22,4 @@ def environment(**more: str) -> dict[str, str]:
 
 def netprobe(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run ``netprobe WORDS`` in a folder, with these variables set."""
-    return run_warm_text(words, environment(**variables), cwd, LIMIT_S)
+    return run_warm_text(words, environment(**variables), cwd, PATIENCE_S)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import COMMAND, environment, netprobe
+from tests.patience import PATIENCE_S
 from tests.rights import lack_of
 
 RUN = ("run", "-m", "./tiny.yaml")
@@ -26,7 +27,7 @@ def test_a_run_says_that_nobody_may_record(folder: Path) -> None:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

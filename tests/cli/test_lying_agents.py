@@ -24,6 +24,7 @@ import pytest
 
 from tests.cli.command import COMMAND, environment
 from tests.cli.lying_agent import BENDS
+from tests.patience import PATIENCE_S
 from tests.ports import free_ports
 
 # They start whole commands, some of them many.
@@ -31,7 +32,6 @@ pytestmark = pytest.mark.slow
 
 LIAR = Path(__file__).with_name("lying_agent.py")
 GOOD = ("good-0", "good-1")
-TIME_S = 240
 MOST_KIB = 500_000
 # What an agent sends in these ways is no message, or one of another shape, whatever its kind.
 SHAPELESS = ("short", "long", "nested", "wide", "no-json")
@@ -129,7 +129,7 @@ def run_with(folder: Path, base: int, *lies: tuple[str, str]) -> Told:
         process = subprocess.Popen(
             [*COMMAND, *words], cwd=folder, env=environment(), stdout=out, stderr=err
         )
-        limit = threading.Timer(TIME_S, process.kill)
+        limit = threading.Timer(PATIENCE_S, process.kill)
         limit.start()
         _, status, usage = os.wait4(process.pid, 0)
         limit.cancel()

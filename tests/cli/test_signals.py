@@ -17,6 +17,7 @@ import pytest
 from netprobe.cli import main as cli_main
 from netprobe.signals import run_until_signal
 from tests.cli.command import COMMAND, environment
+from tests.patience import PATIENCE_S, wait_until
 
 # They start whole commands, some of them many.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("heeds_signals")]
@@ -44,10 +45,7 @@ def children_of(pid: int) -> list[int]:
 
 def assert_gone(pids: list[int]) -> None:
     """Assert that these processes end; what was killed needs a moment."""
-    end_s = time.monotonic() + 10.0
-    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < end_s:
-        time.sleep(0.02)
-    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+    wait_until(lambda: not [pid for pid in pids if Path(f"/proc/{pid}").exists()], "the agents")
 
 
 def ended_in_order(folder: Path) -> bool:
@@ -62,7 +60,7 @@ def test_a_hangup_ends_a_run_as_a_kill_does(folder: Path, number: signal.Signals
     run = start(folder)
     agents = children_of(run.pid)
     run.send_signal(number)
-    stdout, stderr = run.communicate(timeout=30)
+    stdout, stderr = run.communicate(timeout=PATIENCE_S)
 
     assert run.returncode == 130, stderr
     assert stdout.split(":")[0] in ("PARTIAL RUN", "NOTHING WAS TESTED")
@@ -80,7 +78,7 @@ def test_a_closed_terminal_keeps_the_record(folder: Path) -> None:
     for _ in range(2):
         run.send_signal(signal.SIGHUP)
         time.sleep(0.01)
-    run.wait(timeout=30)
+    run.wait(timeout=PATIENCE_S)
 
     assert ended_in_order(folder)
     assert_gone(agents)
@@ -93,7 +91,7 @@ def test_nohup_is_heeded(folder: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         run.wait(timeout=0.5)
     run.send_signal(signal.SIGTERM)
-    run.communicate(timeout=30)
+    run.communicate(timeout=PATIENCE_S)
     assert ended_in_order(folder)
 
 

@@ -15,6 +15,7 @@ from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.file import load_matrices
 from tests.cli.command import COMMAND, environment, netprobe
 from tests.cli.conftest import FIRST, LAST, WEB
+from tests.patience import PATIENCE_S
 
 # They start whole commands.
 pytestmark = pytest.mark.slow
@@ -236,7 +237,7 @@ def test_interrupt(folder: Path) -> None:
     )
     _wait_for_agents(run)
     run.send_signal(signal.SIGINT)
-    stdout, stderr = run.communicate(timeout=30)
+    stdout, stderr = run.communicate(timeout=PATIENCE_S)
 
     assert run.returncode == 130, stderr
     assert stdout.split(":")[0] in ("PARTIAL RUN", "NOTHING WAS TESTED")

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
+
 SCRIPT = Path(__file__).parents[2] / "compose" / "try.sh"
 
 
@@ -21,7 +23,7 @@ def _try(folder: Path, front: str | None, **commands: str) -> tuple[int, str]:
     if front is not None:
         environment["NETPROBE_DOCKER_ENGINE"] = front
     done = subprocess.run(
-        [SCRIPT], env=environment, capture_output=True, text=True, timeout=30, check=False
+        [SCRIPT], env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     return done.returncode, done.stdout
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 SCRIPT = Path(__file__).parents[2] / "compose" / "try.sh"
 # A docker command as far as the script asks it; one of its answers is bad.
 DOCKER = """#!/bin/sh
@@ -31,7 +33,7 @@ def _try(folder: Path, **answers: str) -> tuple[int, list[str]]:
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
     environment.pop("NETPROBE_DOCKER_ENGINE", None)
     done = subprocess.run(
-        [SCRIPT], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [SCRIPT], env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     return done.returncode, done.stdout.splitlines()
 

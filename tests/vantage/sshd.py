@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 from netprobe.model.inventory import Ssh
+from tests.patience import PATIENCE_S
 from tests.ports import free_port
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
-START_S = 10.0
 
 
 class Sshd:
@@ -52,7 +52,7 @@ class Sshd:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         words = [SSHD, "-D", "-f", str(self.folder / f"{self.name}.conf"), "-E", str(self.log)]
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
-        late = time.monotonic() + START_S
+        late = time.monotonic() + PATIENCE_S
         while time.monotonic() < late and process.poll() is None:
             with socket.socket() as sock:
                 if sock.connect_ex(("127.0.0.1", self.port)) == 0:

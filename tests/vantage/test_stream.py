@@ -11,6 +11,7 @@ from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 from netprobe.vantage.stream import CREDIT_BYTES, Target, open_stream
+from tests.patience import PATIENCE_S
 from tests.ports import free_port
 from tests.vantage.support import KEY, local
 
@@ -47,7 +48,7 @@ async def test_much_more_than_the_credit_passes_both_ways(link: AgentLink, port:
         assert stream.opened.failure is None
         sender = asyncio.create_task(stream.send(sent))
         while len(got) < len(sent):
-            event = await stream.receive(10)
+            event = await stream.receive(PATIENCE_S)
             assert event.kind == "data"
             got += event.data
         await sender
@@ -62,7 +63,7 @@ async def test_silence_is_measured_by_the_agent(link: AgentLink, port: int) -> N
         assert (event.kind, event.over) == ("timeout", False)
         assert event.elapsed_ms >= 145
         await stream.send(b"x")
-        assert (await stream.receive(10)).data == b"x"
+        assert (await stream.receive(PATIENCE_S)).data == b"x"
 
 
 async def test_a_refusal_is_an_outcome(link: AgentLink) -> None:
@@ -80,7 +81,7 @@ async def test_streams_do_not_wait_for_each_other(link: AgentLink, port: int) ->
         await lazy.send(bytes(CREDIT_BYTES))
         for _ in range(300):
             await busy.send(b"y")
-            assert (await busy.receive(10)).data == b"y"
+            assert (await busy.receive(PATIENCE_S)).data == b"y"
 
 
 async def test_a_lost_agent_ends_every_wait(link: AgentLink, port: int) -> None:

@@ -32,6 +32,7 @@ from netprobe.agent.wire.stream_messages import (
 from netprobe.errors import AgentError
 from netprobe.vantage import stream as streams
 from netprobe.vantage.link import FIRST_REQUEST_ID, MOST_FAULTS, AgentLink
+from tests.patience import PATIENCE_S
 from tests.probe.fakes import HELLO
 from tests.vantage.conftest import Start
 from tests.vantage.scripted import frame, scripted
@@ -45,7 +46,7 @@ TIMES = StreamTimes(1.0, None, None)
 async def loss(link: AgentLink) -> str:
     """Why a request learns that the agent is lost."""
     with pytest.raises(AgentError) as caught:
-        await asyncio.wait_for(link.request(ROUTE, Routed), 10)
+        await asyncio.wait_for(link.request(ROUTE, Routed), PATIENCE_S)
     assert caught.value.reason == "agent-lost"
     return str(caught.value)
 
@@ -81,7 +82,7 @@ async def test_what_is_no_message_loses_the_agent(
     told = await loss(link)
     assert "it sent something else than messages of this version (" in told
     assert words in told
-    await asyncio.wait_for(link._tasks[0], 10)
+    await asyncio.wait_for(link._tasks[0], PATIENCE_S)
 
 
 def test_lists_of_any_depth_are_no_message() -> None:
@@ -157,7 +158,7 @@ async def test_another_answer_on_a_stream_loses_the_agent(
                 await stream.receive(5)
 
     with pytest.raises(AgentError, match=words):
-        await asyncio.wait_for(talk(), 10)
+        await asyncio.wait_for(talk(), PATIENCE_S)
     assert words in await loss(link)
 
 
@@ -200,5 +201,5 @@ async def test_an_agent_that_is_refused_is_ended(tmp_path: Path, start: Start) -
 async def test_an_agent_that_only_reports_bugs_is_lost(tmp_path: Path, start: Start) -> None:
     """One is a warning; who sends them without end fills the terminal."""
     link = await start(scripted(tmp_path, *[Fault(None, "a bug", None)] * (MOST_FAULTS + 1)))
-    await asyncio.wait([link.lost], timeout=10)
+    await asyncio.wait([link.lost], timeout=PATIENCE_S)
     assert f"more than {MOST_FAULTS} bugs of its own" in await loss(link)

@@ -14,8 +14,8 @@ from netprobe.batch.bundle import pack_bundle
 from netprobe.batch.results import HostRecording, read_results
 from netprobe.batch.script import HostScript
 from tests.batch.support import IDENTITY, start
+from tests.patience import PATIENCE_S
 
-LIMIT_S = 60
 # Of this process alone: a host runs a run once at a time.
 RUN = secrets.token_hex(8)
 
@@ -41,7 +41,7 @@ def run(bundle: Path, *words: str, **options: Any) -> subprocess.CompletedProces
     """Run a bundle to its end."""
     return subprocess.run(
         command(bundle, *words, **options), capture_output=True, text=True, check=False,
-        timeout=LIMIT_S,
+        timeout=PATIENCE_S,
     )  # fmt: skip
 
 

@@ -26,9 +26,9 @@ from netprobe.agent.wire.stream_messages import (
     StreamSendOrder,
 )
 from tests.agent.rig import Agent
+from tests.patience import PATIENCE_S
 
 LOOPBACKS = ["127.0.0.1", "::1"]
-MOST_S = 20.0
 Message = TypeVar("Message")
 
 RESET = b"\1\0\0\0\0\0\0\0"
@@ -76,10 +76,10 @@ class Rig(Agent):
 
     def _run(self, until: Callable[[Any], bool]) -> None:
         self._until = until
-        late = self.loop.call_later(MOST_S, self.loop.stop)
+        late = self.loop.call_later(PATIENCE_S, self.loop.stop)
         self.loop.run()
         late.cancel()
-        assert until(self.messages[-1]), f"not in {MOST_S:g} s: {self.messages[-3:]}"
+        assert until(self.messages[-1]), f"not in {PATIENCE_S:g} s: {self.messages[-3:]}"
 
     def received(self) -> bytes:
         return b"".join(message.data for message in self.sent(StreamReceived))
@@ -100,7 +100,7 @@ def listener(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
     with closing(socket.socket(family)) as sock:
         sock.bind((request.param, 0))
         sock.listen()
-        sock.settimeout(MOST_S)
+        sock.settimeout(PATIENCE_S)
         yield sock
 
 
@@ -113,7 +113,7 @@ def connected(rig: Rig, listener: socket.socket, **more: Any) -> socket.socket:
     assert opened.local == address
     assert opened.rtt_us is not None
     accepted, _ = listener.accept()
-    accepted.settimeout(MOST_S)
+    accepted.settimeout(PATIENCE_S)
     return accepted
 
 

@@ -236,7 +236,7 @@ def test_where_there_never_is_room_an_order_ends(
     with inside(SOURCE):
         engine = EchoEngine(agent)
         engine.submit(echo_order(1, *names))
-        agent.wait(1, most_s=20)
+        agent.wait(1)
     engine.close()
 
     told = [(one.kind.op, one.kind.failure) for one in agent.outcomes(1).values()]
