@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
@@ -18,6 +19,7 @@ from netprobe.model.result import Result
 from netprobe.report.collector import Collector, Report
 from netprobe.report.late_runs import write_html
 from netprobe.report.pair_map import map_pairs
+from tests.patience import PATIENCE_S
 from tests.report.estate import estate_info, make_estate, make_hosts, walk_estate
 from tests.report.samples import BLOCKED, PASSED, everything, finding, flow, report_of
 
@@ -30,6 +32,10 @@ EVIL = "</script><script>window.hacked=1</script><img src=x onerror=window.hacke
 MOST_BYTES = 2_000_000
 MOST_MS = 2_000
 READY = "html[data-ready]"
+PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+# What the page has searched for; it writes that into its address last.
+SEARCHED = "new URLSearchParams(location.hash.slice(1)).get('q') ?? ''"
 
 Opener = Callable[..., "Page"]
 
@@ -72,13 +78,15 @@ def open_page(make_context: Callable[..., BrowserContext], tmp_path: Path) -> It
         reports.append(report)
         path.write_text(write_page(report), encoding="utf-8")
         page = make_context(**settings).new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE_S * 1000)
         page.on("request", lambda request: asked.append(request.url.partition("#")[0]))
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.goto(f"{path.as_uri()}{fragment}")
         if settings.get("java_script_enabled", True):
             page.wait_for_selector(READY, state="attached")
+            # Chromium drops keys and clicks that come before the first picture.
+            page.evaluate(PAINTED)
         return page
 
     yield open_it
@@ -94,12 +102,19 @@ def write_page(report: Report) -> str:
     return stream.getvalue()
 
 
+def wait_for(page: Page, script: str, wanted: object = True) -> None:
+    """Wait until a script gives this: what follows a key or a click comes a moment later."""
+    from playwright.sync_api import TimeoutError as Late  # noqa: PLC0415 # slow, as above
+
+    with contextlib.suppress(Late):
+        page.wait_for_function(f"wanted => ({script}) === wanted", arg=wanted)
+    assert page.evaluate(script) == wanted, script
+
+
 def found_of(page: Page, query: str) -> str:
     """Search, and give what the page says of it."""
     page.fill("#search", query)
-    page.wait_for_function(
-        "text => new URLSearchParams(location.hash.slice(1)).get('q') === text", arg=query
-    )
+    wait_for(page, SEARCHED, query)
     return page.inner_text("#found")
 
 
@@ -115,14 +130,25 @@ class Streamed(Collector):
         return walk_estate(self._hosts, self._noise)
 
 
-@pytest.mark.alone
-def test_437800_flows_are_small_and_open_at_once(open_page: Opener) -> None:
-    """At most 2 MB and 2 s, with failures of all kinds, and a search takes no time either."""
+def test_437800_flows_are_small_and_all_there(open_page: Opener) -> None:
+    """At most 2 MB, with failures of all kinds, and every flow is found."""
     report = Report(estate_info(200), Streamed(200, 0.002))
 
     page = open_page(report, "#q=-verdict:pass&from=node&to=node")
 
     assert os.path.getsize(page.url.partition("#")[0].removeprefix("file://")) < MOST_BYTES
+    assert page.locator("#map canvas").count() == 1
+    page.click("[data-query='']")
+    wait_for(page, SEARCHED, "")
+    assert page.inner_text("#found").startswith("437,800 flows found; ")
+
+
+@pytest.mark.full
+@pytest.mark.alone
+def test_437800_flows_open_and_are_searched_at_once(open_page: Opener) -> None:
+    """At most 2 s each, where nothing else keeps the machine busy."""
+    page = open_page(Report(estate_info(200), Streamed(200, 0.002)), "#q=-verdict:pass")
+
     assert page.evaluate("performance.now()") < MOST_MS
     searched_ms = page.evaluate(
         "() => { const begun = performance.now(); search.value = 'port:6443 capture -from:node-9';"
@@ -131,9 +157,6 @@ def test_437800_flows_are_small_and_open_at_once(open_page: Opener) -> None:
         " ? done(performance.now() - begun) : setTimeout(look, 5); look(); }); }"
     )
     assert searched_ms < MOST_MS
-    assert page.locator("#map canvas").count() == 1
-    page.click("[data-query='']")
-    assert page.inner_text("#found").startswith("437,800 flows found; ")
 
 
 QUERIES: dict[str, Callable[[Result], bool]] = {
@@ -189,6 +212,7 @@ def test_the_map_says_what_the_run_has(open_page: Opener) -> None:
     cell = map_pairs(report, report.collector.results()).cells["node", "frontend"]
 
     page.click("#roles td[data-from=node][data-to=frontend] button")
+    page.wait_for_selector("#map td button")
 
     shown = page.eval_on_selector_all(
         "#map td button",
@@ -201,6 +225,8 @@ def test_the_map_says_what_the_run_has(open_page: Opener) -> None:
     bad = sum(verdict != "pass" for verdict in cell.pairs.values())
     assert page.locator("#map-list li").count() == bad
 
+    # The button says it for two seconds only.
+    page.evaluate("window.setTimeout = () => 0")
     page.click("#finding-1 >> xpath=.. >> text=Copy")
     assert page.wait_for_selector("text=Copied")
 
@@ -220,6 +246,7 @@ def test_a_narrow_window_scrolls_tables_sideways(open_page: Opener) -> None:
     """No word is broken, no line is high, and the evidence is read without scrolling."""
     page = open_page(everything(), viewport={"width": 390, "height": 800})
     page.click("#rows .opener >> nth=1")
+    page.wait_for_selector("#rows .evidence")
 
     def sizes(selector: str, size: str) -> list[int]:
         script = f"all => all.map(one => one.{size})"
@@ -240,6 +267,7 @@ def test_axe_finds_nothing(open_page: Opener, scheme: str) -> None:
     page = open_page(everything(), color_scheme=scheme, bypass_csp=True)
     page.click("#roles td[data-from=master] button >> nth=0")
     page.click("#rows .opener >> nth=1")
+    page.wait_for_selector("#rows .evidence")
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
 
     result = Axe().run(page)
@@ -251,40 +279,41 @@ def test_the_keyboard_is_enough(open_page: Opener) -> None:
     """From the first Tab to the evidence of a flow, and back from a map."""
     page = open_page(make_estate(50), viewport={"width": 1000, "height": 700})
 
-    def focused(script: str) -> object:
-        return page.evaluate(f"document.activeElement.{script}")
+    def press(*keys: str) -> None:
+        for key in keys:
+            page.keyboard.press(key)
 
-    page.keyboard.press("Tab")
-    assert focused("textContent") == "Skip to the findings"
+    def is_focused(script: str, wanted: str) -> None:
+        wait_for(page, f"document.activeElement.{script}", wanted)
+
+    press("Tab")
+    is_focused("textContent", "Skip to the findings")
     page.focus("#roles td button")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowDown")
-    assert focused("parentElement.dataset.from") == "frontend"
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Enter")
-    assert focused("tagName") == "CANVAS"
-    page.keyboard.press("ArrowRight")
-    assert "frontend-3 → node-12: all pass, of 1 flow" in page.inner_text("#map-place")
-    page.keyboard.press("Escape")
-    assert page.is_hidden("#map")
-    assert focused("parentElement.dataset.to") == "node"
+    press("ArrowRight", "ArrowDown")
+    is_focused("parentElement?.dataset.from", "frontend")
+    press("ArrowDown", "ArrowRight", "Enter")
+    is_focused("tagName", "CANVAS")
+    press("ArrowRight")
+    place = "document.getElementById('map-place').textContent"
+    wait_for(page, place, "frontend-3 → node-12: all pass, of 1 flow")
+    press("Escape")
+    wait_for(page, "document.getElementById('map').hidden")
+    is_focused("parentElement?.dataset.to", "node")
 
-    page.keyboard.press("Enter")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Enter")
-    assert page.input_value("#search") == "from:frontend-3 to:node-12"
-    page.keyboard.press("Escape")
-    page.focus("body")
+    press("Enter")
+    is_focused("tagName", "CANVAS")
+    press("ArrowRight", "Enter")
+    wait_for(page, SEARCHED, "from:frontend-3 to:node-12")
+    is_focused("id", "search")
+    # The browser empties the field, and the rows follow.
+    press("Escape")
+    wait_for(page, SEARCHED, "")
     page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("/")
-    assert focused("id") == "search"
-    # The rows follow the search a moment later.
-    page.wait_for_function("document.querySelectorAll('#rows tr').length > 2")
+    press("/")
+    is_focused("id", "search")
     page.focus("#rows .opener")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    assert page.locator("#rows tr >> nth=2").inner_text().startswith("seen")
+    press("ArrowDown", "Enter")
+    wait_for(page, "document.querySelectorAll('#rows tr')[2].innerText.slice(0, 4)", "seen")
 
 
 def test_without_javascript_all_that_matters_is_there(open_page: Opener) -> None:
@@ -346,7 +375,9 @@ def test_texts_of_others_stay_texts(open_page: Opener) -> None:
     page = open_page(replace(report, info=info))
     page.click("#roles td button >> nth=0")
     page.click("#map td button >> nth=0")
+    wait_for(page, "document.activeElement.id", "search")
     page.click("#rows .opener >> nth=0")
+    page.wait_for_selector("#rows .evidence")
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
 
     assert page.evaluate("window.hacked") is None
