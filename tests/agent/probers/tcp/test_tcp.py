@@ -114,7 +114,7 @@ def test_what_a_listener_says_is_told_apart(
     """Only the right MAC is an answer; everything else has its own word."""
     responder = TcpResponder(agent, address, how)
     message = order(1, "tcp", address, only(responder.port), mode="nonce", template=1, host=HOST,
-                    look_ms=300)  # fmt: skip
+                    look_ms=1000)  # fmt: skip
     found = one(agent, engine, message)
     responder.close()
 
@@ -222,13 +222,13 @@ def test_a_stalled_agent_starts_nothing(agent: Agent, engine: TcpEngine) -> None
 
 
 def test_the_rate_holds(agent: Agent, engine: TcpEngine) -> None:
-    """50 probes at 200 a second take about a quarter of a second."""
+    """50 probes at 200 a second take a quarter of a second at least."""
     agent.rate.limit(200)
     started = agent.loop.now()
     engine.submit(order(1, "tcp", "127.0.0.1", [(1, 50)]))
     agent.wait(1)
 
-    assert 0.15 < agent.loop.now() - started < 2
+    assert agent.loop.now() - started > 0.15
 
 
 def test_a_cancelled_order_is_done_at_once(agent: Agent, engine: TcpEngine) -> None:
@@ -352,7 +352,7 @@ def test_a_dead_host_is_unreachable_and_asked_twice(lab: None, family: int) -> N
             assert found.kind.failure == "host-unreachable"
             assert found.kind.icmp is not None
             assert found.kind.icmp[:3] == ((3, 1) if family == 4 else (1, 3)) + (offender,)
-            assert 2000 <= (found.kind.elapsed_ms or 0) <= 4000
+            assert (found.kind.elapsed_ms or 0) >= 2000
             assert found.looks == 2
 
 
@@ -411,23 +411,24 @@ def test_a_minimum_ttl_hears_only_near_resets(
 @pytest.mark.lab
 @pytest.mark.slow
 def test_drops_do_not_hold_up_the_rest(lab: None) -> None:
-    """3,000 ports of which every tenth is dropped take two looks; no other port is misjudged."""
+    """3,000 ports of which every tenth is dropped take two looks; all others are known before the
+    first of these ends, and none is misjudged."""
     netlab.rule(
         R1, "forward", "tcp dport { " + ", ".join(map(str, range(10, 3001, 10))) + " } drop"
     )
     agent = Agent()
     with inside(SOURCE):
         engine = TcpEngine(agent)
-        started = agent.loop.now()
         engine.submit(order(1, "tcp", ADDRESS[4]["destination"], [(1, 3000)], looks=2))
         agent.wait(1)
-    elapsed_s = agent.loop.now() - started
     engine.close()
 
+    # In the order in which they were told.
     found = agent.outcomes(1)
-    silent = {port for port, outcome in found.items() if outcome.kind.failure == "no-answer"}
-    assert silent == set(range(10, 3001, 10))
-    assert elapsed_s < 9.5
+    silent = [port for port, outcome in found.items() if outcome.kind.failure == "no-answer"]
+    assert sorted(silent) == list(range(10, 3001, 10))
+    assert {found[port].looks for port in silent} == {2}
+    assert list(found)[-len(silent) :] == silent
 
 
 @pytest.mark.lab
