@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.expected import Flow
+from tests.patience import PATIENCE_S
 from tests.warm import run_warm_text
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "import sys; from netprobe.cli.main import main; sys.exit(main())"]
-LIMIT_S = 240
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def environment() -> dict[str, str]:
     return clean | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "NETPROBE_DEBUG": "1"}
 
 
-def netprobe(*words: str, within: Sequence[str] = (), limit_s: float = LIMIT_S) -> Finished:
+def netprobe(*words: str, within: Sequence[str] = (), limit_s: float = PATIENCE_S) -> Finished:
     """Run ``netprobe WORDS`` to its end.
 
     ``within`` are words that start it elsewhere; without them it has been imported already.

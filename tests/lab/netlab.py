@@ -28,10 +28,11 @@ from typing import Any, Self
 
 import yaml
 
+from tests.patience import PATIENCE_S
+
 NETNS_FOLDER = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
 # Only what fails waits that long; a machine that is busy with other labs is slow.
-READY_S = 60.0
 STOP_S = 5.0
 # Debian keeps these programs out of an ordinary user's PATH.
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
@@ -323,7 +324,7 @@ def sweep() -> None:
             Namespace("stale", entry.name).close()
 
 
-def wait_for(condition: Any, what: str, limit_s: float = READY_S) -> None:
+def wait_for(condition: Any, what: str, limit_s: float = PATIENCE_S) -> None:
     """Poll until ``condition()`` holds; after ``limit_s`` raise LabError that names ``what``."""
     end = time.monotonic() + limit_s
     while not condition():

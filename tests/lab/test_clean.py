@@ -12,12 +12,11 @@ import pytest
 
 from tests.lab.cli import COMMAND, environment, netprobe
 from tests.lab.netlab import Lab, wait_for
+from tests.patience import PATIENCE_S
 
 HOSTS = {"master-0": ["master"], "worker-0": ["node"], "worker-1": ["node"]}
 # An agent whose stdin ends has nothing to wait for; one that hears nothing gives up after 30 s.
-GONE_S = 5.0
-SILENCE_S = 45.0
-END_S = 60.0
+GONE_S = 25.0
 
 
 @pytest.fixture
@@ -65,7 +64,7 @@ def process(lab: Lab) -> Iterator[subprocess.Popen[str]]:
     finally:
         running.kill()
         running.send_signal(signal.SIGCONT)
-        running.communicate(timeout=END_S)
+        running.communicate(timeout=PATIENCE_S)
 
 
 def _left(lab: Lab) -> list[str]:
@@ -137,7 +136,7 @@ def test_an_interrupted_run_closes_and_reports(
 ) -> None:
     """Ctrl-C stops, closes everything and still reports what was measured: exit status 130."""
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=END_S)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 130, stderr
     assert json.loads(stdout)["complete"] is False
@@ -149,7 +148,7 @@ def test_a_second_interrupt_ends_at_once(lab: Lab, process: subprocess.Popen[str
     """Whoever presses Ctrl-C twice does not want to wait, and still nothing stays."""
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=END_S)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
@@ -159,7 +158,7 @@ def test_a_second_interrupt_ends_at_once(lab: Lab, process: subprocess.Popen[str
 def test_agents_end_with_a_killed_coordinator(lab: Lab, process: subprocess.Popen[str]) -> None:
     """SIGKILL cannot be answered: the agents see the end of their stdin and close everything."""
     process.kill()
-    process.communicate(timeout=END_S)
+    process.communicate(timeout=PATIENCE_S)
 
     _assert_nothing_left(lab)
 
@@ -174,5 +173,4 @@ def test_agents_end_when_the_coordinator_falls_silent(
     wait_for(
         lambda: not any(host.listening() or host.pids() for host in hosts),
         "agents to give up",
-        SILENCE_S,
     )

@@ -49,7 +49,8 @@ table inet lab {{
 }}
 """
 UNREACHABLE = "10.91.1.99"
-GONE_S = 10.0
+# Sooner than the 30 s after which an agent that hears nothing gives up.
+GONE_S = 25.0
 
 
 @pytest.fixture(scope="module")
