@@ -25,6 +25,9 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     control, nameless = await _ask_controls(reach, small)
     trusted, distrust = await _check_trust(reach, log)
     who = await identity.identify(reach, small, trusted, control)
+    if who.call is not None and who.call.word == identity.UNHEARD:
+        # It was answered before, so what is silent is one of several back ends.
+        return await _log_unheard(reach, log, small)
     if large.seen.chain and not identity.answers_alike(who.attempt, large, reach):
         other = await _other_certificate(reach, log, who, large)
         if other is not None:
@@ -131,6 +134,8 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
         return what
     hello = identity.small_hello(reach.tunnel.sni)
     call = await identity.call_unknown(reach, hello, reach.tunnel.identity)
+    if call.word == identity.UNHEARD:
+        return await _log_unheard(reach, log, who.attempt)
     answer = {"alert": call.alert, **identity.answer_of(call.facts)}
     row = first_match(CALLS, ("alert" if call.alert is not None else call.word,))
     assert row.verdict is not None
@@ -139,6 +144,11 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
     fine = "the client certificate is accepted; HTTP/2 and gRPC pass end to end" if good else ""
     log.add("http2", "ok" if good else "bad", result.because, answer, fine)
     return result
+
+
+async def _log_unheard(reach: Reach, log: Log, answered: Attempt) -> Conclusion:
+    hello = identity.small_hello(reach.tunnel.sni)
+    return await unsteady(reach, log, hello, (answered,), answered.seen.chain[:1])
 
 
 def _word_answer(one: Attempt) -> str:

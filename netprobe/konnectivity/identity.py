@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.konnectivity.clocks import DATES_LOG, clock_of
-from netprobe.konnectivity.reach import Reach, attempt, insist
+from netprobe.konnectivity.reach import SILENT, Reach, attempt, insist
 from netprobe.konnectivity.request import is_address
+from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.verdicts import ALPN_REFUSED, NO_ALPN, NO_ID
 from netprobe.protocols.connect import get
 from netprobe.protocols.http2 import FRONT_END_SERVICE, CallFacts, Http2Talk
@@ -30,6 +31,8 @@ MISSING = frozenset((116, 42, 40))
 NO_APPLICATION_PROTOCOL = 120
 AGENT_SIZE = 1700
 CONTROL_NAME = "netprobe-control.invalid"
+# Whoever was asked for the unknown method said nothing at all.
+UNHEARD = "unheard"
 
 # Error codes of RST_STREAM that proxies give (RFC 9113, 7).
 _H2_ERRORS = {1: "PROTOCOL_ERROR", 2: "INTERNAL_ERROR", 7: "REFUSED_STREAM", 8: "CANCEL"}
@@ -38,7 +41,10 @@ _WHO_WORDS = {"ignition": "the ignition server", "stranger": "something else tha
 
 @dataclass(frozen=True, slots=True)
 class UnknownCall:
-    """What the unknown method got of AgentService, in a ``word`` of the tables; and the alert."""
+    """What the unknown method got of AgentService, in a ``word`` of the tables; and the alert.
+
+    ``UNHEARD`` is no word of theirs: every try met silence, so nobody knows how it is answered.
+    """
 
     facts: CallFacts
     word: str
@@ -171,6 +177,8 @@ async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = N
     if facts.ended == "no handshake" and tried.seen.done:
         facts.ended = f"before HTTP/2 says a word ({tried.end or 'closed'})"
     word = "front-end" if front.has_service(FRONT_END_SERVICE) else call_word(facts)
+    if hello_symptom(tried) in SILENT:
+        word = UNHEARD
     return UnknownCall(facts, word, tried.seen.alert)
 
 

@@ -1,0 +1,79 @@
+"""A balancer with a silent back end: what nobody answered tells nothing of who answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from netprobe.konnectivity import identity
+from netprobe.konnectivity.answers import look_at_answers
+from netprobe.konnectivity.findings import Conclusion, Log
+from netprobe.konnectivity.reach import Reach
+from netprobe.konnectivity.request import Tunnel
+from netprobe.model.stream import Event, Opened
+from netprobe.probe.jumping_loop import JumpingLoop
+from netprobe.protocols.tls import SeenHandshake
+from netprobe.protocols.tls_talk import Attempt
+from tests.lab.konnectivity import pki
+
+NAME = "k.lab.test"
+TUNNEL = Tunnel(NAME, 8132, "loadbalancer", sni=NAME)
+
+
+class SilentPipe:
+    """A connection that opens, on which nothing comes back."""
+
+    opened = Opened(None, rtt_ms=1.0)
+
+    def __init__(self) -> None:
+        self._silent_ms = 0.0
+
+    async def send(self, data: bytes) -> None:
+        """Take bytes."""
+
+    async def receive(self, limit_s: float) -> Event:
+        """Wait in vain."""
+        await asyncio.sleep(limit_s)
+        self._silent_ms += limit_s * 1000
+        return Event("timeout", b"", self._silent_ms, self._silent_ms)
+
+
+class SilentAgent:
+    """An agent whose connections all meet the silent back end."""
+
+    skew_s = 0.0
+
+    @asynccontextmanager
+    async def open_stream(self, _target: Any) -> AsyncIterator[SilentPipe]:
+        """Open one more."""
+        yield SilentPipe()
+
+
+@pytest.fixture
+def answered(tmp_path: Path) -> Attempt:
+    """A handshake that was answered: no certificate was asked for, and the chain is k0s's."""
+    pki.issue(tmp_path, "k0s.pem", pki.authority(CN="kubernetes-ca"), (NAME,), CN="konnectivity")
+    leaf = x509.load_pem_x509_certificate((tmp_path / "k0s.pem").read_bytes())
+    seen = SeenHandshake(done=True, alpn="h2", chain=(leaf.public_bytes(Encoding.DER),))
+    return Attempt(identity.small_hello(NAME), seen, "bytes")
+
+
+def test_silence_makes_nobody_an_interceptor(answered: Attempt) -> None:
+    """TLS was answered, and every call of the unknown method met silence: it is a back end's."""
+
+    async def look() -> Conclusion:
+        reach = Reach(cast(Any, SilentAgent()), TUNNEL, "127.0.0.1", 8132)
+        return await look_at_answers(reach, Log(), answered, answered)
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        found = runner.run(look())
+
+    assert found.code == "FANOUT_SOME_FAIL", found.because
+    assert (found.evidence["tries"], found.evidence["failed"]) == (11, 10)
