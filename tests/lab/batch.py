@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.lab.cli import LIMIT_S, environment
+from tests.lab.cli import environment
 from tests.lab.netlab import Lab
+from tests.patience import PATIENCE_S
 from tests.warm import run_warm
 
 # What the reports of a run and of a merge must agree on; the proof of a live service is weaker
@@ -28,7 +29,7 @@ Key = tuple[str, str, str, str, str, int]
 
 def netprobe(*words: str, ok: Iterable[int] = (0, 1, 3)) -> subprocess.CompletedProcess[bytes]:
     """Run the real command."""
-    done = run_warm(words, environment(), Path.cwd(), LIMIT_S)
+    done = run_warm(words, environment(), Path.cwd(), PATIENCE_S)
     assert done.returncode in ok, done.stderr.decode()
     return done
 
