@@ -1,7 +1,10 @@
-"""Reads files that users name: regular files and pipes, and nothing that never ends.
+"""Reads and writes the files that users name.
 
-A device, a FIFO that nobody writes to, and a pipe that does not end are refused in bounded time and
-memory. Opening some devices does things to the machine, so they are not even opened.
+What is read is a regular file or a pipe, and nothing that never ends: a device, a FIFO that nobody
+writes to, and a pipe that does not end are refused in bounded time and memory. Opening some devices
+does things to the machine, so they are not even opened.
+
+What is written names hosts and addresses, whatever its format: a new file is for its owner alone.
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ import io
 import os
 import select
 import stat
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, TextIO
 
 from netprobe.errors import FileErrors, Problem
 
@@ -55,6 +59,63 @@ def read_file(path: str, expected: str, most_bytes: int = MAX_TEXT_BYTES) -> byt
 
 class _Unreadable(Exception):
     """The file is none that has an end; the text begins the sentence."""
+
+
+@contextmanager
+def open_output(path: str) -> Iterator[TextIO]:
+    """Open a file to write a text in UTF-8; a reader finds all of it or what was there before.
+
+    Devices, pipes and ``/dev/stdout`` are written to, never replaced. Raises OSError.
+    """
+    if is_special(path):
+        with open(path, "w", encoding="utf-8") as stream:
+            yield stream
+        return
+    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as stream:
+        yield stream
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """Give a new file beside the one of this path; at the end of the block it takes its place.
+
+    It can be read by its owner alone (0600), whatever the umask, unless there was a file already:
+    that one's rights stay. After an exception it is gone, and what was there is as it was. Raises
+    OSError.
+    """
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    os.close(handle)
+    try:
+        yield temporary
+        with suppress(FileNotFoundError):
+            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def is_special(path: str) -> bool:
+    """Tell devices, pipes and the like from regular files and from what is not there yet."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def write_secret(path: str, data: bytes) -> None:
+    """Write a file that holds a key: only its owner may read it, whatever was there before.
+
+    Raises OSError.
+    """
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(handle, "wb") as stream:
+        stream.write(data)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from netprobe.agent.wire.frames import NO_PYTHON_STATUS
 from netprobe.batch.commands import FIRST_STEPS, LAST_STEP, NEXT_STEPS, host_word, make_commands
 from netprobe.batch.file_names import safe_name
 from netprobe.batch.script import HostScript, pack_script
+from netprobe.files import write_secret
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.runtime.file import Runtime
 
@@ -38,17 +39,17 @@ def write_engine_folder(
     for name in ("hosts", "results"):
         _make_folder(folder / name)
     if first:
-        _write_file(folder / AGENT_FILE, bundle(batch=True))
+        write_secret(str(folder / AGENT_FILE), bundle(batch=True))
         if runtime is not None:
-            _write_file(folder / RUNTIME_FILE, runtime.payload)
+            write_secret(str(folder / RUNTIME_FILE), runtime.payload)
     hosts = {script.start.name: _write_host(folder, script, first=first) for script in scripts}
     if runtime is not None and first:
         for told in hosts.values():
             told["stdin"][WITH_RUNTIME] = [RUNTIME_FILE, *told["stdin"]["start"]]
     start = scripts[0].start
     limit_s = round(max(script.start.window_s for script in scripts)) + SPARE_S
-    _write_file(
-        folder / ENGINE_FILE,
+    write_secret(
+        str(folder / ENGINE_FILE),
         json.dumps(
             {
                 "format": start.format,
@@ -76,7 +77,7 @@ def _write_host(folder: Path, script: HostScript, *, first: bool) -> dict[str, A
     place = f"hosts/{safe_name(start.name)}"
     _make_folder(folder / place)
     fed = f"{place}/{steps[0]}"
-    _write_file(folder / fed, pack_script(script))
+    write_secret(str(folder / fed), pack_script(script))
     return {
         "word": host_word(start.host),
         "steps": list(steps),
@@ -87,10 +88,3 @@ def _write_host(folder: Path, script: HostScript, *, first: bool) -> dict[str, A
 
 def _make_folder(path: Path) -> None:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-def _write_file(path: Path, data: bytes) -> None:
-    """Write a file that holds the run's key: nobody else may read it."""
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_bytes(data)

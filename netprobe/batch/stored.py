@@ -13,6 +13,7 @@ from netprobe.batch.request import BatchRequest, read_request
 from netprobe.batch.results import HostRecording
 from netprobe.batch.rounds import read_recordings
 from netprobe.errors import RequestError
+from netprobe.files import write_secret
 from netprobe.model.printable import clean
 
 PLAN_FILE = "plan.json"
@@ -47,9 +48,7 @@ def open_run(path: Path, results: Sequence[Path]) -> StoredRun:
 def write_private(path: Path, data: bytes) -> None:
     """Write a file that holds the run's key: nobody else may read it. Raises RequestError."""
     try:
-        path.unlink(missing_ok=True)
-        path.touch(mode=0o600)
-        path.write_bytes(data)
+        write_secret(str(path), data)
     except OSError as error:
         raise RequestError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -290,7 +290,8 @@ def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Decorator:
         metavar="FORMAT[=FILE]",
         show_default=formats[0],
         shell_complete=_complete_format(formats),
-        text=f"What to print, or to write to a file: {', '.join(formats)}.",
+        text=f"What to print, or to write to a file: {', '.join(formats)}. A new file is for its "
+        "owner alone (0600).",
     )
 
 

@@ -7,11 +7,11 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from glob import escape, glob
 
 from netprobe.errors import RequestError
+from netprobe.files import replacing
 from netprobe.model import ports as port_sets
 from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
 from netprobe.model.ports import Ports
@@ -60,7 +60,8 @@ class EvidenceFolder:
             return finding
         path = os.path.join(self._path, NAME.format(number))
         try:
-            _write_privately(path, packets, _word_left_out(flows, left_out))
+            with replacing(path) as temporary:
+                write_pcapng(temporary, packets, _word_left_out(flows, left_out))
         except OSError as error:
             self._unwritten.setdefault(error.strerror or str(error), []).append(number)
             return finding
@@ -127,20 +128,6 @@ def open_folder(path: str) -> EvidenceFolder:
             "another folder"
         )
     return EvidenceFolder(path)
-
-
-def _write_privately(path: str, packets: Sequence[PcapPacket], comment: str) -> None:
-    """Only the user may read it, and it is there as a whole or not at all. Raises OSError."""
-    folder, name = os.path.split(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    os.close(handle)
-    try:
-        write_pcapng(temporary, packets, comment)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def _word_findings(numbers: Sequence[int]) -> str:

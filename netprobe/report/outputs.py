@@ -1,21 +1,16 @@
-"""Where reports go: ``-o FORMAT[=FILE]``, written so that a reader never finds half a file."""
+"""Where reports go: ``-o FORMAT[=FILE]``. Standard output is as the shell has made it."""
 
 from __future__ import annotations
 
 import os
-import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TextIO
 
 from netprobe.errors import NetprobeError, RequestError
-
-# What only the user may read: a map of the network's holes. Reports for others follow the umask.
-PRIVATE_FORMATS = frozenset({"json"})
-PRIVATE_MODE = 0o600
+from netprobe.files import open_output
 
 # Writes one report in one format.
 Writer = Callable[[TextIO], None]
@@ -99,51 +94,9 @@ def _open_stream(output: OutputTarget) -> Iterator[TextIO]:
         except OSError:
             discard_stdout()
             raise
-    elif _is_special(path):
-        with open(path, "w", encoding="utf-8") as stream:
-            yield stream
     else:
-        mode = PRIVATE_MODE if output.format in PRIVATE_FORMATS else _choose_ordinary_mode()
-        with _open_replacement(os.path.realpath(path), mode) as stream:
+        with open_output(path) as stream:
             yield stream
-
-
-def _is_special(path: str) -> bool:
-    """Devices, pipes and ``/dev/stdout`` are written to, never replaced."""
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False
-
-
-@contextmanager
-def _open_replacement(path: str, new_mode: int) -> Iterator[TextIO]:
-    """The file appears whole or not at all; one that was there keeps its rights."""
-    folder, name = os.path.split(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with open(handle, "w", encoding="utf-8") as stream:
-            yield stream
-        mode = _mode_of_file(path)
-        os.chmod(temporary, new_mode if mode is None else mode)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _mode_of_file(path: str) -> int | None:
-    try:
-        return stat.S_IMODE(os.stat(path).st_mode)
-    except OSError:
-        return None
-
-
-def _choose_ordinary_mode() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def discard_stdout() -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from typing import Any
 
 import netprobe
 from netprobe.errors import FileErrors, NetprobeError, Problem
-from netprobe.files import open_file
+from netprobe.files import is_special, open_file, replacing
 from netprobe.model.codec import (
     RECORD_SCHEMA,
     RUN_SCHEMA,
@@ -103,33 +101,22 @@ def header_of(plan: Plan, started_at: str) -> Json:
 
 
 def _create_file(path: str, lines: Iterable[bytes]) -> FileIO:
-    """Open unbuffered: every line goes to the kernel whole, by one write.
+    """Open the file with these lines in it, under its name only when they are all there."""
+    if is_special(path):
+        return _begin_file(path, lines)
+    with replacing(path) as temporary:
+        return _begin_file(temporary, lines)
 
-    Only the user may read a record: it is a map of the network's holes.
-    """
-    target = os.path.realpath(path)
-    special = os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode)
-    name = None if special else _create_beside(target)
-    file = open(name or target, "wb", buffering=0)  # noqa: SIM115 (open as long as the run)
+
+def _begin_file(path: str, lines: Iterable[bytes]) -> FileIO:
+    file = open(path, "wb", buffering=0)  # noqa: SIM115 (open as long as the run)
     try:
         for line in lines:
             _write_all(file, line)
-        if name is not None:
-            os.replace(name, target)
     except OSError:
         file.close()
-        if name is not None:
-            os.unlink(name)
         raise
     return file
-
-
-def _create_beside(target: str) -> str:
-    """Make a new file in the target's folder that only the user may read; give its path."""
-    folder, name = os.path.split(target)
-    handle, path = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    os.close(handle)
-    return path
 
 
 def _write_all(file: FileIO, line: bytes) -> None:

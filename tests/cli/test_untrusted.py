@@ -171,21 +171,6 @@ def test_pipes_are_files(folder: Path) -> None:
         assert done.returncode == 0, (text, done.stderr)
 
 
-def test_who_may_read(folder: Path) -> None:
-    """Records and JSON are for the user alone; reports for others follow the umask."""
-    outputs = ("-o", "json=j", "-o", "text=t", "-o", "wide=w", "--record", "r")
-    before = os.umask(0o022)
-    try:
-        assert netprobe("run", *HERE, *outputs, cwd=folder).returncode == 0
-        assert netprobe("plan", *TINY, "-o", "json=p", cwd=folder).returncode == 0
-    finally:
-        os.umask(before)
-    modes = {name: (folder / name).stat().st_mode & 0o777 for name in "jtwrp"}
-
-    assert modes == {"j": 0o600, "r": 0o600, "p": 0o600, "t": 0o644, "w": 0o644}
-    assert {one.name for one in folder.iterdir()} == {"tiny.yaml", "inventory.yaml", *"jtwrp"}
-
-
 EVIL = "\x1b]0;owned\x07\x1b[31mred\x1b[0m\x9b2J"
 INVENTORY = """\
 schema: netprobe.inventory/1

