@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
@@ -26,16 +27,20 @@ from netprobe.model.accepted import (
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix
 from netprobe.model.plan import PATH_MTU
-from netprobe.model.ports import normalise
+from netprobe.model.ports import WITH_PORTS, normalise
 from netprobe.model.result import Place
+from netprobe.model.shapes import ADDRESS, LINE, PROTOCOL, TextShape
 
-_WITH_PORTS = ("tcp", "udp")
-_PROTOCOL = r"tcp|udp|icmp|ipproto/([1-9]|[1-9]\d|1\d\d|2[0-4]\d|25[0-4])"
+
+def _check_shape(shape: TextShape, text: str) -> str:
+    if not shape.fits(text):
+        raise ValueError(f"{quoted(text)} does not fit, expected {shape.words}")
+    return text
 
 
 def _check_protocol(text: str) -> str:
-    if not re.fullmatch(_PROTOCOL, text):
-        raise ValueError(f"{quoted(text)} is no protocol, expected tcp, udp, icmp or ipproto/N")
+    if not PROTOCOL.fits(text):
+        raise ValueError(f"{quoted(text)} is no protocol, expected {PROTOCOL.words}")
     return text
 
 
@@ -58,13 +63,17 @@ def _list_one_port(value: object) -> object:
     return [value] if isinstance(value, int | str) else value
 
 
+HostWord = Annotated[Words, AfterValidator(partial(_check_shape, LINE))]
+AddressWord = Annotated[Words, AfterValidator(partial(_check_shape, ADDRESS))]
 Hosts = Annotated[
-    list[Words],
+    list[HostWord],
     AfterValidator(_check_hosts),
     BeforeValidator(list_one, json_schema_input_type=Words | list[Words]),
 ]
 Protocol = Annotated[
-    str, AfterValidator(_check_protocol), Field(json_schema_extra={"pattern": f"^({_PROTOCOL})$"})
+    str,
+    AfterValidator(_check_protocol),
+    Field(json_schema_extra={"pattern": f"^({PROTOCOL.pattern})$"}),
 ]
 # Any: the validator takes whatever stands in the file.
 PlainPort = Annotated[Any, PlainValidator(plain_port), WithJsonSchema(PLAIN_PORT_SCHEMA)]
@@ -89,7 +98,7 @@ class AcceptanceFile(FileModel):
     destinations: Hosts = Field(
         alias="to", description="The host, or the hosts, that they go to: all sources to all."
     )
-    addresses: Annotated[list[Words], BeforeValidator(list_one)] = Field(
+    addresses: Annotated[list[AddressWord], BeforeValidator(list_one)] = Field(
         default=[], description="Only to these addresses of the destinations; else to all."
     )
     protocol: Protocol = Field(description="Tcp, udp, icmp or ipproto/N.")
@@ -216,7 +225,7 @@ def _check_id(
 
 def _check_ports(document: Document, path: _EntryPath, entry: dict[str, object]) -> None:
     protocol, has_ports = entry.get("protocol"), entry.get("ports") not in (None, [])
-    if protocol in _WITH_PORTS and not has_ports:
+    if protocol in WITH_PORTS and not has_ports:
         words = f'the key "ports" is missing or empty, expected the ports of {protocol}'
         document.add_key_problem((*path, "ports") if "ports" in entry else path, words)
     elif isinstance(protocol, str) and has_ports and re.fullmatch(r"icmp|ipproto/\d+", protocol):

@@ -8,6 +8,7 @@ from typing import Final, Literal, get_args
 
 from netprobe.model.ports import Ports
 from netprobe.model.result import AcceptedBy, Place
+from netprobe.model.shapes import AddressText, Day, LastDay, Line, Name, Protocol
 
 ACCEPTED_SCHEMA: Final = "netprobe.accepted/1"
 # ``until`` of an entry without a last day.
@@ -36,21 +37,21 @@ class Acceptance:
     entry holds, are ISO dates; ``until`` may be ``never``.
     """
 
-    id: str
-    matrix: str
-    requirement: str
-    from_: tuple[str, ...]
-    to: tuple[str, ...]
-    addresses: tuple[str, ...] = ()
-    protocol: str
+    id: Name
+    matrix: Name
+    requirement: Name
+    from_: tuple[Line, ...]
+    to: tuple[Line, ...]
+    addresses: tuple[AddressText, ...] = ()
+    protocol: Protocol
     ports: Ports = ()
     verdict: AcceptedVerdict
     where: tuple[Place, ...] = ()
     reason: str
     owner: str
     ticket: str
-    since: str
-    until: str
+    since: Day
+    until: LastDay
 
     def has_begun(self, today: date) -> bool:
         """Tell whether the first day has come."""

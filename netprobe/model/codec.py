@@ -12,10 +12,12 @@ from typing import Any
 
 from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
+from netprobe.model.firewall import FirewallRule, FirewallRules
 from netprobe.model.plan import Skipped
-from netprobe.model.ports import MAX_PORT, MIN_PORT, Ports
+from netprobe.model.ports import MAX_PORT, MIN_PORT, WITH_PORTS, Ports
 from netprobe.model.result import UNPROBED, Finding, Result, Summary
 from netprobe.model.run import RunInfo
+from netprobe.model.shapes import Name, Protocol
 from netprobe.model.story import Story, StoryError, StoryPlace
 
 RUN_SCHEMA = "netprobe.run/1"
@@ -48,7 +50,7 @@ class RecordHeader:
     An element of ``ranges`` is matrix, requirement, protocol and its ranges.
     """
 
-    ranges: tuple[tuple[str, str, str, tuple[tuple[int, int], ...]], ...] = ()
+    ranges: tuple[tuple[Name, Name, Protocol, tuple[tuple[int, int], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,27 @@ def result_from_json(data: Mapping[str, Any], order: object) -> Result:
     first, last = result.port, result.end_port
     if (first, last) != (None, None):
         check_range(first, last)
+    check_service(result.protocol, result.ports)
     return result
+
+
+def rules_from_json(data: Mapping[str, Any]) -> tuple[FirewallRule, ...]:
+    """Read the rules of a request. Raises WrongValue."""
+    rules = from_json(FirewallRules, data).rules
+    for rule in rules:
+        check_ranges(rule.ports)
+        check_service(rule.protocol, rule.ports)
+    return rules
+
+
+def check_service(protocol: str, ports: Ports) -> None:
+    """Raise WrongValue unless a protocol with ports has some, and one without has none.
+
+    Many firewalls take a rule without ports for one that opens all of them.
+    """
+    if bool(ports) is not (protocol in WITH_PORTS):
+        told, expected = ("no ports", "some") if protocol in WITH_PORTS else ("ports", "none")
+        raise WrongValue(f"{protocol} with {told}, expected {expected}")
 
 
 def check_range(first: int | None, last: int | None) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from netprobe.model.matrix import Expect
 from netprobe.model.ports import Ports
 from netprobe.model.result import Verdict
+from netprobe.model.shapes import Line, Name, Protocol, ReasonWord
 
 # Source, destination, first and last port (0 where the protocol has none).
-StandIn = tuple[str, str, int, int]
+StandIn = tuple[Line, Line, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +25,18 @@ class Unprobed:
     ``itself``: only flows of a host to its own address.
     """
 
-    matrix: str
-    requirement: str
-    protocol: str
+    matrix: Name
+    requirement: Name
+    protocol: Protocol
     ports: Ports = ()
-    from_zone: str = ""
-    to_zone: str = ""
+    from_zone: Line = ""
+    to_zone: Line = ""
     sources: int = 0
     destinations: int = 0
     itself: bool = False
     flows: int = 0
     verdict: Verdict = "covered"
-    reason: str = "covered"
+    reason: ReasonWord = "covered"
     because: str = ""
     by: tuple[StandIn, ...] = ()
     by_verdict: Verdict | None = None
@@ -64,7 +65,7 @@ class Coverage:
     copies: int = 1
     seed: int = 0
     strict: bool = False
-    zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    zones: Mapping[Line, tuple[Line, ...]] = field(default_factory=dict)
     pairs: int = 0
     all_pairs: int = 0
     required: int = 0
@@ -73,7 +74,7 @@ class Coverage:
     hidden: tuple[int, int] = (0, 0)
     single: float = 0.0
     mixed: tuple[str, ...] = ()
-    host_sets: tuple[tuple[str, ...], ...] = ()
+    host_sets: tuple[tuple[Line, ...], ...] = ()
     unprobed: tuple[Unprobed, ...] = ()
 
     @property

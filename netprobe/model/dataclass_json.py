@@ -12,7 +12,20 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from itertools import repeat
-from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NewType,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from netprobe.model.shapes import TextShape
 
 Json = dict[str, Any]  # Any: JSON holds whatever the file's writer put there
 # A reader takes a value of a JSON file and gives one of its field's type.
@@ -107,7 +120,7 @@ def _field_readers(kind: Any) -> list[tuple[str, FieldReader, object]]:
 
     All objects share a default that a factory makes: no code writes to values of the model.
     """
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     return [
         (field.name, _make_reader(hints[field.name]), _default_of_field(field))
         for field in fields(kind)
@@ -120,22 +133,22 @@ def _default_of_field(field: Field[Any]) -> object:
 
 def _make_reader(hint: Any) -> FieldReader:
     origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return _check_any
-    if hint is Nanoseconds:
-        return _check_time
+    if hint in (Any, Nanoseconds):
+        return _check_any if hint is Any else _check_time
     if is_dataclass(hint):
         return lambda value: from_json(cast(type, hint), value)
     if origin is Literal:
         return lambda value: _check_word(value, arguments)
+    if origin is Annotated:
+        return lambda value: _check_shape(value, arguments[1])
     if origin in (Union, types.UnionType):
         return _make_union_reader(arguments)
     if origin is tuple:
         return _make_tuple_reader(arguments)
     if origin is not None:  # a mapping: the keys of JSON are texts
-        item = _make_reader(arguments[1])
+        name, item = map(_make_reader, arguments)
         return lambda value: {
-            key: _read_within(_word_key(key), item, inner)
+            name(key): _read_within(_word_key(key), item, inner)
             for key, inner in _check_type(value, dict).items()
         }
     return lambda value: _check_type(value, hint)
@@ -205,8 +218,17 @@ def _check_any(value: Any, depth: int = 0) -> Any:
     return _check_bounds(value)
 
 
+def _check_shape(value: object, shape: TextShape) -> object:
+    if not isinstance(value, str) or not shape.fits(value):
+        raise WrongValue(f"{_word_value(value)}, expected {shape.words}")
+    return value
+
+
 def _check_word(value: object, words: tuple[object, ...]) -> object:
     if value not in words:
-        told = repr(value[:MAX_KEY]) if isinstance(value, str) else _WORDS[type(value)]
-        raise WrongValue(f"{told}, expected one of {', '.join(map(str, words))}")
+        raise WrongValue(f"{_word_value(value)}, expected one of {', '.join(map(str, words))}")
     return value
+
+
+def _word_value(value: object) -> str:
+    return repr(value[:MAX_KEY]) if isinstance(value, str) else _WORDS[type(value)]

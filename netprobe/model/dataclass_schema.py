@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import types
 from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from netprobe.model.dataclass_json import Json, Nanoseconds, key_of_field
+from netprobe.model.shapes import TextShape
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null",
           Nanoseconds: "integer"}  # fmt: skip
@@ -15,7 +16,7 @@ _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(
 
 def schema_of_dataclass(kind: Any) -> Json:
     """Give the schema of an object; other keys are allowed, those without a default required."""
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     return {
         "description": " ".join((inspect.getdoc(kind) or "").split()),
         "type": "object",
@@ -37,8 +38,8 @@ def schema_of_hint(hint: Any) -> Json:
         return {}
     if is_dataclass(hint):
         return schema_of_dataclass(hint)
-    if origin is Literal:
-        return {"enum": list(arguments)}
+    if origin in (Literal, Annotated):
+        return _schema_of_words(arguments)
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_of_hint(one) for one in arguments]}
     if origin is tuple and arguments[-1] is not Ellipsis:
@@ -49,3 +50,10 @@ def schema_of_hint(hint: Any) -> Json:
     if origin is not None:  # a mapping: the keys of JSON are texts
         return {"type": "object", "additionalProperties": schema_of_hint(arguments[1])}
     return {"type": _TYPES[hint]}
+
+
+def _schema_of_words(arguments: tuple[Any, ...]) -> Json:
+    """Give the schema of words, or of a text and its shape."""
+    if isinstance(arguments[-1], TextShape):
+        return {"type": "string", "pattern": f"^({arguments[-1].pattern})$"}
+    return {"enum": list(arguments)}

@@ -11,6 +11,7 @@ from netprobe.model.inventory import Family
 from netprobe.model.plan import PlannedMatrix
 from netprobe.model.ports import Ports
 from netprobe.model.result import Result
+from netprobe.model.shapes import AddressText, LastDay, Line, Name, Protocol, RuleId
 
 Action = Literal["allow", "deny"]
 # Where a rule can be applied. The likeliest place comes first.
@@ -24,8 +25,8 @@ PERMANENT = "permanent"
 class RuleEnd:
     """One address of one host, at either end of a rule."""
 
-    host: str
-    address: str
+    host: Line
+    address: AddressText
 
     @property
     def order(self) -> tuple[int, int, str]:
@@ -39,7 +40,7 @@ class Enforcer:
     """Who can apply a rule; ``router`` is the address that refused, None where nobody did."""
 
     place: RulePlace
-    router: str | None = None
+    router: AddressText | None = None
 
     @property
     def words(self) -> str:
@@ -57,8 +58,8 @@ class Enforcer:
 class RuleNeed:
     """Why: a line of a matrix."""
 
-    matrix: str
-    requirement: str
+    matrix: Name
+    requirement: Name
     document: str = ""
     purpose: str = ""
     row: str = ""
@@ -81,10 +82,10 @@ class FirewallRule:
     of a report of the run. ``until`` is a date (YYYY-MM-DD) or ``permanent``.
     """
 
-    id: str
+    id: RuleId
     action: Action = "allow"
     family: Family
-    protocol: str
+    protocol: Protocol
     ports: Ports = ()
     sources: tuple[RuleEnd, ...]
     destinations: tuple[RuleEnd, ...]
@@ -94,7 +95,7 @@ class FirewallRule:
     findings: tuple[int, ...] = ()
     evidence: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    until: str = PERMANENT
+    until: LastDay = PERMANENT
     flows: int = 0
 
     @property

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from netprobe.model.shapes import AddressText, Line
+
 Family = Literal[4, 6]
 VantageKind = Literal["local", "ssh", "command", "none"]
 
@@ -14,7 +16,7 @@ VantageKind = Literal["local", "ssh", "command", "none"]
 class Address:
     """An IP address (``family`` 4 or 6, text in its canonical form) or a name (``family`` None)."""
 
-    text: str
+    text: AddressText
     family: Family | None
 
 
@@ -55,15 +57,15 @@ class Host:
     ``proxies`` are those of single services (``ignition``), which count before ``proxy``.
     """
 
-    name: str
+    name: Line
     addresses: tuple[Address, ...]
-    roles: tuple[str, ...]
+    roles: tuple[Line, ...]
     vantage: Vantage
     become: Literal["sudo"] | None = None
     source_addresses: tuple[Address, ...] = ()
     proxy: Proxy | None = None
     place: str = ""
-    zone: str | None = None
+    zone: Line | None = None
     proxies: tuple[tuple[str, Proxy], ...] = ()
 
     def proxy_for(self, service: object) -> Proxy | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from netprobe.model.ports import PortRange, Ports
+from netprobe.model.shapes import Name
 
 SettingType = Literal["choice", "list", "version", "port", "string", "boolean"]
 SettingValue = str | bool | int | tuple[str, ...]
@@ -139,9 +140,9 @@ class Requirement:
     that hold it once the platform runs. ``place`` is its ``file:line:column``.
     """
 
-    id: str
-    sources: tuple[str, ...]
-    destinations: tuple[str, ...]
+    id: Name
+    sources: tuple[Name, ...]
+    destinations: tuple[Name, ...]
     tcp: tuple[PortEntry, ...] = ()
     udp: tuple[PortEntry, ...] = ()
     icmp: bool = False

@@ -14,6 +14,7 @@ from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
+from netprobe.model.shapes import Line, Name, Protocol
 
 # The ``probe`` of requirements that ask whether full-size packets get through.
 PATH_MTU = "path-mtu"
@@ -47,9 +48,9 @@ class Block:
     """
 
     index: int
-    matrix: str
+    matrix: Name
     requirement: Requirement
-    protocol: str
+    protocol: Protocol
     ports: Ports
     family: Family | None
     sources: tuple[Host, ...]
@@ -149,19 +150,19 @@ class Skipped:
     ``source`` and ``destination`` are host names where the reason is about hosts, else None.
     """
 
-    matrix: str
-    requirement: str
+    matrix: Name
+    requirement: Name
     reason: str = ""
-    source: str | None = None
-    destination: str | None = None
+    source: Line | None = None
+    destination: Line | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMatrix:
     """A matrix of the plan with the settings it was planned with, and the document it is of."""
 
-    name: str
-    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    name: Name
+    settings: Mapping[Name, SettingValue] = field(default_factory=dict)
     document: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -175,11 +176,11 @@ class PlannedRequirement:
     ``waive`` is the waiver that held, as a matrix file has it: ``REASON, until DATE``.
     """
 
-    matrix: str
-    id: str
-    from_: tuple[str, ...]
-    to: tuple[str, ...]
-    protocol: str
+    matrix: Name
+    id: Name
+    from_: tuple[Name, ...]
+    to: tuple[Name, ...]
+    protocol: Protocol
     ports: Ports = ()
     purpose: str = ""
     row: str = ""

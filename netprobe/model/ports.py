@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 PortRange = tuple[int, int]
 Ports = tuple[PortRange, ...]
 
+# The protocols that have ports.
+WITH_PORTS = ("tcp", "udp")
 MIN_PORT = 1
 MAX_PORT = 65535
 

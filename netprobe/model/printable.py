@@ -8,20 +8,20 @@ import re
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
 )
-_SPACES = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
+_SPACES = re.compile(r"[^\S ]+")
 # Whatever Markdown, as GitHub, GitLab and Jira read it, may take for more than text.
 _MARKS = re.compile(r"([\\`*_{}\[\]|<>~@&$!#])")
-# Control characters, the marks that turn the reading direction round, and what UTF-8 cannot carry.
-_CONTROLS = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-)
 
 
 def clean(text: str) -> str:
-    """Make one line without control characters; what a host said may hold anything."""
+    """Make one line of characters that can be seen; what a host said may hold anything.
+
+    What goes: control characters, marks that turn the reading direction round, what UTF-8 cannot
+    carry, and what is no character yet.
+    """
     if text.isprintable():
         return text
-    return _CONTROLS.sub("", _SPACES.sub(" ", _ESCAPES.sub("", text)))
+    return "".join(filter(str.isprintable, _SPACES.sub(" ", _ESCAPES.sub("", text))))
 
 
 def word_note(note: str) -> str:

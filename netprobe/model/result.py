@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from netprobe.model.matrix import Expect
 from netprobe.model.ports import PortRange, Ports
+from netprobe.model.shapes import AddressText, LastDay, Line, Name, Protocol, ReasonWord
 from netprobe.model.story import Story
 
 Verdict = Literal["pass", "blocked", "exposed", "inconclusive", "not-tested", "covered"]
@@ -32,10 +33,10 @@ PORTLESS: Ports = ((0, 0),)
 class AcceptedBy:
     """The entry of a file of accepted flows that holds for a result (docs/accepted-format.md)."""
 
-    id: str
+    id: Name
     reason: str
     owner: str
-    until: str
+    until: LastDay
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +55,27 @@ class Result:
     """
 
     order: tuple[int, int, int]
-    matrix: str
-    requirement: str
+    matrix: Name
+    requirement: Name
     purpose: str
     row: str
     optional: bool
     expect: Expect
     waived: str | None
-    source: str
-    destination: str
-    address: str
-    protocol: str
+    source: Line
+    destination: Line
+    address: AddressText
+    protocol: Protocol
     port: int | None
     end_port: int | None
     verdict: Verdict
     state: State
-    reason: str
+    reason: ReasonWord
     proof: Proof
     where: tuple[Place, ...]
-    rejected_by: str | None = None
-    last_hop: str | None = None
-    next_hop: str | None = None
+    rejected_by: AddressText | None = None
+    last_hop: AddressText | None = None
+    next_hop: AddressText | None = None
     because: str = field(kw_only=True)
     warnings: tuple[str, ...] = ()
     rtt_ms: float | None = None
@@ -173,10 +174,10 @@ class HostReport:
     None where nothing was started.
     """
 
-    name: str
-    roles: tuple[str, ...] = field(default=(), kw_only=True)
-    addresses: tuple[str, ...] = field(default=(), kw_only=True)
-    zone: str | None = field(default=None, kw_only=True)
+    name: Line
+    roles: tuple[Line, ...] = field(default=(), kw_only=True)
+    addresses: tuple[AddressText, ...] = field(default=(), kw_only=True)
+    zone: Line | None = field(default=None, kw_only=True)
     state: Literal["agent", "none", "failed", "lost", "unknown"]
     words: str = ""
     python: str | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from netprobe.model.dataclass_json import Nanoseconds
+from netprobe.model.shapes import AddressText, Line
 
 Sight = Literal["yes", "no", "unknown"]
 
@@ -33,14 +34,14 @@ class StoryError:
     interface.
     """
 
-    sender: str
+    sender: AddressText
     type: int | None
     code: int | None
     ttl: int
     count: int
     quoted: str = ""
-    left: str | None = None
-    not_left: str | None = None
+    left: Line | None = None
+    not_left: Line | None = None
     arrived: bool = True
 
 

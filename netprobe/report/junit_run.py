@@ -250,8 +250,7 @@ def _word_message(case: _Case, titles: list[str]) -> str:
         return titles[0] if len(titles) == 1 else f"{titles[0]}, and {len(titles) - 1} more"
     if case.why or fate is None:
         return case.why
-    result = next(result for one, result in case.kept if one == fate)
-    return result.because
+    return next((result.because for one, result in case.kept if one == fate), "")
 
 
 def _case_lines(case: _Case, fate: Fate, kept: list[Result], titles: list[str]) -> Iterator[str]:

@@ -10,9 +10,9 @@ from typing import NoReturn
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.files import MIB, open_file
-from netprobe.model.codec import REQUEST_SCHEMA, RUN_SCHEMA, result_from_json
-from netprobe.model.dataclass_json import Json, WrongValue, from_json
-from netprobe.model.firewall import FirewallRule, FirewallRules
+from netprobe.model.codec import REQUEST_SCHEMA, RUN_SCHEMA, result_from_json, rules_from_json
+from netprobe.model.dataclass_json import Json, WrongValue
+from netprobe.model.firewall import FirewallRule
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Collector, collect
@@ -51,7 +51,7 @@ def read_earlier(path: str, *, requests: bool = False) -> Earlier:
 
 def _read_rules(path: str, keys: Json) -> tuple[FirewallRule, ...]:
     try:
-        return from_json(FirewallRules, keys).rules
+        return rules_from_json(keys)
     except WrongValue as error:
         raise FileErrors([Problem(path, 0, 0, f"is no request ({error})")]) from None
 

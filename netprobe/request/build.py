@@ -27,7 +27,7 @@ from netprobe.request.mends import (
     speaker_of,
 )
 from netprobe.request.rules import AskedFlow, RequestWishes, make_rules
-from netprobe.request.safe import digest_of
+from netprobe.request.safe import check_words, digest_of
 
 # Verdicts of results that no finding holds and no rule is asked for, and what to do about them.
 _LEFT_OUT = {
@@ -145,6 +145,7 @@ def finish_request(
     """
     addresses = {host.name: host.addresses for host in info.hosts}
     rules, unknown = make_rules(asked, addresses, wishes)
+    check_words(rules)
     kept = tuple(rule for rule in rules if _is_wished(rule.enforcers, wishes))
     if rules and not kept:
         why_none = _word_elsewhere(rules, wishes.at)

@@ -9,7 +9,9 @@ from netprobe.model.result import PROOFS, VERDICTS, Result
 from netprobe.model.story import Story, StoryError, StoryPlace
 
 WORDS = st.text(max_size=12)
-NAMES = st.sampled_from(["a", "b", "node-1", "fd00::10"])
+NAMES = st.sampled_from(["a", "b", "node-1"])
+ENDS = st.sampled_from(["a", "b", "node-1", "fd00::10"])
+REASONS = st.sampled_from(["no-response", "icmp 3/7", "unknown-ENODEV", "proxy-407"])
 PLACES = ("source", "path", "destination", "return-path", "host", "service")
 
 STORY_PLACES = st.builds(
@@ -32,7 +34,8 @@ STORIES = st.builds(
 @st.composite
 def results(draw: st.DrawFn, last_place: int = 100_000) -> Result:
     """Any result; texts may hold anything that Python can."""
-    first = draw(st.none() | st.integers(1, 65535))
+    protocol = draw(st.sampled_from(("tcp", "udp", "icmp", "ipproto/4")))
+    first = draw(st.integers(1, 65535)) if protocol in ("tcp", "udp") else None
     places = st.integers(0, last_place)
     return Result(
         order=(draw(places), draw(places), draw(places)),
@@ -43,20 +46,20 @@ def results(draw: st.DrawFn, last_place: int = 100_000) -> Result:
         optional=draw(st.booleans()),
         expect=draw(st.sampled_from(("allowed", "denied"))),
         waived=draw(st.none() | WORDS),
-        source=draw(NAMES),
-        destination=draw(NAMES),
-        address=draw(NAMES),
-        protocol=draw(st.sampled_from(("tcp", "udp", "icmp", "ipproto/4"))),
+        source=draw(ENDS),
+        destination=draw(ENDS),
+        address=draw(ENDS),
+        protocol=protocol,
         port=first,
         end_port=None if first is None else draw(st.integers(first, 65535)),
         verdict=draw(st.sampled_from(VERDICTS)),
         state=draw(st.sampled_from(("open", "closed", "filtered", "open|filtered", "unreachable"))),
-        reason=draw(WORDS),
+        reason=draw(REASONS),
         proof=draw(st.sampled_from(PROOFS)),
         where=tuple(draw(st.lists(st.sampled_from(PLACES), max_size=3, unique=True))),
         because=draw(WORDS),
-        rejected_by=draw(st.none() | NAMES),
-        last_hop=draw(st.none() | NAMES),
+        rejected_by=draw(st.none() | ENDS),
+        last_hop=draw(st.none() | ENDS),
         warnings=tuple(draw(st.lists(WORDS, max_size=2))),
         rtt_ms=draw(st.none() | st.floats(0, 1e6)),
         attempts=draw(st.integers(0, 1000)),

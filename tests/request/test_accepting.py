@@ -129,11 +129,11 @@ def test_the_file(until: str, tmp_path: Path) -> None:
 def test_hostile_texts(tmp_path: Path) -> None:
     """What people and runs say stays text: no second entry, no other key."""
     words: dict[str, Any] = {"reason": HOSTILE, "owner": "- a: b", "ticket": "'#1"}
-    strange = replace(BLOCKED, source="a\n  - id: b", destination="x: [y")
+    strange = replace(BLOCKED, source="a: - id: 'b", destination="x: [y")
     (entry,) = accept([strange], {}, replace(CONSENT, **words))
     path = tmp_path / "a.yaml"
     path.write_text(written(entry, comment=f"finding\n  - id: evil {HOSTILE}"))
     (read,) = load_accepted([str(path)])
 
-    assert (read.from_, read.to) == (("a\n  - id: b",), ("x: [y",))
+    assert (read.from_, read.to) == (("a: - id: 'b",), ("x: [y",))
     assert (read.reason, read.owner, read.ticket) == (HOSTILE.strip(), "- a: b", "'#1")

@@ -18,6 +18,7 @@ from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Host, Inventory, Ssh, Vantage
 from netprobe.model.json_text import MAX_CHARACTERS, WrongJson, parse_json
 from netprobe.model.printable import clean
+from netprobe.model.shapes import LINE
 
 TIMEOUT_S = 120
 PROGRAM = "ansible-inventory"
@@ -46,6 +47,10 @@ def read_ansible(path: str, problems: list[Problem], handle: int | None = None) 
     hosts: list[Host] = []
     every = _as_mapping(_as_mapping(listing.get("_meta")).get("hostvars"))
     for name in _all_hosts(listing):
+        if not LINE.fits(name):
+            words = f"{quoted(name)} is no name of a host, expected {LINE.words}"
+            problems.append(Problem(path, 0, 0, words))
+            continue
         reader = _HostReader(path, name, _as_mapping(every.get(name)), problems, notes)
         host = reader.host(roles.get(name, ()))
         if host is not None:

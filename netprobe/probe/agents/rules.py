@@ -21,7 +21,7 @@ from netprobe.agent.wire.answers import (
     Walked,
 )
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
-from netprobe.agent.wire.host_messages import Resolved, Routed, Sockets
+from netprobe.agent.wire.host_messages import Egress, Resolved, ReturnPath, Routed, Sockets
 from netprobe.agent.wire.orders import (
     EchoOrder,
     HeldOrder,
@@ -34,6 +34,7 @@ from netprobe.agent.wire.orders import (
 from netprobe.agent.wire.parts import EchoRun, ListenBlock, ListeningBlock, OutcomeKind, ProbeBlock
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import MAX_PORT, PortRange, Ports
+from netprobe.model.shapes import ADDRESS, REASON
 from netprobe.probe.agents.decode import ANSWERS
 
 OPERATIONS = frozenset(("bind", "connect", "send", "answer"))
@@ -172,6 +173,7 @@ def _demand_that(holds: bool, words: str) -> None:
 def _check_kind(kind: OutcomeKind, answers: frozenset[str | None]) -> None:
     failure = kind.failure
     known = failure is None or failure in FAILURES or failure.startswith(UNKNOWN_PREFIX)
+    known = known and (failure is None or REASON.fits(failure))
     _demand_that(known, f"a failure {failure!r:.40}")
     _demand_that(kind.op in OPERATIONS, f"an operation {kind.op!r:.40}")
     _demand_that(kind.answer in answers, f"an answer {kind.answer!r:.40}")
@@ -187,6 +189,8 @@ def _check_addresses(addresses: Iterable[str | None]) -> None:
                 ipaddress.ip_address(text)
             except ValueError:
                 raise ValueError(f"an address {text!r:.40}") from None
+            # Its scope may be any text.
+            _demand_that(ADDRESS.fits(text), f"an address {text!r:.40}")
 
 
 def _check_ranges(ranges: Sequence[PortRange], asked: Ports) -> Ports:
@@ -267,6 +271,10 @@ def _check_routed(_order: Any, answer: Routed) -> None:
     _check_addresses((answer.source, answer.gateway))
 
 
+def _check_next_hop(_order: Any, answer: Egress | ReturnPath) -> None:
+    _check_addresses([answer.next_hop])
+
+
 def _check_sockets(_order: Any, answer: Sockets) -> None:
     _check_addresses(one.address for one in answer.sockets)
     for one in answer.sockets:
@@ -291,5 +299,7 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     Walked: _check_walked,
     Resolved: _check_resolved,
     Routed: _check_routed,
+    Egress: _check_next_hop,
+    ReturnPath: _check_next_hop,
     Sockets: _check_sockets,
 }

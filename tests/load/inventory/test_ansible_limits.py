@@ -84,3 +84,15 @@ def test_no_escapes(say: Say) -> None:
     say("printf 'no \\033[31mred\\033]0;x\\007 hosts\\r\\n' >&2; exit 1")
 
     assert refusal() == "hosts: ansible-inventory refuses it: no red hosts"
+
+
+def test_names_of_hosts_are_lines(say: Say) -> None:
+    """A name becomes a part of reports and rules: it has no control characters."""
+    names = ["a", "web server [1]", "b\nreboot", "c\u202e"]
+    Path("listing").write_text(json.dumps({"node": {"hosts": names}, "_meta": {}}))
+    say("exec cat listing")
+
+    expected = "expected one line of text without control characters"
+    for quoted in ('"b\\nreboot"', '"c\\u202e"'):
+        assert f"hosts: {quoted} is no name of a host, {expected}" in refusal()
+    assert refusal().count("is no name of a host") == 2

@@ -17,8 +17,12 @@ from netprobe.agent.wire.answers import (
     Walked,
 )
 from netprobe.agent.wire.host_messages import (
+    Egress,
+    EgressOrder,
     Resolved,
     ResolveOrder,
+    ReturnPath,
+    ReturnPathOrder,
     RouteOrder,
     Sockets,
     SocketsOrder,
@@ -136,6 +140,8 @@ def test_every_port_is_told_once(spans: list[tuple[int, int]], data: st.DataObje
         (outcomes(run(5, 9), what=kind(answer="new-word")), "an answer 'new-word'"),
         (outcomes(run(5, 9), what=ECHO), "an answer 'echo'"),
         (outcomes(run(5, 9), what=kind(failure="new")), "a failure 'new'"),
+        (outcomes(run(5, 9), what=kind(failure="unknown-$(x)")), r"a failure 'unknown-\$\(x\)'"),
+        (outcomes(run(5, 9), what=kind(icmp=icmp(3, 1, "fe80::1%;x"))), "an address 'fe80::1%;x'"),
         (outcomes(run(5, 9), what=kind(op="dance")), "an operation 'dance'"),
         (outcomes(run(5, 9), what=kind(icmp=icmp(3, 1, "not an address"))), "an address 'not an"),
         (outcomes(run(5, 9), own_port=65536), "a port 65536"),
@@ -253,6 +259,8 @@ def test_rounds_that_break_a_rule(order: Any, blocks: Any, words: str) -> None:
 SEEN = Seen(7, [OrderArrivals(3, [(5, 9)], ["10.0.0.1", "fe80::1%eth0"], None)], [], [])
 HALF_OPEN = HalfOpen(5, "10.0.0.1", 40000, "10.0.0.2")
 WALK = WalkOrder(7, "tcp", "10.0.0.2", 5, None, 3, 0)
+EGRESS = EgressOrder(7, "10.0.0.2", None, 9)
+RETURN = ReturnPathOrder(7, "10.0.0.2", "10.0.0.1")
 HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
 
 
@@ -298,6 +306,10 @@ HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
             routed(gateway="eth0")(RouteOrder(7, "", None)),
             "an address 'eth0'",
         ),
+        (EGRESS, Egress(7, "eth0", "fe80::1", "failed", None, True, None), None),
+        (EGRESS, Egress(7, "eth0", "$(x)", None, None, True, None), r"an address '\$\(x\)'"),
+        (RETURN, ReturnPath(7, "eth0", None, None, None, [], None), None),
+        (RETURN, ReturnPath(7, "eth0", ";x", None, None, [], None), "an address ';x'"),
         (STORY, told(), None),
         (STORY, told(runs=[seen_run((5, 6)), seen_run((8, 8))]), None),
         # Ports without a number have one run at most.
