@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import socket
+import sys
 from typing import Any, TypeVar
 
 from netprobe.agent.host.resolve import Resolver
@@ -11,9 +14,11 @@ from netprobe.agent.wire.orders import ListenOrder, SeenOrder
 from netprobe.agent.wire.parts import ListenBlock, ListeningBlock
 from netprobe.agent.wire.templates import Template, pack_nonce
 from tests.agent.rig import KEY, PLAIN, Agent, cross_wire
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 Message = TypeVar("Message")
+
+SIOCOUTQ = 0x5411
 
 ONE_WAY = Template(b"NPV1" + bytes(24), 4, 12)
 MACLESS = Template(b"\x23" + bytes(39) + b"nonce---", 40, None)
@@ -59,11 +64,20 @@ class Desk(Agent):
         self.listeners.tell_seen(SeenOrder(99, identity, list(orders)))
         return self.await_message(Seen)
 
-    def settle(self) -> None:
-        """Serve until nothing is ready any more."""
+    def settle(self, *senders: socket.socket) -> None:
+        """Serve until nothing is ready any more; what these have sent has come by then.
+
+        On a busy machine a packet of the loopback, too, may come a moment after it was sent.
+        """
+        wait_until(lambda: not any(map(_count_unsent, senders)), "packets to arrive")
         for _ in range(3):
             self.loop.call_later(0, self.loop.stop)
             self.loop.run()
+
+
+def _count_unsent(sock: socket.socket) -> int:
+    """Count the bytes that the other end's kernel has not taken yet."""
+    return int.from_bytes(fcntl.ioctl(sock, SIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 def block(

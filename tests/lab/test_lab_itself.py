@@ -13,9 +13,11 @@ import pytest
 
 from tests.lab.netlab import NETNS_FOLDER, Lab, LabError, Namespace, sweep
 from tests.lab.services import place
+from tests.patience import PATIENCE_S
 
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 WAIT_S = 2.5
+SILENCE_S = 0.5
 
 RULES = """
 table inet lab {
@@ -95,8 +97,8 @@ def test_udp_meets_the_rules(lab: Lab, family: int, port: int, arrives: int, ret
         _listener(lab["right"], family, socket.SOCK_DGRAM, port) as server,
         lab["left"].socket(FAMILIES[family], socket.SOCK_DGRAM) as client,
     ):
-        server.settimeout(0.5)
-        client.settimeout(0.5)
+        server.settimeout(PATIENCE_S if arrives else SILENCE_S)
+        client.settimeout(PATIENCE_S if returns else SILENCE_S)
         client.sendto(b"ping", (lab["right"].address(family), port))
         heard = _receive(server)
         if heard is not None:

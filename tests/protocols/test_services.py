@@ -13,6 +13,7 @@ import pytest
 from netprobe.protocols import PROTOCOLS
 from tests.lab.netlab import LabError, Namespace, run, wait_for
 from tests.needs import require, skip
+from tests.patience import PATIENCE_S
 from tests.protocols.conftest import ask
 from tests.protocols.test_templates import HOST, KEY, NONCE
 
@@ -20,6 +21,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 CHARON = "/usr/lib/ipsec/charon"
 SILENCE_S = 0.4
+# How long a client goes on to ask that must not take what it gets.
+CLIENT_S = 5.0
 
 
 def silent(host: Namespace, port: int, data: bytes) -> bool:
@@ -64,10 +67,12 @@ def test_chronyd(host: Namespace, tmp_path: Path, port: int, words: str, said: s
     assert silent(host, port, genuine("ntp"))
 
 
-def ask_the_time(host: Namespace, folder: Path, port: int) -> subprocess.Popen[bytes]:
+def ask_the_time(
+    host: Namespace, folder: Path, port: int, limit_s: float
+) -> subprocess.Popen[bytes]:
     """A real client that asks once and ends with 0 where it would set its clock."""
     return host.spawn(
-        "chronyd", "-Q", "-t", "2", "-u", "root",
+        "chronyd", "-Q", "-t", f"{limit_s:.0f}", "-u", "root",
         f"server 127.0.0.1 port {port} iburst maxsamples 1",
         "cmdport 0", "bindcmdaddress /", f"pidfile {folder}/client.pid",
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -78,7 +83,7 @@ def test_a_client_takes_the_time_from_a_server(host: Namespace, tmp_path: Path) 
     """The control of the next test: the client does accept a server that has the time."""
     require("chronyd")
     start_chronyd(host, tmp_path, 11126, "local stratum 5")
-    assert ask_the_time(host, tmp_path, 11126).wait(10) == 0
+    assert ask_the_time(host, tmp_path, 11126, PATIENCE_S).wait(PATIENCE_S) == 0
 
 
 def test_a_client_takes_no_time_from_us(host: Namespace, tmp_path: Path) -> None:
@@ -87,12 +92,12 @@ def test_a_client_takes_no_time_from_us(host: Namespace, tmp_path: Path) -> None
     template = PROTOCOLS["ntp"].template("udp", 4)
     with closing(host.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server:
         server.bind(("127.0.0.1", 11125))
-        server.settimeout(10)
-        client = ask_the_time(host, tmp_path, 11125)
+        server.settimeout(PATIENCE_S)
+        client = ask_the_time(host, tmp_path, 11125, CLIENT_S)
         data, peer = server.recvfrom(100)
         request = data[:48] + template.request[48:]
         server.sendto(template.reply(KEY, data[40:48], HOST, 123, request)[:48], peer)
-        assert client.wait(10) != 0
+        assert client.wait(PATIENCE_S) != 0
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +293,7 @@ def test_a_vxlan_device_for_all_networks_does_nothing(host: Namespace) -> None:
 def test_without_a_vxlan_device_the_host_refuses(host: Namespace) -> None:
     """Before an installation the well-formed packet gets a port-unreachable: the way is open."""
     with closing(host.socket(socket.AF_INET, socket.SOCK_DGRAM)) as client:
-        client.settimeout(2)
+        client.settimeout(PATIENCE_S)
         client.connect(("127.0.0.1", 4788))
         client.send(genuine("vxlan"))
         with pytest.raises(ConnectionRefusedError):
@@ -318,7 +323,7 @@ def test_raw_protocols_arrive_at_a_raw_socket(
         closing(host.socket(domain, socket.SOCK_RAW, number)) as listener,
         closing(host.socket(domain, socket.SOCK_RAW, number)) as sender,
     ):
-        listener.settimeout(2)
+        listener.settimeout(PATIENCE_S)
         listener.bind((loopback, 0))
         sender.sendto(template.fill(KEY, NONCE), (loopback, 0))
         data = listener.recv(200)

@@ -20,6 +20,7 @@ from netprobe.agent.wire.templates import pack_nonce
 from tests.agent.desk import MACLESS, Desk, block, request
 from tests.agent.rig import KEY, PLAIN
 from tests.needs import skip
+from tests.patience import PATIENCE_S
 from tests.ports import free_ports
 
 V4, V6 = "127.0.0.1", "::1"
@@ -40,8 +41,8 @@ def dial(desk: Desk, address: str, port: int, data: bytes) -> socket.socket:
     """A client's connection that has sent something; the desk has had the time to see it."""
     sock = socket.create_connection((address, port))
     sock.sendall(data)
-    desk.settle()
-    sock.settimeout(2)
+    desk.settle(sock)
+    sock.settimeout(PATIENCE_S)
     return sock
 
 
@@ -93,10 +94,10 @@ def test_a_udp_nonce_is_answered_from_the_asked_address(desk: Desk, address: str
     desk.listen(block("udp", address, (first, first)))
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as client:
-        client.settimeout(2)
+        client.settimeout(PATIENCE_S)
         client.connect((address, first))
         client.send(request(7, first))
-        desk.settle()
+        desk.settle(client)
         assert PLAIN.answering_host(KEY, pack_nonce(7, first, 1), client.recv(100)) == desk.host
 
 
@@ -107,10 +108,10 @@ def test_a_nonce_for_another_port_gets_no_genuine_answer(desk: Desk, proto: str)
     first = free_ports(V4, kind, 2)
     desk.listen(block(proto, V4, (first, first + 1)))
     with socket.socket(socket.AF_INET, kind) as client:
-        client.settimeout(2)
+        client.settimeout(PATIENCE_S)
         client.connect((V4, first + 1))
         client.send(request(7, first))
-        desk.settle()
+        desk.settle(client)
         answer = client.recv(100)
     assert answer
     assert PLAIN.answering_host(KEY, pack_nonce(7, first, 1), answer) is None
@@ -127,10 +128,10 @@ def test_an_address_that_the_host_lacks_is_heard_on_the_wildcard(desk: Desk) -> 
     assert udp.up == tcp.up == [(first, first)]
     assert udp.undialled == tcp.undialled == []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-        client.settimeout(2)
+        client.settimeout(PATIENCE_S)
         client.connect((OTHER, first))
         client.send(request(7, first))
-        desk.settle()
+        desk.settle(client)
         assert client.recv(100)
 
 
@@ -264,7 +265,7 @@ def test_strangers_get_no_answer(desk: Desk, data: bytes) -> None:
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
     ):
         other.sendto(data, (V4, first))
-        desk.settle()
+        desk.settle(client, other)
         for sock in (client, other):
             sock.settimeout(0.05)
             with pytest.raises(TimeoutError):
@@ -280,7 +281,7 @@ def test_a_template_without_a_mac_takes_nothing_but_itself(desk: Desk) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.sendto(request(7, first, MACLESS), (V4, first))
         client.sendto(b"\x1b" + request(8, first, MACLESS)[1:], (V4, first))
-        desk.settle()
+        desk.settle(client)
     seen = desk.seen(7, 8)
     assert [item.order for item in seen.orders] == [7]
     assert seen.strangers == [(first, V4)]
@@ -293,7 +294,7 @@ def test_a_one_way_template_is_logged_and_not_answered(desk: Desk) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(0.05)
         client.sendto(request(7, first, desk.templates[2]), (V4, first))
-        desk.settle()
+        desk.settle(client)
         with pytest.raises(TimeoutError):
             client.recv(1)
     assert desk.seen(7).orders[0].ports == [(first, first)]
@@ -306,9 +307,9 @@ def test_a_request_in_pieces_is_answered(desk: Desk) -> None:
     data = request(7, first)
     with dial(desk, V4, first, data[:5]) as client:
         client.sendall(data[5:20])
-        desk.settle()
+        desk.settle(client)
         client.sendall(data[20:])
-        desk.settle()
+        desk.settle(client)
         assert client.recv(100)
 
 
@@ -336,7 +337,7 @@ def test_who_has_an_answer_makes_room_for_who_has_none(
     slow = dial(desk, V4, first, b"")
     answered = [dial(desk, V4, first, request(order, first)) for order in range(7, 17)]
     slow.sendall(request(6, first))
-    desk.settle()
+    desk.settle(slow)
     assert slow.recv(100)
     assert all(one.recv(100) for one in answered)
     for sock in (slow, *answered):
@@ -418,7 +419,7 @@ def test_an_ip_protocol_is_witnessed(desk: Desk, address: str) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_RAW, 253) as client:
         client.sendto(request(7, 0, desk.templates[2]), (address, 0))
-        desk.settle()
+        desk.settle(client)
     assert desk.seen(7).orders == [OrderArrivals(7, [(0, 0)], [address], None)]
 
 

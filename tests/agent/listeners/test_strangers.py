@@ -64,7 +64,7 @@ class Town:
         with self._socket() as sock:
             for port, data in talks:
                 sock.sendto(data, (self.address, port))
-            self.desk.settle()
+            self.desk.settle(sock)
             return hear(sock)
 
     def _stream(self, talks: list[tuple[int, bytes]], chance: random.Random) -> bytes:
