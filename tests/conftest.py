@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import gc
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.needs import belongs_here, needs_of, report_skips, require
+from tests.open_files import LeakCheck
 
 # No deadline: the time of one example says nothing on a shared machine. The same examples
 # everywhere: a change is judged by its own merits, and what fails on one machine fails on all.
@@ -31,6 +33,11 @@ LABS = ROOT / "tests" / "lab"
 # `make lab` sets it.
 FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a test that leaves files open fail, and no later one."""
+    config.pluginmanager.register(LeakCheck(), "leak-check")
 
 
 @pytest.fixture
@@ -112,6 +119,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     require(*needs_of(item))
 
 
+def pytest_collection_finish() -> None:
+    """Leave what lives as long as the session out of all searches for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let a test that is marked ``alone`` wait for the tests of other workers, and they for it."""
@@ -127,5 +140,5 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """Say last, for each reason to skip tests, how many they are and what would make them run."""
     yield
-    reports = terminalreporter.getreports("skipped")
+    reports = [] if WORKER else terminalreporter.getreports("skipped")
     report_skips([report.longrepr[2] for report in reports], terminalreporter.write_line)

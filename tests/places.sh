@@ -44,23 +44,25 @@ leave_user() {
     rm -rf "$home"
 }
 
-# `make setup` takes a minute. The packages of this checkout are as good where the user has the same Python: as hard
-# links, which the user cannot change. Scripts hold a path and are written again.
+# `make setup` takes a minute. The packages of a virtual environment of this checkout are as good where the user has the
+# same Python: as hard links, which the user cannot change. Scripts hold a path and are written again.
 copy_venv() {
-    local from=$PWD/.venv to=$1/.venv python name
-    python=$(PATH=$path command -v "$(basename "$(readlink -f "$from/bin/python")")") || return 0
-    "$python" -m venv --without-pip "$to"
-    name=$(basename "$from"/lib/python*)
-    rmdir "$to/lib/$name/site-packages"
-    cp -al "$from/lib/$name/site-packages" "$to/lib/$name/" || cp -a "$from/lib/$name/site-packages" "$to/lib/$name/"
-    for name in "$from"/bin/* "$from"/lib/python*/site-packages/*.pth; do
-        name=${name#"$from"/}
-        [ -f "$from/$name" ] && [ ! -L "$from/$name" ] || continue
-        rm -f "$to/$name"
-        sed "s|$PWD|$1|g" "$from/$name" >"$to/$name"
-        chmod --reference="$from/$name" "$to/$name"
+    local from name packages python to=$1/.venv
+    for from in "$PWD"/.venv "$PWD"/.tox/python*; do
+        packages=$(cd "$from" && echo lib/python*/site-packages) || continue
+        name=${packages#lib/}
+        python=$(PATH=$path command -v "${name%/*}") || continue
+        "$python" -m venv --without-pip "$to"
+        rmdir "$to/$packages"
+        cp -al "$from/$packages" "$to/$packages" || cp -a "$from/$packages" "$to/$packages"
+        (cd "$from" && find bin "$packages"/*.pth -maxdepth 1 -type f) | while read -r name; do
+            rm -f "$to/$name"
+            sed "s|$from/|$to/|g; s|^$PWD\$|$1|" "$from/$name" >"$to/$name"
+            chmod --reference="$from/$name" "$to/$name"
+        done
+        touch "$to/$(make -s -C "$1" --eval='stamp: ; @basename $(STAMP)' stamp)"
+        return
     done
-    touch "$to/$(cd "$1" && make -s --eval='stamp: ; @basename $(STAMP)' stamp)"
 }
 
 path=/usr/local/bin:/usr/bin:/bin

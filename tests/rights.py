@@ -150,6 +150,14 @@ def _become_nobody() -> None:
     subprocess.run(["true"], user=NOBODY, group=NOBODY, extra_groups=[], check=True)
 
 
+def _look_into_process() -> None:
+    with subprocess.Popen(["sleep", "60"], user=NOBODY, group=NOBODY, extra_groups=[]) as process:
+        try:
+            os.readlink(f"/proc/{process.pid}/exe")
+        finally:
+            process.kill()
+
+
 def _add_users() -> None:
     _become_nobody()
     with tempfile.TemporaryFile(dir="/etc"), Path("/etc/passwd").open("ab"):
@@ -162,6 +170,7 @@ RIGHTS = {
     "raw sockets": Right(_open_raw, "root with CAP_NET_RAW", in_namespace=True),
     "echo sockets": Right(_open_echo, "root or net.ipv4.ping_group_range", in_namespace=True),
     "other users": Right(_become_nobody, "root with CAP_SETUID and CAP_SETGID"),
+    "processes of others": Right(_look_into_process, "root with CAP_SYS_PTRACE", in_namespace=True),
     "new users": Right(_add_users, "root that may change /etc/passwd"),
 }
 

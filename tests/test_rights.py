@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests import rights
 from tests.conftest import pytest_runtest_setup
-from tests.needs import require
+from tests.lab.userns import MARK
+from tests.needs import APART, SKIPS, belongs_here, report_skips, require
 from tests.rights import lack_of, without_rights
 
 
@@ -50,3 +53,33 @@ def test_a_need_that_nothing_provides_is_an_error() -> None:
     """A misspelt program would skip a test for ever."""
     with pytest.raises(ValueError, match=r"^xmlint: neither a right .* nor in .*packages\.sh$"):
         lack_of("xmlint")
+
+
+@pytest.mark.parametrize(("needs", "inside"), [(["raw sockets", "sudo"], True), (["sudo"], False)])
+def test_each_test_belongs_to_one_part(
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    needs: list[str],
+    inside: bool,
+) -> None:
+    """What needs a right that only the user namespace has runs there, all else outside."""
+    request.node.add_marker(pytest.mark.needs(*needs))
+    monkeypatch.setenv(APART, "mounts,raw sockets")
+    monkeypatch.delenv(MARK, raising=False)
+    outside = belongs_here(request.node)
+    monkeypatch.setenv(MARK, "1")
+
+    assert (belongs_here(request.node), outside) == (inside, not inside)
+
+
+def test_skips_are_counted_by_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Parts note theirs, and the last lines count those of all parts, the most frequent first."""
+    monkeypatch.setenv(SKIPS, str(tmp_path / "notes"))
+    for _part in range(2):
+        report_skips(["Skipped: no a; needs b"], pytest.fail)
+    report_skips(["Skipped: no c;\nneeds d"], pytest.fail)
+    monkeypatch.delenv(SKIPS)
+    lines: list[str] = []
+    report_skips((tmp_path / "notes").read_text().splitlines(), lines.append)
+
+    assert lines == ["skipped 2: no a; needs b", "skipped 1: no c; needs d"]

@@ -30,7 +30,7 @@ PASSWORD = "correct horse ' battery $taple"
 READABLE = ("cmdline", "environ")
 RULES = Path(f"/etc/sudoers.d/{USER}")
 
-pytestmark = pytest.mark.needs("new users", "sudo", "useradd", "runuser")
+pytestmark = pytest.mark.needs("new users", "processes of others", "sudo", "useradd", "runuser")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import socket
@@ -15,9 +16,11 @@ from netprobe.agent.wire.answers import Done, ProbeOutcomes
 from tests.agent import firewalls, netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
 from tests.agent.rig import HOST, Agent, Found, TcpResponder, one, only, order
+from tests.open_files import room_for_files
 from tests.ports import free_port, free_ports
 
 LOOPBACK = ["127.0.0.1", "::1"]
+FIRST, MANY = 20_001, 1000
 
 
 @pytest.fixture
@@ -477,6 +480,7 @@ class Doors:
     def __init__(self, agent: Agent, address: str, first: int, count: int) -> None:
         self.agent = agent
         self.ends: list[str] = []
+        self.connections: set[socket.socket] = set()
         self.socks = []
         for port in range(first, first + count):
             sock = socket.create_server((address, port))
@@ -491,6 +495,7 @@ class Doors:
         connection, _ = sock.accept()
         connection.send(b"220 ready\r\n")
         connection.setblocking(False)
+        self.connections.add(connection)
         self.agent.loop.watch(connection.fileno(), READ, lambda _events: self._end(connection))
 
     def _end(self, connection: socket.socket) -> None:
@@ -499,10 +504,11 @@ class Doors:
         except ConnectionResetError:
             self.ends.append("reset")
         self.agent.loop.unwatch(connection.fileno())
+        self.connections.remove(connection)
         connection.close()
 
     def close(self) -> None:
-        for sock in self.socks:
+        for sock in (*self.socks, *self.connections):
             self.agent.loop.unwatch(sock.fileno())
             sock.close()
 
@@ -511,24 +517,24 @@ class Doors:
 def test_many_open_ports_are_closed_politely(lab: None) -> None:
     """Services that speak first see a FIN, and few sockets serve many connections."""
     agent = Agent()
-    with inside(DESTINATION):
-        doors = Doors(agent, ADDRESS[4]["destination"], 20001, 3000)
-    with inside(SOURCE):
-        engine = TcpEngine(agent)
-        engine.submit(order(1, "tcp", ADDRESS[4]["destination"], [(20001, 23000)]))
-        agent.wait(1)
-        engine.submit(order(2, "tcp", ADDRESS[4]["destination"], [(20001, 23000)], mode="bytes"))
-        agent.wait(2)
-    found, heard = agent.outcomes(1), agent.outcomes(2)
-    engine.close()
-    agent.loop.call_later(0.5, agent.loop.stop)
-    agent.loop.run()
-    doors.close()
+    address, ports = ADDRESS[4]["destination"], [(FIRST, FIRST + MANY - 1)]
+    # A listener and both ends of a connection for each of them.
+    with room_for_files(3 * MANY + 100), contextlib.ExitStack() as opened:
+        with inside(DESTINATION):
+            doors = opened.enter_context(contextlib.closing(Doors(agent, address, FIRST, MANY)))
+        with inside(SOURCE), contextlib.closing(TcpEngine(agent)) as engine:
+            engine.submit(order(1, "tcp", address, ports))
+            agent.wait(1)
+            engine.submit(order(2, "tcp", address, ports, mode="bytes"))
+            agent.wait(2)
+        found, heard = agent.outcomes(1), agent.outcomes(2)
+        agent.loop.call_later(0.5, agent.loop.stop)
+        agent.loop.run()
 
     assert {each.kind.answer for each in found.values()} == {"unasked"}
     assert {each.kind.answer for each in heard.values()} == {"bytes"}
-    assert len(found) == 3000
-    assert doors.ends.count("fin") == len(doors.ends) == 6000
+    assert len(found) == MANY
+    assert doors.ends.count("fin") == len(doors.ends) == 2 * MANY
 
 
 def test_closed_port_helper_is_really_closed(agent: Agent, engine: TcpEngine) -> None:
