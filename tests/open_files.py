@@ -15,8 +15,6 @@ import pytest
 
 from tests.needs import skip
 
-# Threads and processes that end with a test may take so long.
-CLOSING_S = 5.0
 # Number and name of a file, such as (12, "socket:[4711]"): a number alone is used again.
 OpenFile = tuple[int, str]
 
@@ -58,7 +56,13 @@ def keeping_files() -> Iterator[None]:
 
 
 class LeakCheck:
-    """A plugin of pytest: a test that leaves files open is an error of that test."""
+    """A plugin of pytest: a test that leaves files open is an error of that test.
+
+    Threads that end with a test have ``closing_s`` seconds to close theirs.
+    """
+
+    def __init__(self, closing_s: float = 5.0) -> None:
+        self.closing_s = closing_s
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
@@ -79,19 +83,19 @@ class LeakCheck:
         result = yield
         # What fixtures gave is held here until the next test.
         vars(item).get("funcargs", {}).clear()
-        left = _left_open(item.stash[_BEFORE] | _KEPT)
+        left = _left_open(item.stash[_BEFORE] | _KEPT, self.closing_s)
         if left:
             pytest.fail(f"{item.nodeid} left {len(left)} files open: {sorted(left)[:10]}", False)
         return result
 
 
-def _left_open(before: set[OpenFile]) -> set[OpenFile]:
+def _left_open(before: set[OpenFile], closing_s: float) -> set[OpenFile]:
     if open_files() <= before:
         return set()
     # pytest keeps the last failure, and with it all that the failed test had in its hands.
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         sys.__dict__.pop(name, None)
-    end = time.monotonic() + CLOSING_S
+    end = time.monotonic() + closing_s
     while time.monotonic() < end:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import itertools
 import socket
 
-from tests.open_files import keeping_files
-
 # Enough for several suites side by side on one machine.
 FIRST, SIZE, BLOCKS = 10_000, 1_000, 22
 # Tests in a row get other ports: what one of them left behind is no matter for the next.
@@ -49,8 +47,7 @@ def _are_free(address: str, kind: int, ports: range) -> bool:
 
 def _lock_block() -> int:
     for number in range(BLOCKS):
-        with keeping_files():
-            lock = _try_lock(f"ports-{number}")
+        lock = _try_lock(f"ports-{number}")
         if lock is not None:
             _LOCKS.append(lock)
             return FIRST + number * SIZE

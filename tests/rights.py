@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.lab import userns
-from tests.lab.netlab import Lab, LabError, find_program
+from tests.lab.netlab import NOBODY, Lab, LabError, become_nobody, find_program
 
-NOBODY = 65534
 _CAPABILITY_VERSION = 0x20080522
 _PACKAGES = Path(__file__).parent / "lab" / "packages.sh"
 
@@ -105,8 +104,9 @@ def _remedy(right: Right) -> str:
 def _words_of(problem: OSError | LabError) -> str:
     if isinstance(problem, OSError):
         return os.strerror(problem.errno or errno.EIO)
-    # Every process names its lab in its own way.
-    return re.sub(r"np-\d+-\d+-", "", str(problem).partition("\n")[0])
+    # What is in between has names that differ from process to process.
+    first = str(problem).partition("\n")[0]
+    return f"{re.split('[: ]', first)[0]}: {first.rpartition(': ')[2]}"
 
 
 @functools.cache
@@ -120,6 +120,12 @@ def _packages() -> dict[str, str]:
 def _build_lab() -> None:
     with Lab() as lab:
         lab.namespace("try").nft("table inet try { }")
+
+
+def _steer_packets() -> None:
+    with Lab() as lab:
+        queue = "/sys/class/net/lo/queues/rx-0/rps_cpus"
+        lab.namespace("try").run("tee", queue, text="1")
 
 
 def _mount() -> None:
@@ -146,10 +152,6 @@ def _open_echo() -> None:
         socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP).close()
 
 
-def _become_nobody() -> None:
-    subprocess.run(["true"], user=NOBODY, group=NOBODY, extra_groups=[], check=True)
-
-
 def _look_into_process() -> None:
     with subprocess.Popen(["sleep", "60"], user=NOBODY, group=NOBODY, extra_groups=[]) as process:
         try:
@@ -159,7 +161,7 @@ def _look_into_process() -> None:
 
 
 def _add_users() -> None:
-    _become_nobody()
+    become_nobody()
     with tempfile.TemporaryFile(dir="/etc"), Path("/etc/passwd").open("ab"):
         pass
 
@@ -167,9 +169,10 @@ def _add_users() -> None:
 RIGHTS = {
     "namespaces": Right(_build_lab, "root with CAP_SYS_ADMIN and CAP_NET_ADMIN", in_namespace=True),
     "mounts": Right(_mount, "root with CAP_SYS_ADMIN", in_namespace=True),
+    "packet steering": Right(_steer_packets, "the machine's own root with CAP_NET_ADMIN"),
     "raw sockets": Right(_open_raw, "root with CAP_NET_RAW", in_namespace=True),
     "echo sockets": Right(_open_echo, "root or net.ipv4.ping_group_range", in_namespace=True),
-    "other users": Right(_become_nobody, "root with CAP_SETUID and CAP_SETGID"),
+    "other users": Right(become_nobody, "root with CAP_SETUID and CAP_SETGID"),
     "processes of others": Right(_look_into_process, "root with CAP_SYS_PTRACE", in_namespace=True),
     "new users": Right(_add_users, "root that may change /etc/passwd"),
 }

@@ -112,7 +112,7 @@ class NameWorld(Lab):
         host.wait_until_listening(*(place(one, host.addresses[0], 53) for one in ("tcp", "udp")))
 
     def _masq(self, host: Namespace, *options: str) -> None:
-        host.spawn(
+        host.spawn_daemon(
             "dnsmasq", "--keep-in-foreground", "--user=root", "--pid-file=", "--log-facility=-",
             "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--bind-interfaces",
             f"--listen-address={host.addresses[0]}", *options, stderr=subprocess.DEVNULL,

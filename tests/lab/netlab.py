@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import ipaddress
 import itertools
 import json
@@ -37,6 +38,7 @@ STOP_S = 5.0
 # Debian keeps these programs out of an ordinary user's PATH.
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
+NOBODY = 65534
 FIRST_EPHEMERAL_PORT = 60001
 
 _HOST_SYSCTLS = (
@@ -78,6 +80,24 @@ def run(
         words = (done.stderr or done.stdout).strip()
         raise LabError(f"{' '.join(argv)}: {words}\n{text or ''}".rstrip())
     return done
+
+
+def become_nobody() -> None:
+    """Become another user in a process of its own; OSError where the kernel refuses that."""
+    subprocess.run(["true"], user=NOBODY, group=NOBODY, extra_groups=[], check=True)
+
+
+@functools.cache
+def without_root() -> list[str]:
+    """Words before a program that would become another user, where there is only one user.
+
+    It runs as an ordinary user, who owns what is that one's, in a namespace of its own.
+    """
+    try:
+        become_nobody()
+    except OSError:
+        return ["unshare", f"--map-user={NOBODY}", f"--map-group={NOBODY}"]
+    return []
 
 
 def family_of(address: str) -> int:
@@ -122,6 +142,13 @@ class Namespace:
         )
         self.processes.append(process)
         return process
+
+    def spawn_daemon(self, *argv: str, **options: Any) -> subprocess.Popen[bytes]:
+        """Start a program that gives up root: where nobody else exists, it is not root at all."""
+        words = without_root()
+        if words:
+            self.run("sysctl", "-q", "-w", "net.ipv4.ip_unprivileged_port_start=0")
+        return self.spawn(*words, *argv, **options)
 
     def nft(self, rules: str) -> None:
         """Load nftables rules here, beside those that are loaded already."""

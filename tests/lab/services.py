@@ -59,7 +59,7 @@ def start_dns(host: Namespace, records: dict[str, str]) -> None:
     names = [f"--address=/{name}/{address}" for name, address in records.items()]
     listen = [f"--listen-address={address}" for address in host.addresses]
     options = ["--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--bind-interfaces"]
-    host.spawn(
+    host.spawn_daemon(
         "dnsmasq", "--keep-in-foreground", "--user=root", "--pid-file=", "--log-facility=-",
         *options, *listen, *names, stderr=subprocess.DEVNULL,
     )  # fmt: skip

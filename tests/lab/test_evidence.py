@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.lab.cli import Finished, netprobe
-from tests.lab.netlab import Lab
+from tests.lab.netlab import Lab, run, without_root
 
 pytestmark = pytest.mark.needs("tshark", "tcpdump")
 
@@ -159,7 +159,7 @@ def test_nobody_elses_packets_are_kept(ran: Ran) -> None:
     """Though somebody else spoke to the same ports of the same host all the time."""
     for path in ran.folder.iterdir():
         assert SECRET.encode() not in path.read_bytes()
-        done = subprocess.run(["tcpdump", "-nr", path], capture_output=True, text=True, check=True)
+        done = run(*without_root(), "tcpdump", "-nr", str(path))
         assert done.stdout
         assert not re.search(rf"\.{OTHERS_PORT}\b", done.stdout)
         assert "link-type RAW" in done.stderr

@@ -14,11 +14,18 @@ import sys
 from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
-# There, /run is an empty folder of ours, because ``ip netns`` keeps its files in it.
-_PREPARE = (
-    "mount --make-rprivate / && mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up"
-    ' && exec "$@"'
-)
+# There, /run is an empty folder of ours, because ``ip netns`` keeps its files in it, and /etc is a
+# copy, because it reads /etc/netns, and because some programs want /etc to be root's.
+_PREPARE = """
+set -e
+mount --make-rprivate /
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir /run/netns /run/etc
+cp -a /etc/. /run/etc 2>/run/not-copied || true
+mount --bind /run/etc /etc
+ip link set lo up
+exec "$@"
+"""
 _TRY = "ip netns add np-$$ && ip netns exec np-$$ nft list ruleset && ip netns delete np-$$"
 _MAY_BUILD = ["sh", "-c", _TRY]
 _ONLY = "--only-there"

@@ -87,7 +87,7 @@ class WebWorld(Lab):
         )
         squid = self["squid"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        squid.spawn("squid", "-N", "-f", str(config), "-n", "webn", **quiet)
+        squid.spawn_daemon("squid", "-N", "-f", str(config), "-n", "webn", **quiet)
         wait_for(lambda: any(f":{SQUID_PORT}" in one for one in squid.listening()), "squid")
 
     def _start_portal(self) -> None:

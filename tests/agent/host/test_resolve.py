@@ -14,13 +14,16 @@ from netprobe.agent.wire.host_messages import (
     ResolveOrder,
 )
 from tests.agent.desk import Desk
+from tests.open_files import keeping_files
 
 
 @pytest.fixture
 def desk() -> Iterator[Desk]:
     """An agent with a resolver."""
     made = Desk()
-    made.resolver = Resolver(made)
+    # Its pipe is there as long as its process: a thread may write to it late.
+    with keeping_files():
+        made.resolver = Resolver(made)
     yield made
     made.resolver.close()
     made.listeners.close()

@@ -200,7 +200,7 @@ class World(Lab):
         records = [f"--host-record={name},{v4},{v6}" for name, (v4, v6) in names.items()]
         records[-1] = f"--address=/two.apps.{ZONE}/{EDGE4}"
         records.append(f"--address=/two.apps.{ZONE}/{DEAD4}")
-        edge.spawn(
+        edge.spawn_daemon(
             "dnsmasq", "--keep-in-foreground", "--user=root", "--pid-file=", "--log-facility=-",
             "--conf-file=/dev/null", "--no-hosts", "--no-resolv", "--bind-interfaces",
             f"--listen-address={EDGE4}", f"--listen-address={EDGE6}", f"--local=/{ZONE}/",
@@ -227,7 +227,7 @@ class World(Lab):
             "netdb_filename none\npinger_enable off\n"
         )
         log = (folder / "out").open("w")
-        edge.spawn("squid", "-N", "-f", str(config), "-n", "nkn", stdout=log, stderr=log)
+        edge.spawn_daemon("squid", "-N", "-f", str(config), "-n", "nkn", stdout=log, stderr=log)
         log.close()
 
     def inventory_of(

@@ -12,6 +12,8 @@ from tests.lab.random.scoring import WRONG, Scored, table
 SEEDS = (1, 2, 3, 7, 8, 9, 10, 14, 17, 18)
 FULL_SEEDS = range(1001, 1201)
 JOBS = 4
+# tcpdump gives up root, whoever it is told to be.
+captures = pytest.mark.needs("other users", "tcpdump")
 # Of the flows with recorders at both ends.
 ENOUGH_EXACT = 0.95
 
@@ -22,6 +24,7 @@ def test_a_seed_is_one_estate(seed: int) -> None:
     assert draw(seed) == draw(seed)
 
 
+@captures
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_wrong(seed: int) -> None:
@@ -33,6 +36,7 @@ def test_nothing_is_wrong(seed: int) -> None:
     assert not wrong, "\n".join((*estate.words(), *wrong))
 
 
+@captures
 @pytest.mark.full
 @pytest.mark.alone
 @pytest.mark.slow

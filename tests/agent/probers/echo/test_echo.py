@@ -50,6 +50,12 @@ def ways(*named: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("way", named, indirect=True)
 
 
+def choose_sockets(way: str) -> None:
+    """Nobody in a fresh namespace may open datagram sockets for echoes; root may open raw ones."""
+    if way == "datagram":
+        netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0")
+
+
 def families_and_ways(*named: tuple[int, str]) -> pytest.MarkDecorator:
     """Run a test for these families, each of these ways."""
     return pytest.mark.parametrize(("family", "way"), named, indirect=["way"])
@@ -97,7 +103,7 @@ def test_a_host_that_answers_echoes(lab: None, family: int, way: str) -> None:
     """Both kinds of sockets give the reply with its TTL."""
     agent = Agent()
     with inside(SOURCE):
-        netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+        choose_sockets(way)
         engine = EchoEngine(agent)
         found = ask(agent, engine, 1, ADDRESS[family]["destination"])
     engine.close()
@@ -112,7 +118,7 @@ def test_a_host_that_answers_echoes(lab: None, family: int, way: str) -> None:
 @pytest.mark.parametrize("family", [4, 6])
 def test_an_answer_tells_what_was_lost_before_it(lab: None, family: int, way: str) -> None:
     """The reply carries the number of its request: one that is only late is no loss."""
-    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+    choose_sockets(way)
     match = "icmp type echo-request" if family == 4 else "icmpv6 type echo-request"
     agent = Agent()
     with inside(SOURCE):
@@ -156,7 +162,7 @@ MANY = {
 def many(family: int, way: str, hosts: int) -> list[str]:
     """So many addresses of the destination, which sockets of this kind will ask."""
     pattern, network, (first_hop, second_hop), _ = MANY[family]
-    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+    choose_sockets(way)
     netlab.route(DESTINATION, "add", "local", network, "dev", "lo")
     netlab.route(R1, "add", network, "via", first_hop)
     netlab.route(R2, "add", network, "via", second_hop)
@@ -438,7 +444,7 @@ def test_a_big_order(lab: None) -> None:
 def test_every_firewall_case(lab: None, family: int, way: str) -> None:
     """Drops are silent (our own is not permitted), rejects name their sender."""
     firewalls.unlimited_icmp()
-    netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "0 0" if way == "datagram" else "1 0")
+    choose_sockets(way)
     address = ADDRESS[family]["destination"]
     match = "icmp type echo-request" if family == 4 else "icmpv6 type echo-request"
     agent = Agent()
@@ -471,12 +477,10 @@ def test_every_firewall_case(lab: None, family: int, way: str) -> None:
 def test_no_permission_is_never_silence(lab: None) -> None:
     """Without any right to ICMP sockets: the ping program, or the word no-permission."""
     agent = Agent()
-    with inside(SOURCE):
-        netlab.sysctl(SOURCE, "net/ipv4/ping_group_range", "1 0")
-        with without_rights():
-            engine = EchoEngine(agent)
-            found = ask(agent, engine, 1, ADDRESS[4]["destination"], look_ms=900)
-            silent = ask(agent, engine, 2, "10.66.3.77", look_ms=900)
+    with inside(SOURCE), without_rights():
+        engine = EchoEngine(agent)
+        found = ask(agent, engine, 1, ADDRESS[4]["destination"], look_ms=900)
+        silent = ask(agent, engine, 2, "10.66.3.77", look_ms=900)
     engine.close()
     said = f"{found.kind.failure} {found.kind.answer} {silent.kind.failure}"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import struct
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,8 +19,6 @@ from tests.agent.rig import Agent, order
 
 pytestmark = pytest.mark.lab
 
-SO_RCVBUFFORCE = 33
-SYN = 0x02
 DESTINATION_4 = ADDRESS[4]["destination"]
 SECOND = "10.66.1.77"
 NEXT_DOOR = "10.66.3.77"
@@ -47,27 +43,36 @@ def lab() -> Iterator[None]:
 
 
 class Sniffer:
-    """Everything of TCP that arrives at the destination."""
+    """Every SYN that arrives at the destination: its kernel notes them and forgets none."""
 
     def __init__(self, family: int) -> None:
-        self.family = family
-        kind = socket.AF_INET if family == 4 else socket.AF_INET6
-        with inside(DESTINATION):
-            self.sock = socket.socket(kind, socket.SOCK_RAW, socket.IPPROTO_TCP)
-        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
-        self.sock.setblocking(False)
+        version = "ip" if family == 4 else "ip6"
+        rules = f"""
+            table inet sniffer {{
+                set syns {{
+                    typeof {version} saddr . tcp sport . tcp dport
+                    size 65535
+                    flags dynamic
+                }}
+                chain arriving {{
+                    type filter hook input priority 0
+                    tcp flags & (syn | ack) == syn \\
+                        add @syns {{ {version} saddr . tcp sport . tcp dport }}
+                }}
+            }}
+        """
+        self._nft("-f", "-", rules=rules)
 
     def syns(self) -> Sent:
         """Source address, source port and destination port of every SYN so far."""
-        found: Sent = set()
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                data, sender = self.sock.recvfrom(200)
-                segment = data[(data[0] & 15) * 4 :] if self.family == 4 else data
-                ours, theirs = struct.unpack_from("!HH", segment)
-                if segment[13] == SYN:
-                    found.add((sender[0], ours, theirs))
-        return found
+        words = self._nft("-j", "list", "set", "inet", "sniffer", "syns")
+        _, listed = json.loads(words)["nftables"]
+        return {tuple(one["concat"]) for one in listed["set"].get("elem", ())}
+
+    def _nft(self, *words: str, rules: str = "") -> str:
+        command = ["ip", "netns", "exec", DESTINATION, "nft", *words]
+        done = subprocess.run(command, input=rules, capture_output=True, text=True, check=True)
+        return done.stdout
 
 
 def scan(family: int = 4, ports: range = PORTS, **more: Any) -> Sent:
@@ -84,9 +89,7 @@ def scan(family: int = 4, ports: range = PORTS, **more: Any) -> Sent:
     assert set(found) == set(ports)
     assert {each.kind.failure for each in found.values()} == {"refused"}
     assert {each.looks for each in found.values()} == {1}
-    sent = sniffer.syns()
-    sniffer.sock.close()
-    return sent
+    return sniffer.syns()
 
 
 def source_ports(sent: Sent) -> set[int]:
@@ -159,7 +162,6 @@ def test_a_chosen_source_address_is_kept_beside_the_kernels_choice(lab: None) ->
         agent.wait(1, 2)
         engine.close()
     sent = sniffer.syns()
-    sniffer.sock.close()
     assert {address for address, _, port in sent if port > 5000} == {SECOND}
 
 
@@ -283,7 +285,6 @@ def test_orders_for_the_same_open_ports_do_not_meet(lab: None) -> None:
     doors.kill()
     doors.communicate()
     sent = sniffer.syns()
-    sniffer.sock.close()
 
     assert len(source_ports(sent)) < len(sent) * 0.9, "sockets are used again"
     for number in range(1, 9):

@@ -435,7 +435,9 @@ def test_drops_do_not_hold_up_the_rest(lab: None) -> None:
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("processors", ["same", "any"])
+@pytest.mark.parametrize(
+    "processors", ["same", pytest.param("any", marks=pytest.mark.needs("packet steering"))]
+)
 @pytest.mark.parametrize("family", [4, 6])
 def test_rejects_and_resets_that_come_together_stay_apart(
     lab: None, family: int, processors: str
