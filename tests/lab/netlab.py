@@ -100,6 +100,13 @@ def without_root() -> list[str]:
     return []
 
 
+def unprivileged() -> list[str]:
+    """Words before a command that has no right; root without any where there is only one user."""
+    if without_root():
+        return ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
 def family_of(address: str) -> int:
     """4 or 6."""
     return ipaddress.ip_address(address).version

@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # h
 
 from netprobe.report.audit_report import audit_schema_text
 from tests.lab.cli import Finished, netprobe
-from tests.lab.netlab import Lab, Namespace
+from tests.lab.netlab import Lab, Namespace, unprivileged
 from tests.needs import skip
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -182,11 +182,10 @@ def test_hosts_that_nobody_could_look_at(lab: Lab) -> None:
     assert "1 of 2 hosts looked at" in done.stdout
 
 
-@pytest.mark.needs("other users", "setpriv")
 def test_owners_that_nobody_could_see(lab: Lab) -> None:
     """An agent without rights sees the sockets, not whose they are: exit 3, and it says why."""
-    lesser = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    vantage: dict[str, object] = {"vantage": {"command": [*lab["n0"].enter, *lesser]}}
+    command = [*lab["n0"].enter, *unprivileged()]
+    vantage: dict[str, object] = {"vantage": {"command": command}}
     text = lab.inventory({"n0": ["node"]}, overrides={"n0": vantage}).read_text()
     lab.inventory(ROLES)
     done = audit(lab, *OCP, inventory=lab.write("lesser.yaml", text))

@@ -36,7 +36,8 @@ from tests.lab.random.running import run_estate
 from tests.lab.random.scoring import WRONG, Scored, ask_netprobe
 from tests.lab.random.truth import find_truth
 
-pytestmark = pytest.mark.lab
+# tcpdump gives up root, whoever it is told to be.
+pytestmark = [pytest.mark.lab, pytest.mark.needs("other users", "tcpdump")]
 
 # The port that a fault is about, and one beside it that is as it should be.
 BAD, GOOD = 6443, 6444

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.lab.accuracy.running import UNPRIVILEGED
 from tests.lab.cli import netprobe
-from tests.lab.netlab import Lab, Namespace
+from tests.lab.netlab import Lab, Namespace, unprivileged
 
 pytestmark = pytest.mark.lab
 
@@ -92,7 +91,7 @@ class Chain:
                  **requirement}
             ],
         }  # fmt: skip
-        drop = [] if rights else UNPRIVILEGED
+        drop = [] if rights else unprivileged()
         far: Any = {"command": [*self.destination.enter, *drop]} if agent else "none"
         near = {"command": [*self.source.enter, *drop]}
         hosts = {

@@ -80,9 +80,9 @@ def start_unbound(host: Namespace, folder: Path, port: int) -> None:
 def start_pdns_recursor(host: Namespace, folder: Path, port: int) -> None:
     """PowerDNS Recursor that forwards everything."""
     host.spawn(
-        "pdns_recursor", "--config-dir=/nonexistent", f"--socket-dir={folder}", "--daemon=no",
+        "pdns_recursor", "--config-dir=/nonexistent", "--socket-dir=.", "--daemon=no",
         "--local-address=127.0.0.1", f"--local-port={port}", "--threads=1", "--setuid=",
-        "--setgid=", f"--forward-zones-recurse=.=127.0.0.1:{UPSTREAM}",
+        "--setgid=", f"--forward-zones-recurse=.=127.0.0.1:{UPSTREAM}", cwd=folder,
     )  # fmt: skip
 
 

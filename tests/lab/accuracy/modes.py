@@ -10,15 +10,15 @@ from functools import partial
 
 from tests.lab.accuracy.cases import Case
 from tests.lab.accuracy.nmap import ask_nmap
-from tests.lab.accuracy.running import ALONE, Ask, ask_netprobe, chains, everywhere
+from tests.lab.accuracy.running import Ask, ask_netprobe, chains, everywhere
 from tests.lab.accuracy.scoring import Scored, scores
 from tests.lab.accuracy.topology import lose
+from tests.lab.netlab import without_root
 
 CHAINS = 22
 _SPIN = "import time\nend = time.monotonic() + {limit_s}\nwhile time.monotonic() < end: pass"
 SPIN_S = 300
 PING_GROUPS = "net.ipv4.ping_group_range"
-LAST_GROUP = 0 if ALONE else 2**31 - 1
 
 
 def with_netprobe(
@@ -37,6 +37,7 @@ def with_nmap(cases: Iterable[Case], *, count: int = CHAINS) -> list[Scored]:
 def _run(
     cases: Iterable[Case], ask: Ask, *, captures: bool, loss: float, count: int
 ) -> list[Scored]:
+    last_group = 0 if without_root() else 2**31 - 1
     with chains(cases, count) as built:
         for chain, _ in built:
             if loss:
@@ -44,7 +45,7 @@ def _run(
             if not captures:
                 # As systemd sets it. With Debian's own `1 0` an agent without rights has to read
                 # what the ping program prints.
-                chain["source"].run("sysctl", "-q", "-w", f"{PING_GROUPS}=0 {LAST_GROUP}")
+                chain["source"].run("sysctl", "-q", "-w", f"{PING_GROUPS}=0 {last_group}")
         return scores(everywhere(built, ask), captures, words=ask is not ask_nmap)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,20 +14,11 @@ from tests.lab.accuracy.batches import pack
 from tests.lab.accuracy.cases import Case
 from tests.lab.accuracy.topology import CONTROL_PORT, PORT, SOURCE, Chain, build, hosts
 from tests.lab.cli import netprobe
-from tests.lab.netlab import Lab
-from tests.lab.userns import MARK
+from tests.lab.netlab import Lab, unprivileged
 
 # One case and protocol → its address, and what was said of it in netprobe's words.
 Answers = dict[tuple[Case, str], tuple[str, dict[str, Any] | None]]
 Ask = Callable[[Chain, list[Case], str], Answers]
-
-# A user namespace of one user knows nobody else: there, root without any capability stands for it.
-ALONE = MARK in os.environ
-UNPRIVILEGED = (
-    ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-    if ALONE
-    else ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-)
 
 _ROLES = ("src", "agent", "near-agent", "closed", "near-closed", "live", "down")
 MATRIX = {
@@ -99,7 +89,7 @@ def ask_netprobe(
 
 
 def _inventory(chain: Chain, cases: list[Case], privileged: bool) -> str:
-    words = [] if privileged else UNPRIVILEGED
+    words = [] if privileged else unprivileged()
     entries: dict[str, object] = {
         "source": _entry("src", list(SOURCE), [*chain["source"].enter, *words])
     }

@@ -19,7 +19,7 @@ import yaml
 
 from tests.lab.cli import Finished, netprobe
 from tests.lab.konnectivity import pki
-from tests.lab.netlab import NETNS_FOLDER, Lab, Namespace, run, wait_for
+from tests.lab.netlab import NETNS_FOLDER, Lab, Namespace, run, unprivileged, wait_for
 
 HERE = Path(__file__).parent
 NAME = "konn.apps.lab.test"
@@ -33,10 +33,6 @@ EDGE4, EDGE6 = "10.77.2.2", "fd77:2::2"
 DEAD4, DEAD6 = "10.77.2.9", "fd77:2::9"
 NOWHERE4, NOWHERE6 = "198.18.9.9", "fd99::9"
 PASSWORD = "s3cret-of-the-proxy"
-UNPRIVILEGED = (
-    "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
-    "--bounding-set=-all", "env", "PATH=/usr/bin:/bin",
-)  # fmt: skip
 RESOLVERS = Path("/etc/netns")
 # The first copies of a hello's second segment are lost, for longer than a router waits (5 s). The
 # kernel sends it again at once (tail loss probe), then 0.2, 0.6, 1.4, 3.0 and 6.2 s later.
@@ -234,6 +230,7 @@ class World(Lab):
         self, *hosts: str, proxy: dict[str, object] | None = None, clock: str = ""
     ) -> Path:
         """An inventory of workers whose agents run as nobody; ``clock``: as ``+400d``, theirs."""
+        limited = (*unprivileged(), "env", "PATH=/usr/bin:/bin")
         shifted = ("faketime", "--exclude-monotonic", "-f", clock) if clock else ()
         document = {
             "schema": "netprobe.inventory/1",
@@ -241,7 +238,7 @@ class World(Lab):
                 host: {
                     "addresses": self[host].addresses,
                     "roles": ["worker"],
-                    "vantage": {"command": [*self[host].enter, *UNPRIVILEGED, *shifted]},
+                    "vantage": {"command": [*self[host].enter, *limited, *shifted]},
                     **({"proxy": proxy} if proxy else {}),
                 }
                 for host in hosts

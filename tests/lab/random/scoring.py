@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from tests.lab.accuracy.running import UNPRIVILEGED
 from tests.lab.cli import Finished, netprobe
+from tests.lab.netlab import unprivileged
 from tests.lab.random.build import Built
 from tests.lab.random.estate import Estate, Flow, Held
 from tests.lab.random.truth import Truth
@@ -82,7 +82,7 @@ def _requirement(one: Any) -> dict[str, Any]:
 def _vantage(built: Built, name: str, agent: str) -> object:
     if agent == "none":
         return "none"
-    return {"command": [*built.lab[name].enter, *(UNPRIVILEGED if agent == "nobody" else ())]}
+    return {"command": [*built.lab[name].enter, *(unprivileged() if agent == "nobody" else ())]}
 
 
 def score_all(
