@@ -74,7 +74,10 @@ def _await_status(near: socket.socket, words: Sequence[str], limit_s: float) -> 
 @functools.cache
 def _server() -> socket.socket:
     """The way to the process that forks; it ends when this one does."""
-    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    from tests.open_files import keeping_files  # noqa: PLC0415 # no netprobe has pytest in it
+
+    with keeping_files():
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
