@@ -25,6 +25,7 @@ from netprobe.load.manifest.tunnel import tunnel_of
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport
+from netprobe.model.printable import word_command
 from netprobe.report.konnectivity_report import write_konnectivity_json, write_konnectivity_text
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.progress import progress
@@ -82,10 +83,8 @@ def _find_server(options: VerbOptions, manifests: Manifests) -> dict[str, str]:
     said = list(filter(None, map(tunnel_of, manifests.of_kind("HostedCluster"))))
     if len(given) < 2 and len(said) == 1:
         found = {"server": said[0].server, "publishing": said[0].publishing} | given
-        tell(
-            f"netprobe: {said[0].place}: --server {found['server']} "
-            f"--publishing {found['publishing']}"
-        )
+        words = ("--server", found["server"], "--publishing", found["publishing"])
+        tell(f"netprobe: {said[0].place}: {word_command(words)}")
         return found
     missing = [f"--{name}" for name in ("server", "publishing") if name not in given]
     if missing:

@@ -25,6 +25,7 @@ from netprobe.load.manifest.manifests import GivenManifests
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
+from netprobe.model.printable import word_command
 from netprobe.model.result import HostReport
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Sink
@@ -188,7 +189,7 @@ def check_record_path(path: str, taken: TakeOver | None = None) -> None:
     if same is not None and same.earlier.is_record:
         return
     words = f"that is the JSON report of {same.option}" if same else "the file exists"
-    way = "" if same else f"go on from it with --resume {path}, or "
+    way = "" if same else f"go on from it with {word_command(['--resume', path])}, or "
     raise RequestError(f"--record {path}: {words}; {way}choose another name")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import Diagnosis
+from netprobe.model.printable import word_command
 
 
 def word_explain(one: Diagnosis, inventories: Sequence[str]) -> str:
@@ -18,7 +18,6 @@ def word_explain(one: Diagnosis, inventories: Sequence[str]) -> str:
     flow = one.evidence.get("flow")
     if not silent or flow is None:
         return ""
-    if not inventories:
-        return f"netprobe explain THIS-HOST {shlex.join(flow)} -i INVENTORY"
-    files = [word for file in inventories for word in ("-i", file)]
-    return shlex.join(["netprobe", "explain", one.worker, *flow, *files])
+    worker = one.worker if inventories else "THIS-HOST"
+    files = [word for file in inventories or ("INVENTORY",) for word in ("-i", file)]
+    return word_command(["netprobe", "explain", worker, *flow, *files])

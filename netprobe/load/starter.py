@@ -8,7 +8,7 @@ from dataclasses import replace
 from netprobe.load.inventory.placeholders import NETWORK, placeholder_name
 from netprobe.load.matrix.bundled import bundled_names
 from netprobe.model.matrix import Matrix, Role, Setting, SettingRef, SettingValue
-from netprobe.model.printable import clean
+from netprobe.model.printable import clean, word_command
 from netprobe.model.yaml_scalar import yaml_scalar
 
 _HEAD = """\
@@ -91,7 +91,8 @@ def _write_head(matrices: Sequence[Matrix]) -> str:
     titles = "".join(f"#   {matrix.name}: {clean(matrix.title)}\n" for matrix in matrices)
     bundled = bundled_names()
     names = (matrix.name if matrix.name in bundled else "FILE" for matrix in matrices)
-    return _HEAD.format(what=titles, options=" ".join(f"--matrix {name}" for name in names))
+    options = word_command(word for name in names for word in ("--matrix", name))
+    return _HEAD.format(what=titles, options=options)
 
 
 def _write_setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterable
 
 # Whole escape sequences first: without their ESC the rest would stay as litter ("[31m").
 _ESCAPES = re.compile(
@@ -22,6 +24,14 @@ def clean(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(filter(str.isprintable, _SPACES.sub(" ", _ESCAPES.sub("", text))))
+
+
+def word_command(words: Iterable[str]) -> str:
+    """Write a command line, or a part of one, that may be pasted into a shell as it is.
+
+    Its words come from inventories, manifests and files: each of them stays one word.
+    """
+    return shlex.join(map(clean, words))
 
 
 def word_note(note: str) -> str:

@@ -10,7 +10,7 @@ from netprobe.errors import RequestError
 from netprobe.model.codec import PlanOrder
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import PortRange, Ports, normalise
-from netprobe.model.printable import clean
+from netprobe.model.printable import clean, word_command
 from netprobe.model.result import Result, Verdict
 from netprobe.report.changes import Changes, Fates, cut_by_fate, fates_of
 from netprobe.report.record import Earlier, ResultKey, key_of
@@ -89,7 +89,8 @@ class TakeOver:
         words = f"{told or 'no'} of {self.earlier.path} (begun {begun}) kept, not probed again"
         if self.option == "--retry":
             return f"RETRIED: {words}"
-        return f"RESUMED: {words}; --retry {self.earlier.path} probes again what did not pass"
+        again = word_command(["--retry", self.earlier.path])
+        return f"RESUMED: {words}; {again} probes again what did not pass"
 
 
 def word_changes(changes: Changes) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netprobe.model.inventory import Host
+from netprobe.model.printable import word_command
 
 # Of what a program said before it ended, these lines stand in an error.
 LAST_LINES = 4
@@ -58,9 +59,10 @@ def _explain_local(_host: Host, status: int, said: Sequence[str], _began: bool) 
 
 
 def _explain_command(host: Host, status: int, said: Sequence[str], _began: bool) -> Trouble:
-    command = " ".join(host.vantage.command)
-    words = ended_words(f"`{command}`", status, said)
-    return Trouble(False, f"{words} (try: {command} sh -c 'command -v python3')")
+    command = host.vantage.command
+    words = ended_words(f"`{word_command(command)}`", status, said)
+    look = word_command([*command, "sh", "-c", "command -v python3"])
+    return Trouble(False, f"{words} (try: {look})")
 
 
 LOCAL = Way(_make_argv, _explain_local)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.model.inventory import Host, Ssh
+from netprobe.model.printable import word_command
 from netprobe.vantage.base import Trouble, Way, ended_words
 
 # The first value that ssh obtains wins, so the user's own options stand before these.
@@ -146,7 +147,7 @@ def read_hop(configuration: str) -> str | None:
 
 def explain(host: Host, status: int, said: Sequence[str], began: bool) -> Trouble:
     """Give ssh's own words and the fix; only a failed connection is worth another try."""
-    command = f"ssh {_find_target(host).host}"
+    command = word_command(["ssh", _find_target(host).host])
     words = ended_words(command, status, said)
     if status != SSH_FAILED:
         return Trouble(False, words if began else f"{words.rstrip('.')}. {_SHELL_ENDED}")
@@ -164,8 +165,8 @@ def _word_changed_key(text: str) -> str:
     sent, known, name = (one.search(text) for one in (_SENT_KEY, _KNOWN_KEY, _KEY_OF))
     shown = f"it now shows the {sent[1]} key {sent[2]}" if sent else "it now shows another key"
     place = f" ({known[1]}, line {known[2]})" if known else ""
-    file = f"-f {shlex.quote(known[1])} " if known else ""
-    forget = f"ssh-keygen {file}-R {shlex.quote(name[1]) if name else 'HOST'}"
+    file = ["-f", known[1]] if known else []
+    forget = word_command(["ssh-keygen", *file, "-R", name[1] if name else "HOST"])
     return (
         f"THE HOST KEY HAS CHANGED: {shown}, and not the one that is known{place}. This may be an "
         "attack: somebody between you and the host. Or the host was installed anew. Ask those who "

@@ -16,6 +16,7 @@ from netprobe.load.manifest.networks import IpNetwork, NamedNetwork
 from netprobe.load.manifest.said import ProxySaid
 from netprobe.load.yaml.document import PathStep
 from netprobe.load.yaml.source import parse_json
+from netprobe.model.printable import word_command
 
 _ZERO = (
     "Some operations are not possible when a hosted cluster is reduced to zero compute nodes; for "
@@ -91,7 +92,8 @@ def check_secondary_networks(
             elif not found:
                 yield (
                     f"warning: {place}: nothing says which CIDR the secondary network {name} has: "
-                    f"give --network {name}=CIDR, or its NetworkAttachmentDefinition; "
+                    f"give {word_command(['--network', f'{name}=CIDR'])}, or its "
+                    "NetworkAttachmentDefinition; "
                     f'"{_SECONDARY}"'
                 )
             for proxy in using:
