@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from netprobe.agent.wire.frames import NO_PYTHON_STATUS
-from netprobe.batch.commands import FIRST_STEPS, LAST_STEP, NEXT_STEPS, host_word, make_commands
+from netprobe.batch.commands import (
+    EARLY_STEP,
+    FIRST_STEPS,
+    LAST_STEP,
+    NEXT_STEPS,
+    host_word,
+    make_commands,
+)
 from netprobe.batch.file_names import safe_name
 from netprobe.batch.script import HostScript, pack_script
+from netprobe.batch.step_limits import limit_bytes, limit_steps
 from netprobe.files import write_secret
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.runtime.file import Runtime
@@ -29,9 +37,12 @@ def write_engine_folder(
 
     ``engine.json``: ``commands``, the command line of each step, which the host's ``word`` follows;
     ``hosts``: by name, with the ``steps`` of this round, each on all hosts before the next, and for
-    steps that are fed the files of their ``stdin``, one behind the other; ``last``: the step that
-    ends the run. What hosts print is appended to ``results/FILE.npr``. ``instead``: what to do
-    after a step that ended with a status: with a runtime, ``start-runtime`` after 97 (no Python).
+    steps that are fed the files of their ``stdin``, one behind the other; ``limits``: the seconds
+    that each step may take on a host, and ``most_bytes``: what it may print, above which the host
+    has failed; ``last``: the step that ends the run, and ``early``: the one that ends it early, and
+    prints what there is. What hosts print is appended to ``results/FILE.npr``. ``instead``: what to
+    do after a step that ended with a status: with a runtime, ``start-runtime`` after 97 (no
+    Python).
     """
     number = scripts[0].start.round
     first = number == 1
@@ -58,7 +69,10 @@ def write_engine_folder(
                 "hosts": hosts,
                 "commands": make_commands(start.run, limit_s, runtime),
                 "instead": {"start": {str(NO_PYTHON_STATUS): WITH_RUNTIME}} if runtime else {},
+                "limits": limit_steps(scripts, _measure_fed(folder, hosts), limit_s),
+                "most_bytes": max(map(limit_bytes, scripts)),
                 "last": LAST_STEP,
+                "early": EARLY_STEP,
             },
             indent=1,
         ).encode("ascii"),
@@ -84,6 +98,16 @@ def _write_host(folder: Path, script: HostScript, *, first: bool) -> dict[str, A
         "stdin": {steps[0]: [AGENT_FILE, fed] if first else [fed]},
         "results": f"results/{safe_name(start.name)}.npr",
     }
+
+
+def _measure_fed(folder: Path, hosts: Mapping[str, dict[str, Any]]) -> dict[str, int]:
+    """Give the most bytes that a host is fed in each step."""
+    sizes: dict[str, int] = {}
+    for host in hosts.values():
+        for step, files in host["stdin"].items():
+            size = sum((folder / file).stat().st_size for file in files)
+            sizes[step] = max(sizes.get(step, 0), size)
+    return sizes
 
 
 def _make_folder(path: Path) -> None:

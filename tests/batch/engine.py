@@ -38,7 +38,7 @@ class Engine:
         **changes: Any,
     ) -> None:
         self.folder = folder
-        self._port = port
+        self.port = port
         self._words = words
         self._env = env
         self._user = user
@@ -50,9 +50,14 @@ class Engine:
         self.name = self._start.name
         self.write(1)
 
+    def set_phases(self, phases: list[tuple[str, list[Any]]]) -> None:
+        """Let the host do something else in the first round."""
+        self._phases = phases
+        self.write(1)
+
     def write(self, number: int) -> None:
         """Write the script of a round, whose orders count from 1, 101, 201 ..."""
-        done = self._phases or phases(self._port, (number - 1) * 100 + 1)
+        done = self._phases or phases(self.port, (number - 1) * 100 + 1)
         script = HostScript(self._start._replace(round=number), done)
         write_engine_folder(self.folder, [script], self._runtime)
 

@@ -7,7 +7,10 @@ import os
 import pty
 import shutil
 import signal
+import socket
 import subprocess
+import zlib
+from base64 import b85decode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,18 +20,20 @@ import pytest
 from netprobe.batch.commands import LOST_STATUS, make_commands
 from netprobe.vantage.runtime.file import Runtime
 from tests.batch.engine import Engine
-from tests.batch.support import FOUND, RUN, outcomes_of
+from tests.batch.support import FOUND, RUN, outcomes_of, phases
 from tests.lab.netlab import find_program
 from tests.needs import require
 from tests.patience import wait_until
 from tests.ports import free_port
 from tests.vantage.runtime.support import leftovers, session_runtime, take_own_prefix
 from tests.vantage.sshd import Sshd, client_config
-from tests.vantage.support import is_running
+from tests.vantage.support import is_running, probe
 
 pytestmark = pytest.mark.slow
 
 Make = Callable[..., Engine]
+# A command that nobody reads any more finds out within seconds; a busy machine is late.
+LIMIT_S = 120.0
 SHELLS = ("bash", "dash", "mksh", "zsh")
 
 
@@ -110,6 +115,77 @@ def test_nothing_is_left_after_silence(make: Make) -> None:
     engine.steps("start")
     pid = engine.pid()
     wait_until(lambda: not engine.left() and not is_running(pid))
+
+
+def test_an_engine_says_how_long_it_may_be_silent(make: Make) -> None:
+    """Behind the host's word, with any command: what was said last counts."""
+    engine = make(silence_s=1000.0)
+    engine.steps("start")
+    pid = engine.pid()
+    subprocess.run(["sh", "-c", f"{engine.line('go')} 1"], check=True)
+    wait_until(lambda: not engine.left() and not is_running(pid))
+
+
+def test_an_early_end_gives_what_there_is(make: Make) -> None:
+    """Probes that are out are given up, what listeners saw is told, and nothing is left."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        engine = make()
+        waits = probe(9, "udp", "127.0.0.1", [(silent.getsockname()[1],) * 2])
+        _ask_too(engine, waits._replace(look_ms=60_000))
+        engine.steps("start", "go")
+        wait_until(lambda: b"ProbeOutcomes" in _read_answers(engine))
+        engine.steps("halt")
+
+    found = engine.read()
+    assert {number: said for number, said in outcomes_of(found).items() if number != 9} == FOUND
+    assert (found.marks[-1].phase, found.is_cut) == ("told", False)
+    assert [order.order for order in found.answers[902][0].orders] == [1, 2]
+    assert not engine.left()
+
+
+@pytest.mark.parametrize("steps", [("start",), ("start", "go", "wait", "collect")])
+def test_an_early_end_comes_at_any_time(make: Make, steps: tuple[str, ...]) -> None:
+    """Before anything was probed, and when all has been collected; also a second time."""
+    engine = make()
+    engine.steps(*steps, "halt", "halt")
+    assert engine.read().marks[-1].phase == ("told" if "collect" in steps else "stopped")
+    assert not engine.left()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_command_that_nobody_reads_ends_the_run(make: Make, terminal: bool) -> None:
+    """The engine has died while a host was probing: within half a minute and some beats it ends."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        engine = make()
+        waits = probe(9, "udp", "127.0.0.1", [(silent.getsockname()[1],) * 2])
+        _ask_too(engine, waits._replace(look_ms=600_000))
+        engine.steps("start", "go")
+        pid = engine.pid()
+        ours, theirs = pty.openpty() if terminal else os.pipe()
+        command = subprocess.Popen(["sh", "-c", engine.line("wait")], stdin=theirs, stdout=theirs)
+        os.close(theirs)
+        os.read(ours, 1)
+        os.close(ours)
+
+        assert command.wait(LIMIT_S) == LOST_STATUS
+        assert is_running(pid)
+        wait_until(lambda: not is_running(pid) and not engine.left())
+
+
+def _ask_too(engine: Engine, order: Any) -> None:
+    """Let the host send one more probe."""
+    listen, (go, asked), tell = phases(engine.port)
+    engine.set_phases([listen, (go, [*asked, order]), tell])
+
+
+def _read_answers(engine: Engine) -> bytes:
+    """What the host has written by now."""
+    (place,) = engine.left()
+    lines = (place / "results").read_bytes().splitlines()[1:]
+    return b"".join(zlib.decompress(b85decode(line.split()[3])) for line in lines)
 
 
 def test_a_signal_ends_a_run_in_order(make: Make) -> None:

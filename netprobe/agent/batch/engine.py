@@ -11,7 +11,8 @@ from typing import Callable, List, Optional, Tuple
 from ..core import loop as looping
 from ..core.agent import DeadMan
 from ..main import prepare_process
-from ..wire.batch import STARTED_FILE, STARTED_LINE
+from ..wire.batch import LOST_WORD, SILENCE_WORD, STARTED_FILE, STARTED_LINE
+from ..wire.frames import SILENCE_S
 from .folder import RunFolder, find_folder, make_folder
 from .life import WrongUse, check_deadline, make_agent, print_line, refuse, take_lock
 from .results import HostClock
@@ -43,18 +44,28 @@ class EngineRun:
         # Commands that wait: what for, and their files.
         self._asks: List[Tuple[int, str]] = []
         self._is_told_early = False
+        self._is_halted = False
+        self._runner: Optional[RoundRunner] = None
         self._buffer = b""
         self._words = folder.open_words()
         self._silence_s = script.start.silence_s
         self._dead_man = DeadMan(agent.loop, self._silence_s, self._end_if_idle)
+        # Runs while the engine seems to be lost, whatever is being done.
+        self._alone = agent.loop.call_later(0, lambda: None)
         agent.loop.watch(self._words, looping.READ, self._hear_words)
 
     def begin(self, script: Script) -> None:
         """Begin a round."""
         self._script, self._level, self._is_told_early = script, BEGUN, False
-        RoundRunner(
+        self._runner = RoundRunner(
             self._agent, script, self._wait_for_word, lambda: self._reach_level(TOLD)
-        ).begin()
+        )
+        self._runner.begin()
+
+    def mark_early_end(self) -> None:
+        """Write to the results that they are not whole, where that is so."""
+        if self._level != TOLD:
+            self._agent.results.mark(self._script.start.round, "stopped")
 
     def _wait_for_word(self, phase: str, then: Call) -> None:
         """Wait for the word before a phase; listeners open at once."""
@@ -82,6 +93,8 @@ class EngineRun:
         waiting, self._asks = self._asks, []
         for needed, name in waiting:
             self._answer_ask(needed, name)
+        if level == TOLD and self._is_halted:
+            self._agent.end()
 
     def _answer_ask(self, needed: int, name: str) -> None:
         """Let a command go on, now or when the round is so far."""
@@ -100,11 +113,26 @@ class EngineRun:
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             name = os.path.basename(line.decode("utf-8", "replace"))
-            self._obey_word(name.partition(".")[0], name)
+            word, _, behind = name.partition(".")
+            self._alone.cancel()
+            if word == LOST_WORD:
+                self._alone = self._agent.loop.call_later(SILENCE_S, self._agent.end)
+            elif word == SILENCE_WORD:
+                self._allow_silence(behind)
+            else:
+                self._obey_word(word, name)
+
+    def _allow_silence(self, seconds: str) -> None:
+        """Take how long the engine may be silent from now on."""
+        if seconds.isdecimal() and len(seconds) < 6:
+            self._silence_s = float(seconds)
+            self._dead_man.allow(self._silence_s)
 
     def _obey_word(self, word: str, name: str) -> None:
         if word == "stop":
             self._agent.end()
+        elif word == "halt":
+            self._end_early()
         elif word == "go" and self._level == LISTENING:
             self._go_on(GOING)
         elif word == "tell" and self._level == PROBED:
@@ -116,6 +144,16 @@ class EngineRun:
         # Who asks for what nobody has begun waits for nothing.
         needed = REACHED.get(word, BEGUN)
         self._answer_ask(BEGUN if self._level == LISTENING and needed > GOING else needed, name)
+
+    def _end_early(self) -> None:
+        """End as soon as what was seen so far is told."""
+        self._is_halted = self._is_told_early = True
+        if self._level in (BEGUN, LISTENING, TOLD) or self._runner is None:
+            self._agent.end()
+        elif self._level == GOING:
+            self._runner.cut_window()
+        elif self._level == PROBED:
+            self._go_on(TELLING)
 
     def _take_script(self, name: str) -> None:
         """Begin the round that a command has brought; one that was brought before is none."""
@@ -164,9 +202,12 @@ def _run_script(script: Script, clock: HostClock) -> int:
     agent.keep = (*agent.keep, lock)
     if script.start.ends_at is not None:
         agent.loop.call_later(script.start.ends_at - clock.now(), agent.end)
-    EngineRun(agent, folder, script).begin(script)
+    run = EngineRun(agent, folder, script)
+    run.begin(script)
     agent.serve()
+    run.mark_early_end()
     agent.close()
+    agent.results.close()
     folder.remove()
     os.close(holding)
     return 0

@@ -84,6 +84,12 @@ class BatchAgent(ServingAgent):
         if not self._open:
             self.loop.call_later(0, self._end_phase)
 
+    def cut_phase(self) -> None:
+        """Let the time of what is being done be over now."""
+        if self._open:
+            self._limit.cancel()
+            self._cancel_orders()
+
     def _end_phase(self) -> None:
         if not self._open:
             self._limit.cancel()
@@ -126,6 +132,15 @@ class RoundRunner:
         self._wait = wait
         self._over = over
         self._autonomy = Autonomy(script.start, script.phases)
+        # Parts of the phase that runs, which are still to come; and that no further phase probes.
+        self._waiting: List[List[Any]] = []
+        self._is_cut = False
+
+    def cut_window(self) -> None:
+        """Let the time for probing be over now; what was seen is still told."""
+        self._is_cut = True
+        del self._waiting[:]
+        self._agent.cut_phase()
 
     def begin(self) -> None:
         """Say hello, and begin as soon as the barrier says so."""
@@ -150,7 +165,7 @@ class RoundRunner:
 
     def _ask_others(self, until: float) -> None:
         left_s = until - self._agent.loop.now()
-        orders = self._script.orders("go")
+        orders = [] if self._is_cut else self._script.orders("go")
         self._run_all(orders, left_s, self._tell_probed, self._follow_up)
 
     def _follow_up(self, order: Any, answers: List[Any]) -> Iterator[Any]:
@@ -187,7 +202,7 @@ class RoundRunner:
     ) -> None:
         """Run the parts of a phase one after the other, within its limit."""
         ends_at = self._agent.loop.now() + limit_s
-        waiting = list(parts)
+        waiting = self._waiting = list(parts)
 
         def run_next() -> None:
             if not waiting:

@@ -18,6 +18,9 @@ BARRIERS = ("engine", "clock", "none")
 # A run that an engine drives: its folder on the host (run, host index), and what lies there.
 FOLDER_NAME = "netprobe-%s-h%d"
 RESULTS_FILE, WORDS_FILE, STARTED_FILE, PID_FILE = "results", "words", "started", "pid"
+# Said to the agent beside the words of the steps: in how many seconds (behind a full stop) the next
+# command comes at the latest, and that nobody reads any more what a command prints.
+SILENCE_WORD, LOST_WORD = "silence", "lost"
 # Printed, with the folder, when listeners are open.
 STARTED_LINE = "NETPROBE-STARTED "
 
