@@ -22,6 +22,7 @@ from ansible_collections.netprobe.preflight.plugins.plugin_utils.engine_folder i
     refuse_missing,
     refuse_play,
 )
+from ansible_collections.netprobe.preflight.plugins.plugin_utils.watch import Watch
 
 # netprobe's own exit status: passed, blocked, not everything could be told.
 JUDGED = (0, 1, 3)
@@ -103,13 +104,14 @@ class ActionModule(ActionBase):
                 f"{args['program']} is not installed on the control node: install netprobe-matrix "
                 f"for {sys.executable}, or name the program with -e netprobe_command=PATH"
             )
-        done = subprocess.run(
-            [*program, *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        with Watch(f"netprobe {words[0]}"):
+            done = subprocess.run(
+                [*program, *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         if done.returncode not in expected:
             said = done.stderr.strip() or done.stdout.strip() or "it said nothing"
             raise AnsibleActionFail(

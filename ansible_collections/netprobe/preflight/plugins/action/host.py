@@ -12,10 +12,16 @@ from ansible import constants as C
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.netprobe.preflight.plugins.plugin_utils.engine_folder import EngineFolder
+from ansible_collections.netprobe.preflight.plugins.plugin_utils.engine_folder import (
+    STEPS,
+    EngineFolder,
+    cut_words,
+)
+from ansible_collections.netprobe.preflight.plugins.plugin_utils.watch import HostFailed, Watch
 
 # Without input ssh would open a terminal, which changes what is printed and ends what runs on.
 NO_ORDERS = b"\n"
+FIRST_STEP = STEPS[0]
 WINDOWS = ("powershell", "cmd")
 
 
@@ -37,16 +43,18 @@ class ActionModule(ActionBase):
         if reason:
             return dict(result, skipped=True, skip_reason=reason)
         try:
-            done = self._run_step(folder, host, step)
-            instead = folder.instead(step, done["rc"])
-            if instead:
-                done = self._run_step(folder, host, instead)
+            with Watch(step, folder.limit_s(step), folder.most_bytes) as watch:
+                done = self._run_marked(folder, host, step, forks=_find_forks(task_vars))
+                watch.check_size(len(done["stdout"]))
         except AnsibleConnectionFailure as error:
             folder.add_error(host, f"unreachable: {_first_words(error)}")
-            raise
+            raise AnsibleConnectionFailure(cut_words(_first_words(error))) from None
         except AnsibleError as error:
             folder.add_error(host, _first_words(error))
             raise
+        except HostFailed as error:
+            folder.add_error(host, str(error))
+            return dict(result, failed=True, msg=str(error))
         folder.add_answer(host, done["stdout"])
         result.update(changed=False, step=step, rc=done["rc"], bytes=len(done["stdout"]))
         if done["rc"]:
@@ -55,7 +63,22 @@ class ActionModule(ActionBase):
             result.update(failed=True, msg=folder.error(host))
         return result
 
+    def _run_marked(self, folder, host, step, forks):
+        """Run a step, or what is to be run instead; mark what may go on, and what does no more."""
+        self._silence_s = folder.silence_s(step, forks)
+        if step == FIRST_STEP:
+            folder.add_mark(host, "begun")
+        try:
+            done = self._run_step(folder, host, step)
+            instead = folder.instead(step, done["rc"])
+            return self._run_step(folder, host, instead) if instead else done
+        finally:
+            if step in (folder.last, folder.early):
+                folder.add_mark(host, "ended")
+
     def _find_reason_to_skip(self, folder, host, step):
+        if step == folder.early:
+            return "" if folder.may_go_on(host) else "nothing goes on on this host"
         if step == folder.last:  # whatever happened since: what was started must end
             return "" if folder.has_answer(host) else "nothing was started on this host"
         if step not in folder.steps(host) or int(self._task.args.get("round", 1)) != folder.round:
@@ -65,7 +88,8 @@ class ActionModule(ActionBase):
     def _run_step(self, folder, host, step):
         if getattr(self._connection._shell, "SHELL_FAMILY", "sh") in WINDOWS:
             raise AnsibleActionFail("this is a Windows host, where netprobe has no agent")
-        command, orders = folder.command(host, step), folder.orders(host, step)
+        command = folder.command(host, step, self._silence_s)
+        orders = folder.orders(host, step)
         if self._connection.has_pipelining:
             return self._low_level_execute_command(command, in_data=orders or NO_ORDERS)
         if not orders:
@@ -85,6 +109,10 @@ class ActionModule(ActionBase):
             return self._low_level_execute_command(f"{command} <{shlex.quote(remote)}")
         finally:
             self._remove_tmp_path(folder)
+
+
+def _find_forks(task_vars):
+    return max(1, int(task_vars.get("ansible_forks") or C.DEFAULT_FORKS))
 
 
 def _first_words(error):

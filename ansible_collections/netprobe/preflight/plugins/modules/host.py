@@ -17,7 +17,7 @@ options:
     description: Which step.
     type: str
     required: true
-    choices: [start, next, go, wait, collect, stop]
+    choices: [start, next, go, wait, collect, stop, halt]
   round:
     description: The round that the step belongs to.
     type: int
