@@ -10,30 +10,30 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import netprobe
 from netprobe.batch.engine_folder import ENGINE_FILE
+from netprobe.cli.ansible_play import GuardedPlay
 from netprobe.cli.batch_options import DEFAULT_MARGIN, DEFAULT_WINDOW
 from netprobe.cli.bundle import bundle_verb
 from netprobe.cli.merge import merge_verb
 from netprobe.cli.options import RUN_FORMATS, VerbOptions
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.run import read_become_password
+from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.load.inventory.discover import find_inventories
 
 PROGRAM = "ansible-playbook"
-PLAYBOOK = "netprobe.preflight.check"
+COLLECTION = "netprobe.preflight"
+# Its playbooks: the whole run, and the end of one that ends early.
+CHECK, END = "check", "end"
 # A checkout has the collection beside the package; else it is one that the user has installed.
-_IN_CHECKOUT = "ansible_collections/netprobe/preflight/playbooks/check.yml"
-# What Ansible prints of every host is for its own users; ours read what failed, and the report.
-_QUIET = {"ANSIBLE_DISPLAY_OK_HOSTS": "no", "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "no"}
-
+_IN_CHECKOUT = "ansible_collections/netprobe/preflight/playbooks"
+FOLDER = "run"
 
 # They need a coordinator that stays connected, or results that a bundle does not carry.
 _ONLY_LIVE = ("resume", "retry", "evidence")
@@ -55,11 +55,11 @@ def ansible_verb(options: VerbOptions) -> int:
     program = _find_ansible()
     inventories = options["inventories"] or find_inventories()
     password = read_become_password(options)
-    with TemporaryDirectory(prefix="netprobe-") as private:
-        folder = Path(private) / "run"
-        bundle_verb({**options, **_BUNDLE, "folder": str(folder)})
-        _play_folder(program, folder, inventories, password)
-        return merge_verb({**options, "file": str(folder), "results": ()})
+    with GuardedPlay() as guarded:
+        folder = str(guarded.folder / FOLDER)
+        bundle_verb({**options, **_BUNDLE, "folder": folder})
+        stopped = _play_folder(guarded, program, inventories, password)
+        return merge_verb({**options, "file": folder, "results": ()}, interrupted=stopped)
 
 
 def _find_ansible() -> str:
@@ -72,12 +72,14 @@ def _find_ansible() -> str:
 
 
 def _play_folder(
-    program: str, folder: Path, inventories: Sequence[str], password: str | None
-) -> None:
-    """Play the folder's steps on its hosts. Raises RequestError where no host was even tried.
+    guarded: GuardedPlay, program: str, inventories: Sequence[str], password: str | None
+) -> bool:
+    """Play the folder's steps on its hosts, and tell whether a signal has ended that.
 
-    Hosts that fail on the way have that in the folder, for the report: no status is looked at.
+    Raises RequestError where no host was even tried. Hosts that fail on the way have that in the
+    folder, for the report: no status is looked at.
     """
+    folder = guarded.folder / FOLDER
     hosts: dict[str, object] = json.loads((folder / ENGINE_FILE).read_text(encoding="utf-8"))[
         "hosts"
     ]
@@ -87,44 +89,27 @@ def _play_folder(
         "netprobe_folder": str(folder),
         "netprobe_command": shlex.join((sys.executable, "-m", "netprobe")),
     }
-    words = [program, _find_playbook(), "--limit", f"@{limit}", "-e", json.dumps(variables)]
+    words = ["--limit", f"@{limit}", "-e", json.dumps(variables)]
     words += [word for path in inventories for word in ("-i", path)]
-    status = _run_play(words, password)
-    if status and not any((folder / "results").glob("*")):
+    play, end = ([program, _find_playbook(name), *words] for name in (CHECK, END))
+    status, stopped = guarded.play(play, end, folder / "results", password)
+    if status != 0 and not stopped and not any((folder / "results").glob("*")):
         raise RequestError(
-            f"{PROGRAM} ended with status {status} before it came to any host; its own words are "
+            f"{PROGRAM} {_word_status(status)} before it came to any host; its own words are "
             "above (the collection netprobe.preflight must be installed, and the inventory be one "
             "of Ansible's)"
         )
+    if not stopped and (status is None or status < 0):
+        tell(f"netprobe: note: {PROGRAM} {_word_status(status)}; the report is of what came before")
+    return stopped
 
 
-def _find_playbook() -> str:
-    beside = Path(netprobe.__file__).parents[1] / _IN_CHECKOUT
-    return str(beside) if beside.is_file() else PLAYBOOK
+def _word_status(status: int | None) -> str:
+    if status is None or status < 0:
+        return "was killed"
+    return f"ended with status {status}"
 
 
-def _run_play(words: list[str], password: str | None) -> int:
-    """Run Ansible with the sudo password on a pipe, where no other process can read it."""
-    environment = _QUIET | dict(os.environ)
-    if password is None:
-        return _wait_for(subprocess.Popen(words, stdout=sys.stderr, env=environment))
-    reading, writing = os.pipe()
-    with open(reading, "rb") as handle:
-        process = subprocess.Popen(
-            [*words, "--become-password-file", f"/dev/fd/{reading}"],
-            stdout=sys.stderr,
-            env=environment,
-            pass_fds=(handle.fileno(),),
-        )
-    with open(writing, "wb") as handle:
-        handle.write(password.encode() + b"\n")
-    return _wait_for(process)
-
-
-def _wait_for(process: subprocess.Popen[bytes]) -> int:
-    """Wait for Ansible. It gets a Ctrl-C too, and ends its own children first."""
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        process.wait()
-        raise
+def _find_playbook(name: str) -> str:
+    beside = Path(netprobe.__file__).parents[1] / _IN_CHECKOUT / f"{name}.yml"
+    return str(beside) if beside.is_file() else f"{COLLECTION}.{name}"

@@ -27,8 +27,8 @@ SHARED = (
 )
 
 
-def merge_verb(options: VerbOptions) -> int:
-    """Read what hosts wrote, judge and report it as a run does."""
+def merge_verb(options: VerbOptions, *, interrupted: bool = False) -> int:
+    """Read what hosts wrote, judge and report it as a run does; one that a signal ended, maybe."""
     outputs = read_outputs(options, RUN_FORMATS)
     stored = open_run(Path(options["file"]), [Path(one) for one in options["results"]])
     request = stored.request
@@ -43,7 +43,8 @@ def merge_verb(options: VerbOptions) -> int:
 
     def start(run: pipeline.PlanRun) -> RunInfo:
         info = run.replay(request.settings, make_fleet)
-        return replace(info, trust=SHARED if request.is_shared else None)
+        info = replace(info, trust=SHARED if request.is_shared else None)
+        return replace(info, interrupted=True, complete=False) if interrupted else info
 
     status = run_and_report(asked, start)
     for words in replay.words():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -13,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.collection.ansible import Played, play
+from tests.collection.ansible import BESIDE, Played, find_ansible, play, settings
 from tests.collection.estate import MATRIX, ONLY, Estate, Lost, build, lost_flows
-from tests.lab.cli import Finished
+from tests.lab.cli import COMMAND, Finished
 from tests.lab.netlab import Lab, wait_for
+from tests.needs import skip
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,6 +28,8 @@ pytestmark = [
 
 USER = f"npplay{os.getpid() % 10000}"
 PASSWORD = "correct horse ' battery $taple"
+# Where the release of the distribution is.
+SYSTEM = Path("/usr/bin")
 RULES = Path(f"/etc/sudoers.d/{USER}")
 GHOST = "10.92.1.250"
 
@@ -133,6 +137,30 @@ def test_sudo_with_a_password_makes_the_agent_root(played: Played) -> None:
     """The user's host is probed as root, as the others are."""
     hosts = {one["name"]: one for one in played.document["hosts"]}
     assert [hosts[name]["privileged"] for name in ("host-0", "host-4")] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [pytest.param(BESIDE, marks=pytest.mark.full, id="locked"), pytest.param(SYSTEM, id="system")],
+)
+def test_run_brings_the_sudo_password_to_every_release(estate: Estate, folder: Path) -> None:
+    """Also to 2.14, Debian 12's, which finds no file that is a pipe. Hosts are probed as root."""
+    if find_ansible(folder=folder) is None:
+        skip(
+            f"no ansible-playbook in {folder}", "`make lab-packages` as root (Debian: ansible-core)"
+        )
+    environment = settings(estate.lab.folder, folder) | {"NETPROBE_BECOME_PASSWORD": PASSWORD}
+    words = ["--engine", "ansible", "-m", MATRIX, "-i", "hosts.ini", "-o", "json"]
+    words += ["--only", ONLY[0], "--from", "host-0", "--to", "host-4"]
+    done = subprocess.run(
+        [*estate.admin, *COMMAND, "run", *words],
+        cwd=estate.lab.folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode in (0, 1, 3), done.stderr
+    hosts = {one["name"]: one for one in json.loads(done.stdout)["hosts"]}
+    assert [hosts[name]["privileged"] for name in ("host-0", "host-4")] == [True, True], done.stderr
+    assert PASSWORD not in done.stdout + done.stderr
 
 
 def _find_runs(played: Played) -> set[str]:
