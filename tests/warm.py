@@ -96,7 +96,6 @@ def _end(near: socket.socket, process: subprocess.Popen[bytes]) -> None:
 
 def _serve(asked: socket.socket) -> None:
     """Fork for each command; return in the copy that becomes it."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.freeze()
     while True:
         request, handles, _, _ = socket.recv_fds(asked, MOST_BYTES, 4)
@@ -104,10 +103,13 @@ def _serve(asked: socket.socket) -> None:
             os._exit(0)
         if not os.fork():
             asked.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             return _keep(request, handles)
         for one in handles:
             os.close(one)
+        # Those that have ended meanwhile.
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def _keep(request: bytes, handles: list[int]) -> None:
