@@ -17,8 +17,10 @@ from netprobe.agent.wire.host_messages import (
     ResolveOrder,
 )
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
+from netprobe.agent.wire.numbers import MOST
 from netprobe.agent.wire.result_lines import MAC_LENGTH, RESULT_PREFIX
 from netprobe.batch.keys import KEY_BYTES
+from netprobe.batch.limits import BYTES_A_MESSAGE, MESSAGES_A_FLOW, SPARE_FLOWS, VALUES_A_MESSAGE
 from netprobe.vantage.runtime.script import (
     SEND_LINE,
     USELESS_RUNTIME_LINE,
@@ -45,8 +47,8 @@ is `null` (None in the descriptions). The order `{_EXAMPLE}` asks for the addres
 
 Each end checks every message against its definition. An agent that is sent anything else reports a
 `Fault` and ends. The coordinator gives up an agent that sends anything else, and its error names
-the field that was wrong. Numbers are from 0 to 2^64 - 1; a message has at most {MOST_VALUES:,}
-values, an object {MOST_KEYS} keys.
+the field that was wrong. Every number is from 0 to the most that its field can mean, which the
+tables below have; a message has at most {MOST_VALUES:,} values, an object {MOST_KEYS} keys.
 
 ## What an answer must be
 
@@ -170,7 +172,11 @@ files. This is format {batch.BATCH_FORMAT} of both.
 * Whoever reads results skips all text outside of lines, takes a line that came twice once, reads a
   file that is cut off up to the cut, and refuses a line that is not as the host wrote it, a line
   that is missing, another host's file, and another run's. After a second line 0 of the same host
-  and run (it was started again) the first start is forgotten.
+  and run (it was started again) the first start is forgotten. An order is one that a script of the
+  run can have, or with an id of the host's own, once; an answer is one to an order before it.
+* A file holds at most {MESSAGES_A_FLOW} messages for each planned flow of its host, and as many for
+  {SPARE_FLOWS} flows more; {VALUES_A_MESSAGE} values and {BYTES_A_MESSAGE} bytes for each message
+  that there may be, and no more bytes in all than its messages have unpacked.
 * On a host an engine's run has a folder `{_FOLDER}` of mode 0700 in `/run`, `/dev/shm`, `/tmp` or
   `$HOME`, with {_FILES}: the results; the process id; an empty file once listeners are open; a
   pipe. A command makes a file `WORD.ID` there (`next` fills it with a script), writes its name to
@@ -270,15 +276,17 @@ def _print_messages(messages: Mapping[str, Any]) -> Iterator[str]:
         if record._fields:
             yield "\n| field | type |\n|---|---|\n"
         for field in record._fields:
-            yield f"| `{field}` | {_name_type(record.__annotations__[field])} |\n"
+            yield f"| `{field}` | {_name_type(record.__annotations__[field], field)} |\n"
 
 
-def _name_type(shape: Any) -> str:
+def _name_type(shape: Any, name: str) -> str:
+    if shape in (int, float):
+        return f"{_SCALARS[shape]} to {MOST[name]}"
     if shape in _SCALARS:
         return _SCALARS[shape]
     if hasattr(shape, "_fields"):
         return f"[{shape.__name__}](#{shape.__name__.lower()})"
-    inside = [_name_type(each) for each in get_args(shape) if each is not type(None)]
+    inside = [_name_type(each, name) for each in get_args(shape) if each is not type(None)]
     if get_origin(shape) is Union:
         return f"{inside[0]} or null"
     if get_origin(shape) is list:

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from netprobe.batch.limits import MOST_PLAN_BYTES
 from netprobe.batch.script import HostScript, write_script
 from netprobe.errors import RequestError
+from netprobe.files import open_file
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.runtime.file import Runtime
 from netprobe.vantage.runtime.script import runtime_prologue
 
 SHEBANG = b"#!/usr/bin/env python3\n"
 HEADER_MEMBER, PLAN_MEMBER = "header.json", "plan"
+MOST_HEADER_BYTES = 64 * 1024
+# A bundle has five members with short names, and ends with the end of their list.
+MOST_MEMBERS, MOST_DIRECTORY_BYTES = 16, 4096
+_END, _END_MAGIC = struct.Struct("<4s4H2LH"), b"PK\x05\x06"
+# What zipfile and JSON raise of files that somebody or something changed.
+_UNREADABLE = (
+    KeyError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error,
+    struct.error,
+)  # fmt: skip
 # The least date that a zip file can have: equal requests make equal bundles.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o644 << 16
@@ -104,21 +117,41 @@ def bring_runtime(packed: bytes, runtime: Runtime) -> bytes:
 
 
 def open_bundle(path: Path) -> OpenedBundle:
-    """Read a bundle's header and plan. Raises RequestError where it is none."""
-    try:
-        with zipfile.ZipFile(path) as packed:
-            header = json.loads(packed.read(HEADER_MEMBER))
-            if PLAN_MEMBER not in packed.namelist():
-                raise RequestError(
-                    f"{path}: is for a host; give the plan.pyz that was made with it"
-                )
-            return OpenedBundle(header, packed.read(PLAN_MEMBER))
-    except OSError as error:
-        raise RequestError(f"{path}: cannot be read: {error.strerror}") from None
-    except (KeyError, ValueError, zipfile.BadZipFile):
-        raise RequestError(
-            f"{path}: is no bundle, expected a file made by `netprobe bundle`"
-        ) from None
+    """Read a bundle's header and plan. Raises RequestError where it is none, after bounded time and
+    memory."""
+    with open_file(str(path), "a file made by `netprobe bundle`") as file:
+        try:
+            _check_directory(file)
+            with zipfile.ZipFile(file) as packed:
+                header = json.loads(_read_member(packed, HEADER_MEMBER, MOST_HEADER_BYTES))
+                if PLAN_MEMBER not in packed.namelist():
+                    raise RequestError(
+                        f"{path}: is for a host; give the plan.pyz that was made with it"
+                    )
+                return OpenedBundle(header, _read_member(packed, PLAN_MEMBER, MOST_PLAN_BYTES))
+        except _UNREADABLE:
+            raise RequestError(
+                f"{path}: is no bundle, expected a file made by `netprobe bundle`"
+            ) from None
+
+
+def _check_directory(file: BinaryIO) -> None:
+    """Raise ValueError where the list of members is longer than that of a bundle."""
+    file.seek(-_END.size, os.SEEK_END)
+    magic, _, _, _, members, size, _, _ = _END.unpack(file.read(_END.size))
+    if magic != _END_MAGIC or members > MOST_MEMBERS or size > MOST_DIRECTORY_BYTES:
+        raise ValueError("another archive")
+
+
+def _read_member(packed: zipfile.ZipFile, name: str, most: int) -> bytes:
+    """Unpack a member. Raises ValueError where it is larger, or packed as no bundle is."""
+    if packed.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError("another kind of packing")
+    with packed.open(name) as member:
+        data = member.read(most + 1)
+    if len(data) > most:
+        raise ValueError("a member that is too large")
+    return data
 
 
 def _add_member(

@@ -23,7 +23,7 @@ from netprobe.agent.wire.parts import (
 from netprobe.batch.ideal import MANY_FILES, NO_AGENT, Note, ScriptedAgent
 from netprobe.batch.looks import LookKey
 from netprobe.batch.told import HostTold
-from netprobe.errors import AgentError
+from netprobe.errors import AgentError, bug_words
 from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
@@ -232,8 +232,9 @@ class RecordedAgent(ScriptedAgent):
         return self._word_missing()
 
     def lose(self, error: Exception) -> AgentError:
-        """Raise what was wrong: a recording cannot be lost."""
-        raise error
+        """Give the error of flows of which this host wrote what nothing can be made of."""
+        words = f"{self.host.name} has written what netprobe cannot work with ({bug_words(error)})"
+        return AgentError("no-results", words)
 
     async def quiet(self) -> None:
         """Nothing is ever out."""

@@ -13,8 +13,11 @@ from typing import Any
 
 from netprobe.agent.wire.batch import HostBudgets
 from netprobe.agent.wire.codec import read_record
+from netprobe.agent.wire.numbers import MOST
 from netprobe.agent.wire.parts import NumberedTemplate
-from netprobe.batch.results import BatchIdentity
+from netprobe.batch.checked_lines import BatchIdentity
+from netprobe.batch.limits import count_flows, is_plan_too_large
+from netprobe.batch.script import FIRST_OWN_ID
 from netprobe.errors import RequestError
 from netprobe.model.dataclass_json import WrongValue, from_json, to_json
 from netprobe.model.inventory import Address, Host, Proxy, Vantage
@@ -63,15 +66,15 @@ class BatchRequest:
     @property
     def identity(self) -> BatchIdentity:
         """Which results belong to the run."""
-        rounds = frozenset(range(1, self.round + 1))
-        return BatchIdentity(self.run, self.results_key, rounds, dict(enumerate(self.hosts)))
+        hosts, flows = dict(enumerate(self.hosts)), count_flows(self.plan)
+        return BatchIdentity(self.run, self.results_key, self.round, hosts, self.next_id, flows)
 
 
 def write_request(request: BatchRequest) -> bytes:
-    """Give a run as JSON."""
+    """Give a run as JSON. Raises RequestError for one that is too large to be read again."""
     plan = request.plan
     hosts = {name: to_json(_strip_host(host)) for name, host in plan.hosts().items()}
-    return json.dumps(
+    data = json.dumps(
         {
             "format": REQUEST_FORMAT,
             "run": request.run,
@@ -96,12 +99,20 @@ def write_request(request: BatchRequest) -> bytes:
         },
         separators=(",", ":"),
     ).encode("utf-8")
+    if is_plan_too_large(data):
+        raise RequestError(
+            f"this plan of {len(hosts):,} hosts is too large for a bundle: choose a part (--limit, "
+            "--from, --to, --only), or --cover zones"
+        )
+    return data
 
 
 def read_request(data: bytes, label: str) -> BatchRequest:
     """Read a run; ``label`` names the file. Raises RequestError."""
     try:
-        values = json.loads(data)
+        if is_plan_too_large(data):
+            raise RequestError(f"{label}: its plan is larger than any that netprobe writes")
+        values = json.loads(data.decode("utf-8"))
         if values["format"] != REQUEST_FORMAT:
             raise RequestError(
                 f"{label}: was made by another version of netprobe, and only that can merge it "
@@ -132,10 +143,17 @@ def _read_values(values: dict[str, Any]) -> BatchRequest:
         live=values["live"],
         sample=values["sample"],
         cover=_read_cover(values["cover"]),
-        round=values["round"],
-        next_id=values["next_id"],
+        round=_read_count(values["round"], MOST["round"]),
+        next_id=_read_count(values["next_id"], FIRST_OWN_ID),
         templates=tuple(read_record(NumberedTemplate, one) for one in values["templates"]),
     )
+
+
+def _read_count(value: object, most: int) -> int:
+    """Read a count from 1. Raises ValueError."""
+    if type(value) is not int or not 1 <= value <= most:
+        raise ValueError(f"expected a number from 1 to {most}, not {value!r:.40}")
+    return value
 
 
 def _read_cover(value: Any) -> tuple[int, int] | None:

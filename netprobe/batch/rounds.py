@@ -1,4 +1,4 @@
-"""The rounds of a run without a live coordinator: scripts out, and what hosts wrote back in."""
+"""The rounds of a run without a live coordinator: the scripts of the first, and of further ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from netprobe.agent.wire import orders
@@ -15,13 +14,10 @@ from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.parts import ListenBlock
 from netprobe.batch.ideal import IdealFleet, Note
 from netprobe.batch.keys import derive_result_key
-from netprobe.batch.recorded import Doubts, RecordedFleet
+from netprobe.batch.recorded import RecordedFleet
 from netprobe.batch.request import BatchRequest
-from netprobe.batch.results import HostRecording, ResultsRefused, read_results
 from netprobe.batch.script import HostScript, own_ids
 from netprobe.batch.scripting import Phases, Scripting
-from netprobe.batch.told import HostTold
-from netprobe.batch.windows import ClockWindows
 from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
@@ -139,88 +135,3 @@ def _make_start(request: BatchRequest, index: int, host: Host) -> BatchStart:
         derive_result_key(request.results_key, index), own_ids(index, request.round),
         request.budgets,
     )  # fmt: skip
-
-
-class Replay:
-    """A merge: what hosts wrote, as a fleet. Raises ResultsRefused for two files of one round."""
-
-    def __init__(self, request: BatchRequest, recordings: Sequence[HostRecording]) -> None:
-        self._request = request
-        self._recordings = {
-            name: _join_rounds(some) for name, some in _group_by_host(recordings).items()
-        }
-        templates = {one.number: one for one in request.templates}
-        self._told = {
-            name: HostTold(one, templates)
-            for name, one in self._recordings.items()
-            if one.hello is not None
-        }
-        self._doubts = self._choose_doubts()
-        self.fleet: RecordedFleet | None = None
-
-    def words(self) -> list[str]:
-        """Say which results end early."""
-        return [f"{one.source}: {one.words}" for one in self._recordings.values() if one.words]
-
-    def _choose_doubts(self) -> Doubts:
-        if self._request.barrier != "clock":
-            return lambda _source, _there: None
-        windows = ClockWindows(self._recordings, self._request.hosts)
-        known: dict[tuple[str, str], str | None] = {}
-
-        def doubt(source: str, there: str) -> str | None:
-            if (source, there) not in known:
-                known[source, there] = windows.doubt(source, there)
-            return known[source, there]
-
-        return doubt
-
-    def make_fleet(self, hosts: Sequence[Host], tell: Tell, missing: Mapping[str, str]) -> Fleet:
-        """Make the fleet that answers as the hosts did; ``missing``: words for who has not."""
-        self.fleet = RecordedFleet(
-            hosts, tell, self._request.key, self._told, missing, self._doubts
-        )
-        return self.fleet
-
-
-def read_recordings(request: BatchRequest, paths: Sequence[Path]) -> list[HostRecording]:
-    """Read the result files. Raises ResultsRefused with the words of all that are refused."""
-    found: list[HostRecording] = []
-    refused: list[str] = []
-    for path in paths:
-        try:
-            found.append(read_results(path, request.identity))
-        except ResultsRefused as error:
-            refused.append(str(error))
-    if refused:
-        raise ResultsRefused("\n".join(refused))
-    return found
-
-
-def _group_by_host(recordings: Sequence[HostRecording]) -> dict[str, list[HostRecording]]:
-    """Give the recordings of each host, one a round. Raises ResultsRefused for more."""
-    known: dict[tuple[str, int], HostRecording] = {}
-    for one in recordings:
-        key = (one.name, one.header.round if one.header is not None else 0)
-        if key in known:
-            raise ResultsRefused(
-                f"{one.source}: is of {one.name}, and so is {known[key].source}; give one of them"
-            )
-        known[key] = one
-    found: dict[str, list[HostRecording]] = {}
-    for (name, _), one in sorted(known.items()):
-        found.setdefault(name, []).append(one)
-    return found
-
-
-def _join_rounds(some: Sequence[HostRecording]) -> HostRecording:
-    """Give what one host wrote in all rounds."""
-    told = [one for one in some if one.hello is not None] or list(some)
-    return replace(
-        told[0],
-        marks=tuple(mark for one in told for mark in one.marks),
-        orders=tuple(order for one in told for order in one.orders),
-        answers={number: found for one in told for number, found in one.answers.items()},
-        is_cut=any(one.is_cut for one in told),
-        words="; ".join(one.words for one in told if one.words),
-    )

@@ -46,6 +46,12 @@ def own_ids(host: int, number: int) -> tuple[int, int]:
     return first, first + OWN_IDS_A_ROUND - 1
 
 
+def is_own_id(host: int, order_id: int) -> bool:
+    """Tell whether a host (its index) may have given this id to an order of its own."""
+    first = FIRST_OWN_ID + host * OWN_IDS_A_HOST
+    return first <= order_id < first + OWN_IDS_A_HOST
+
+
 def write_script(script: HostScript) -> bytes:
     """Give a script as text: one message a line, ASCII."""
     return b"\n".join([*map(encode_message, _list_messages(script)), b""])

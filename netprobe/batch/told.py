@@ -14,11 +14,12 @@ from netprobe.agent.wire.parts import (
     OrderArrivals,
     Ranges,
 )
+from netprobe.batch.checked_lines import ResultsRefused
 from netprobe.batch.looks import HostLooks
-from netprobe.batch.results import HostRecording, ResultsRefused
+from netprobe.batch.results import HostRecording
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.rules import OutcomeRules, check_answer
+from netprobe.probe.agents.rules import ANSWERS_TO, OutcomeRules, check_answer
 
 PROBES = (orders.ProbeOrder, orders.EchoOrder)
 
@@ -41,12 +42,14 @@ class HostTold:
         for order in recording.orders:
             self._take_order(order, recording.answers.get(getattr(order, "id", -1), ()))
 
-    def _take_order(self, order: Any, found: tuple[Any, ...]) -> None:
+    def _take_order(self, order: Any, answers_to_id: tuple[Any, ...]) -> None:
+        # A fault is no answer, and a round of listeners has the id of its end.
+        found = tuple(one for one in answers_to_id if isinstance(one, ANSWERS_TO[type(order)]))
         try:
             self._check_answers(order, found)
         except ValueError as error:
             words = f"holds an answer that breaks the rules of the wire ({error})"
-            raise ResultsRefused(f"{self.recording.source}: {words}") from None
+            raise ResultsRefused(self.recording.source, words, (self.recording.name,)) from None
         if isinstance(order, PROBES):
             self.looks.add(order, found, self.templates)
         for answer in found:
@@ -60,8 +63,11 @@ class HostTold:
                     rules.take(answer)
             return
         for answer in found:
-            # The host lists what it has seen of any order.
-            if not isinstance(answer, answers.Seen):
+            if isinstance(answer, answers.Seen):
+                # The host lists what it has seen of any order.
+                every = list({one.order for one in answer.orders})
+                check_answer(order._replace(orders=every), answer)
+            else:
                 check_answer(order, answer)
 
     def _take_answer(self, order: Any, answer: Any) -> None:

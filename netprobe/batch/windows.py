@@ -112,14 +112,18 @@ class ClockWindows:
             known[second] = known.get(second, Offset()).meet(offset)
 
     def _find_offset(self, one: str, other: str) -> Offset:
-        """Give how far a clock may be ahead of another, by themselves or over a third one."""
+        """Give how far a clock may be ahead of another, by themselves and over third ones.
+
+        A third host that says another thing than the two themselves does not count.
+        """
         mine = self._offsets.get(one, {})
-        found = mine.get(other, Offset())
+        own, others = mine.get(other, Offset()), Offset()
         for third, offset in mine.items():
             onward = self._offsets.get(third, {}).get(other)
             if onward is not None:
-                found = found.meet(offset.plus(onward))
-        return found
+                others = others.meet(offset.plus(onward))
+        both = own.meet(others)
+        return own if both == Offset() else both
 
 
 def _read_times(recording: HostRecording) -> Times | None:
@@ -142,12 +146,12 @@ def _find_met(
     recordings: Mapping[str, HostRecording], names: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Give source and destination of nonces that arrived."""
-    owners = {
-        number: name
-        for name, one in recordings.items()
-        for order in one.orders
-        for number in _list_ids(order)
-    }
+    # A host may say that it had the order of another one: that makes neither of them less.
+    owners: dict[int, list[str]] = {}
+    for name, one in recordings.items():
+        for order in one.orders:
+            for number in _list_ids(order):
+                owners.setdefault(number, []).append(name)
     for name, one in recordings.items():
         for answer in (answer for some in one.answers.values() for answer in some):
             if isinstance(answer, ProbeOutcomes):
@@ -158,7 +162,7 @@ def _find_met(
                 )
             elif isinstance(answer, Seen):
                 yield from (
-                    (owners[item.order], name) for item in answer.orders if item.order in owners
+                    (owner, name) for item in answer.orders for owner in owners.get(item.order, ())
                 )
 
 

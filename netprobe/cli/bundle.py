@@ -126,6 +126,8 @@ def _write_next(options: VerbOptions) -> int:
             "--next: this run has a file for each host, and so has its next round: give "
             "--per-host DIR"
         )
+    for note in stored.notes:
+        tell(f"netprobe: note: {note}")
     replay = replay_quietly(stored)
     assert replay.fleet is not None
     starts_at = _read_next_start(options, stored.request)

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from netprobe import pipeline
+from netprobe.batch.replay import Replay
 from netprobe.batch.request import BatchRequest
-from netprobe.batch.rounds import Replay
 from netprobe.batch.stored import StoredRun, open_run
 from netprobe.cli.marks import read_marks
 from netprobe.cli.options import RUN_FORMATS, VerbOptions
@@ -47,7 +47,7 @@ def merge_verb(options: VerbOptions, *, interrupted: bool = False) -> int:
         return replace(info, interrupted=True, complete=False) if interrupted else info
 
     status = run_and_report(asked, start)
-    for words in replay.words():
+    for words in (*stored.notes, *replay.words()):
         tell(f"netprobe: note: {words}")
     return status
 

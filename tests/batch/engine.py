@@ -98,7 +98,7 @@ class Engine:
 
     def read(self) -> HostRecording:
         """What the host has told so far, in two rounds at most."""
-        identity = replace(IDENTITY, run=self.run_id, rounds=frozenset({1, 2}))
+        identity = replace(IDENTITY, run=self.run_id, rounds=2)
         return read_results(self.results, identity)
 
     def pid(self) -> int:

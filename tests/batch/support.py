@@ -23,15 +23,17 @@ from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.orders import CloseOrder, ListenOrder, RecordOrder, SeenOrder
 from netprobe.agent.wire.parts import ListeningBlock, OutcomeKind, OutcomeRun
 from netprobe.agent.wire.result_lines import LineMaker
+from netprobe.batch.checked_lines import BatchIdentity
 from netprobe.batch.keys import derive_result_key
-from netprobe.batch.results import BatchIdentity, HostRecording
+from netprobe.batch.results import HostRecording
 from netprobe.batch.script import own_ids
 from tests.vantage.support import TEMPLATES, block, probe
 
 KEY, RESULTS_KEY = bytes(range(32)), bytes(range(32, 64))
 RUN = "7f3a0c1d2e4b5968"
 HOSTS = {3: "node-1", 4: "node-2"}
-IDENTITY = BatchIdentity(RUN, RESULTS_KEY, frozenset({1}), HOSTS)
+FLOWS = dict.fromkeys(HOSTS.values(), 10)
+IDENTITY = BatchIdentity(RUN, RESULTS_KEY, 1, HOSTS, next_id=10_000, flows=FLOWS)
 NO_BUDGETS = HostBudgets(0, 0, 0, 0)
 PORT = 40123
 

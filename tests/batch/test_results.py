@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from netprobe.agent.wire.orders import CloseOrder, ListenOrder, ProbeOrder
-from netprobe.batch.results import ResultsRefused, read_results
+from netprobe.batch.checked_lines import ResultsRefused
+from netprobe.batch.results import read_results
 from tests.batch.support import HELLO, IDENTITY, KEY, RUN, header, messages, write_file, written
 
 WHOLE = b"".join(written())
@@ -86,7 +87,6 @@ def test_swapped_files_are_refused(tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"run": "00"}, f"is of run {RUN}, not of 00"),
-        ({"rounds": frozenset({2, 3})}, "is of round 1; expected: 2, 3"),
         ({"hosts": {3: "other"}}, "is of node-1, which is no host"),
         ({"results_key": KEY}, "was not written with the key of node-1"),
     ],
@@ -101,8 +101,16 @@ def test_what_is_not_of_this_run_is_refused(
 
 def test_another_version_is_refused() -> None:
     """A format or a wire that this version does not know."""
-    with pytest.raises(ResultsRefused, match="another version"):
-        read_results(written(wire=99), IDENTITY)
+    for changes in ({"wire": 99}, {"format": 1}):
+        with pytest.raises(ResultsRefused, match="another version") as caught:
+            read_results(written(**changes), IDENTITY)
+        assert caught.value.hosts == ("node-1",)
+
+
+def test_a_round_that_was_not_asked_is_refused() -> None:
+    """The words say which ones were."""
+    with pytest.raises(ResultsRefused, match="is of round 3; expected: 1 to 2"):
+        read_results(written(round=3), replace(IDENTITY, rounds=2))
 
 
 def test_banners_and_repeated_output_do_no_harm() -> None:
@@ -136,5 +144,5 @@ def test_a_host_that_was_stopped_says_so() -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """The reason is the system's."""
-    with pytest.raises(ResultsRefused, match=r"gone\.npr: cannot be read: No such file"):
+    with pytest.raises(ResultsRefused, match=r"gone\.npr: there is no such file"):
         read_results(tmp_path / "gone.npr", IDENTITY)

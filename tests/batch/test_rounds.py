@@ -14,10 +14,8 @@ from netprobe.agent.wire.orders import (
     StoryOrder,
     TemplatesOrder,
 )
-from netprobe.batch.results import ResultsRefused
 from netprobe.batch.rounds import make_next_round
 from netprobe.batch.script import write_script
-from netprobe.batch.stored import StoredRun
 from tests.batch.support import header
 from tests.batch.world import BEGAN_S, SILENT, Merged, carry_out, first_round, plan_of, request_of
 
@@ -214,13 +212,20 @@ def _without_stories(recording: Any) -> Any:
     return replace(recording, orders=kept)
 
 
-def test_two_files_of_one_host_are_refused() -> None:
-    """Nobody knows which of them counts."""
+def test_two_files_of_one_host_are_no_results_of_it() -> None:
+    """Which of them counts is not known, unless they are copies; the other hosts are reported."""
     request, scripts = first_round(request_of(plan_of(WEB)))
-    one = carry_out(scripts[0])
+    whole = [carry_out(script) for script in scripts]
+    copied = Merged(request, [*whole, replace(whole[0], source="usb/a.npr")])
+    assert {one.verdict for one in copied.results} == {"pass"}
 
-    with pytest.raises(ResultsRefused, match=r"so is a\.npr; give one of them"):
-        Merged(request, [one, one])
+    other = replace(whole[0], source="usb/a.npr", marks=whole[0].marks[:-1])
+    merged = Merged(request, [*whole, other])
+
+    assert merged.hosts["a"].state == "failed"
+    assert merged.hosts["a"].words == "usb/a.npr: is of a, and so is a.npr; give one of them"
+    for (_, *ends), some in merged.verdicts().items():
+        assert some == ({"not-tested"} if "a" in ends else {"pass"})
 
 
 def test_nothing_is_left_to_ask_where_all_is_well() -> None:
@@ -230,7 +235,6 @@ def test_nothing_is_left_to_ask_where_all_is_well() -> None:
 
     assert merged.replay.fleet is not None
     assert make_next_round(request, request.plan, merged.replay.fleet) == (request, [])
-    assert StoredRun(request, (), {}).missing == {}
 
 
 def test_hosts_that_nobody_talks_to_listen_again_in_the_next_round() -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes, Seen
-from netprobe.agent.wire.batch import HostBudgets, PhaseClock
+from netprobe.agent.wire.batch import BatchStart, HostBudgets, PhaseClock, ResultHeader
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RecordOrder, SeenOrder, TemplatesOrder
 from netprobe.agent.wire.parts import EchoRun, OutcomeKind, OutcomeRun
+from netprobe.agent.wire.result_lines import LineMaker
 from netprobe.batch.ideal import IdealAgent, make_ideal_hello
+from netprobe.batch.replay import Replay
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.results import HostRecording
-from netprobe.batch.rounds import Replay, make_first_round
+from netprobe.batch.rounds import make_first_round
 from netprobe.batch.script import HostScript
 from netprobe.judge.verdict import Rules
 from netprobe.model.inventory import Host
@@ -86,7 +88,7 @@ def carry_out(
 
 def _marks(ahead_s: float) -> tuple[PhaseClock, ...]:
     times = (("listening", -10.0), ("go", 0.0), ("probed", 20.0), ("tell", 70.0), ("end", 71.0))
-    return tuple(PhaseClock(1, name, BEGAN_S + at + ahead_s, at) for name, at in times)
+    return tuple(PhaseClock(1, name, BEGAN_S + at + ahead_s, 1000 + at) for name, at in times)
 
 
 def _answer(agent: IdealAgent, order: Any, fault: Fault) -> Any:
@@ -111,6 +113,24 @@ def _probe(agent: IdealAgent, order: Any, fault: Fault) -> Any:
     return ProbeOutcomes(order.id, [(1, 1)], kinds, runs, [])
 
 
+def write_results(
+    recording: HostRecording, start: BatchStart, key: bytes | None = None, **changes: Any
+) -> list[bytes]:
+    """Give the lines of a host's file, one for each order with its answers. ``changes``: of the
+    header; ``key``: another than the host's own."""
+    lines = LineMaker(start.result_key if key is None else key)
+    header = ResultHeader(
+        start.format, start.wire, start.run, start.round, start.host, start.name,
+        "2026-11-22T14:00:00Z",
+    )  # fmt: skip
+    marks: list[Any] = list(recording.marks)
+    hello: Any = recording.hello
+    found = [lines.begin(header._replace(**changes)), lines.add([hello, marks[0]])]
+    for order in recording.orders:
+        found.append(lines.add([order, *recording.answers.get(order.id, ())]))
+    return [*found, lines.add(marks[1:])]
+
+
 class Merged:
     """A merge of recordings: its results and hosts, and the orders that it left open."""
 
@@ -119,13 +139,14 @@ class Merged:
         request: BatchRequest,
         recordings: Sequence[HostRecording],
         part: PlanPart | None = None,
+        missing: Mapping[str, str] | None = None,
     ) -> None:
         self.results: list[Result] = []
         self.hosts: dict[str, HostReport] = {}
         self.replay = Replay(request, recordings)
 
         def make_fleet(hosts: Sequence[Host], tell: Any) -> Fleet:
-            return self.replay.make_fleet(hosts, tell, {})
+            return self.replay.make_fleet(hosts, tell, missing or {})
 
         part = part or PlanPart(request.plan, request.plan)
         run = PlanRun(part, Rules(strict=False, live=False), self, self, {})

@@ -43,6 +43,14 @@ def turn(value: Any) -> Any:
     return [turn(each) for each in reversed(value)] if isinstance(value, list) else value
 
 
+def change_round_trips(message: list[Any], rtt_us: int) -> list[Any]:
+    """Bend the round trips of outcomes, which stand in lists of their own in the message's runs."""
+    return [
+        [[*run[:3], [rtt_us] * len(run[3]), run[4]] for run in part] if at == 4 else part
+        for at, part in enumerate(message)
+    ]
+
+
 def spell_out(message: list[Any]) -> bytes:
     """JSON with whole numbers of 400 digits, which are longer than a float can be."""
     return json.dumps(message).replace(f'"{HUGE}"', "1" + "0" * 400).encode()
@@ -56,6 +64,7 @@ BENDS: dict[str, Bend] = {
     "backwards": lambda message: [message[:2] + [turn(each) for each in message[2:]]],
     "huge": lambda message: [spell_out(message[:2] + change(message[2:], int, lambda _: HUGE))],
     "large": all_of(int, lambda _: 2**62),
+    "slow": lambda message: [change_round_trips(message, 2**64 - 1)],
     "negative": all_of(int, lambda number: -1 - number),
     "off-by-99": all_of(int, lambda number: number + 99),
     "zero": all_of(int, lambda _: 0),

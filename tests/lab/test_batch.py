@@ -141,26 +141,29 @@ def test_a_file_that_is_cut_is_read_up_to_there(done: Done, tmp_path: Path) -> N
     assert told[0]
 
 
-def test_files_that_are_not_what_hosts_wrote_are_refused(done: Done, tmp_path: Path) -> None:
-    """Swapped, altered, of another run: each with its words, and nothing is reported."""
+def test_a_file_that_is_not_what_the_host_wrote_is_a_host_without_results(
+    done: Done, tmp_path: Path
+) -> None:
+    """Swapped, altered, of another run: that host has failed with the reason, the others are
+    reported as they were."""
     folder = _copy(done, tmp_path)
     one, other = (folder / "results" / f"{name}.npr" for name in "ab")
-    whole, others = one.read_bytes(), other.read_bytes()
-
-    one.write_bytes(others)
-    assert b"is of b, not of a: were files swapped?" in _refuse(folder)
-    middle = len(whole) // 2
-    one.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
-    words = _refuse(folder)
-    assert b"is not as the host wrote it" in words or b"is there twice, and not alike" in words
-    one.write_bytes(whole)
-    plan = folder / "plan.json"
-    document = json.loads(plan.read_bytes())
-    plan.write_text(json.dumps({**document, "run": "f" * 16}))
-    assert b"not of ffffffffffffffff" in _refuse(folder)
-
-
-def _refuse(folder: Path) -> bytes:
-    done = netprobe("merge", str(folder), ok=(2,))
-    assert done.stdout == b""
-    return done.stderr
+    whole, middle = one.read_bytes(), one.stat().st_size // 2
+    changed = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    first = whole.index(b'"run":"') + 7
+    bad = {
+        other.read_bytes(): "is of b, not of a: were files swapped?",
+        changed: "not ",
+        whole[:first] + b"f" * 16 + whole[first + 16 :]: "is of run ffffffffffffffff, not of ",
+    }
+    for content, words in bad.items():
+        one.write_bytes(content)
+        document = _merge(folder, status=1)
+        (failed,) = [host for host in document["hosts"] if host["state"] == "failed"]
+        assert failed["name"] == "a"
+        assert words in failed["words"]
+        rest = {flow for flow in DROPPED | REFUSED if "a" not in flow[1:3]}
+        assert _flows(document, "blocked") == rest
+        assert len(_flows(document, "pass") - {("ping", "b", "a", 0), ("ping", "c", "a", 0)}) == (
+            2 * 13 - len(rest)
+        )

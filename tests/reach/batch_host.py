@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from netprobe.agent.wire.answers import Closed, Done
+from netprobe.agent.wire.answers import Done
 from netprobe.agent.wire.batch import PhaseClock
 from netprobe.agent.wire.result_lines import LineMaker
-from netprobe.batch.results import ResultsRefused, read_results
+from netprobe.batch.checked_lines import ResultsRefused
+from netprobe.batch.results import read_results
 from netprobe.vantage.runtime.build import build_runtime
 from tests.batch.engine import Engine
 from tests.batch.support import FOUND, HELLO, IDENTITY, header, outcomes_of, result_key
@@ -131,7 +132,7 @@ def _write_large() -> bytes:
     lines = [maker.begin(header()), maker.add([HELLO, PhaseClock(1, "begin", 1.0, 1.0)])]
     for number in range(1, 2000):
         order = probe(number, "tcp", "192.0.2.1", [(number, number)])
-        lines.append(maker.add([order, Done(number, cancelled=False), Closed(number)]))
+        lines.append(maker.add([order, Done(number, cancelled=False)]))
     lines.append(maker.add([PhaseClock(1, "told", 2.0, 2.0), PhaseClock(1, "end", 2.0, 2.0)]))
     return b"".join(lines)
 

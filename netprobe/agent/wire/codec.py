@@ -1,4 +1,4 @@
-"""Messages from JSON: every value is checked against the type of its field, once.
+"""Messages from JSON: every value is checked against the type and range of its field, once.
 
 A message is a JSON array: its kind, then the fields of its record. Records inside are arrays too,
 and bytes are base64. Encoding needs none of this: JSON writes tuples as arrays (``frames``).
@@ -9,11 +9,10 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from typing import Any, Callable, Dict, Tuple
 
+from .numbers import MOST
+
 Reader = Callable[[Any], Any]
 
-# No number of a message is larger, and none is below zero: a count of the kernel has 64 bits, and
-# times are far less.
-MOST_NUMBER = (1 << 64) - 1
 # A list in a frame takes 3 bytes there and 80 in memory.
 MOST_VALUES = 1000000
 MOST_KEYS = 64
@@ -25,7 +24,8 @@ _readers: Dict[Any, Reader] = {}
 
 def decode_message(body: bytes, known: Dict[str, Any]) -> Any:
     """The message that one frame carries. Raises ValueError where it is not as it is defined."""
-    if body.count(b",") > MOST_VALUES:
+    # Lists in lists have no commas between them.
+    if body.count(b",") > MOST_VALUES or body.count(b"[") + body.count(b"{") > MOST_VALUES:
         raise ValueError("more than %d values in one message" % MOST_VALUES)
     try:
         return _read_message(json.loads(body.decode("utf-8")), known)
@@ -55,7 +55,7 @@ def read_record(record: Any, values: Any) -> Any:
 
 def _record_reader(record: Any) -> Reader:
     names = record._fields
-    readers = [_make_reader(record.__annotations__[name]) for name in names]
+    readers = [_make_reader(record.__annotations__[name], name) for name in names]
 
     def read(values: Any) -> Any:
         if not isinstance(values, list) or len(values) != len(readers):
@@ -71,23 +71,26 @@ def _record_reader(record: Any) -> Reader:
     return read
 
 
-def _make_reader(shape: Any) -> Reader:
-    """Tell what checks one value of an annotation: a scalar, a record, or a form of ``typing``."""
+def _make_reader(shape: Any, name: str) -> Reader:
+    """Tell what checks one value of an annotation: a scalar, a record, or a form of ``typing``.
+
+    ``name``: of the field, which says how large numbers may be.
+    """
     arguments: Tuple[Any, ...] = getattr(shape, "__args__", None) or ()
     origin = getattr(shape, "__origin__", shape)
     if _NONE in arguments:
-        reader = _make_reader(arguments[0])
+        reader = _make_reader(arguments[0], name)
         return lambda value: None if value is None else reader(value)
     if origin is list:
-        return _list_reader(_make_reader(arguments[0]))
+        return _list_reader(_make_reader(arguments[0], name))
     if origin is tuple:
-        return _tuple_reader(tuple(_make_reader(each) for each in arguments))
+        return _tuple_reader(tuple(_make_reader(each, name) for each in arguments))
     if origin is dict:
-        return _dict_reader(_make_reader(arguments[1]))
+        return _dict_reader(_make_reader(arguments[1], name))
     if hasattr(shape, "_fields"):
         return lambda values: read_record(shape, values)
     if shape in (int, float):
-        return _number_reader(shape)
+        return _number_reader(shape, MOST[name])
     return _read_bytes if shape is bytes else _exact_reader(shape)
 
 
@@ -130,13 +133,13 @@ def _exact_reader(shape: Any) -> Reader:
     return read
 
 
-def _number_reader(shape: Any) -> Reader:
+def _number_reader(shape: Any, most: int) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is not int and type(value) is not shape:
             raise ValueError("expected %s, not %.40r" % (_WORDS[shape], value))
         # The comparison keeps out NaN and infinity too.
-        if not 0 <= value <= MOST_NUMBER:
-            raise ValueError("expected a number from 0 to 2**64 - 1, not %.40r" % (value,))
+        if not 0 <= value <= most:
+            raise ValueError("expected a number from 0 to %d, not %.40r" % (most, value))
         return shape(value)
 
     return read

@@ -13,18 +13,36 @@ from typing import Any
 
 from netprobe.agent.wire import replies
 from netprobe.agent.wire.answers import (
+    Closed,
+    Done,
     EchoOutcomes,
     Listening,
+    PacketsKept,
     ProbeOutcomes,
     Seen,
     StoryTold,
     Walked,
 )
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
-from netprobe.agent.wire.host_messages import Egress, Resolved, ReturnPath, Routed, Sockets
+from netprobe.agent.wire.host_messages import (
+    Egress,
+    EgressOrder,
+    Nameservers,
+    NameserversOrder,
+    Resolved,
+    ResolveOrder,
+    ReturnPath,
+    ReturnPathOrder,
+    Routed,
+    RouteOrder,
+    Sockets,
+    SocketsOrder,
+)
 from netprobe.agent.wire.orders import (
+    CloseOrder,
     EchoOrder,
     HeldOrder,
+    KeptOrder,
     ListenOrder,
     ProbeOrder,
     SeenOrder,
@@ -45,9 +63,30 @@ WORDS: frozenset[str | None] = frozenset((None, replies.BYTES, *ANSWERS)) - {rep
 SEGMENT_WORDS = WORDS | {replies.NARROW, replies.NARROW_BACK}
 MOST_ARRIVED = 4096
 MOST_STRANGERS = 64
+# First sequence numbers of one range of ports.
+MOST_NUMBERS = 64
 MOST_ADDRESSES = 1024
 # What an order without ports asks for.
 NO_PORTS: Ports = ((0, 0),)
+
+# Which answers an order may have; a fault is one to any.
+ANSWERS_TO: dict[type[Any], tuple[type[Any], ...]] = {
+    ListenOrder: (Listening,),
+    HeldOrder: (Listening,),
+    CloseOrder: (Closed,),
+    SeenOrder: (Seen,),
+    StoryOrder: (StoryTold,),
+    KeptOrder: (PacketsKept,),
+    WalkOrder: (Walked,),
+    ProbeOrder: (ProbeOutcomes, Done),
+    EchoOrder: (EchoOutcomes, Done),
+    ResolveOrder: (Resolved,),
+    RouteOrder: (Routed,),
+    ReturnPathOrder: (ReturnPath,),
+    EgressOrder: (Egress,),
+    NameserversOrder: (Nameservers,),
+    SocketsOrder: (Sockets,),
+}
 
 
 class OutcomeRules:
@@ -242,6 +281,7 @@ def _check_story(order: StoryOrder, answer: StoryTold) -> None:
     left = asked
     for run in answer.runs:
         left = port_sets.subtract(left, _check_ranges(run.ports, left))
+        _check_length(run.numbers, MOST_NUMBERS)
     for error in answer.errors:
         _check_ranges(error.ports, asked)
     for moved in answer.translated:
@@ -249,6 +289,12 @@ def _check_story(order: StoryOrder, answer: StoryTold) -> None:
         _check_addresses((moved.asker, moved.target))
     _check_addresses(error.sender for error in answer.errors)
     _check_length(answer.translated, MOST_ARRIVED)
+
+
+def _check_kept(_order: Any, answer: PacketsKept) -> None:
+    # The other end is asked about these: an order must stay one that it takes.
+    _check_length(answer.numbers, MOST_ARRIVED)
+    _check_length(answer.own_ports, MOST_ARRIVED)
 
 
 def _check_walked(order: WalkOrder, answer: Walked) -> None:
@@ -296,6 +342,7 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     Listening: _check_listening,
     Seen: _check_seen,
     StoryTold: _check_story,
+    PacketsKept: _check_kept,
     Walked: _check_walked,
     Resolved: _check_resolved,
     Routed: _check_routed,

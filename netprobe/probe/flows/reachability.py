@@ -8,6 +8,8 @@ from netprobe.probe.flows.chance import Chance
 
 # A refusal arrives within a round trip.
 REFUSED_MS = 500
+# A slower answer makes nobody wait longer: the source tells it, and a host can say anything.
+MOST_ROUND_TRIP_MS = 4000.0
 
 
 class Answered:
@@ -38,9 +40,9 @@ class Answered:
         if is_answer(outcome):
             self._answered.add(pair)
         if outcome.rtt_ms is not None:
-            self._slowest_ms[pair] = max(self._slowest_ms.get(pair, 0.0), outcome.rtt_ms)
-            known_ms = self._fastest_ms.get(pair, outcome.rtt_ms)
-            self._fastest_ms[pair] = min(known_ms, outcome.rtt_ms)
+            rtt_ms = min(outcome.rtt_ms, MOST_ROUND_TRIP_MS)
+            self._slowest_ms[pair] = max(self._slowest_ms.get(pair, 0.0), rtt_ms)
+            self._fastest_ms[pair] = min(self._fastest_ms.get(pair, rtt_ms), rtt_ms)
         if outcome.icmp is not None and outcome.icmp.origin == "router":
             self._hear_routers.add(source)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from netprobe.agent.batch.results import FLUSH_MESSAGES, HostClock, ResultFile
 from netprobe.agent.core.loop import Loop
-from netprobe.agent.wire.answers import Closed, StoryTold
+from netprobe.agent.wire.answers import StoryTold
+from netprobe.agent.wire.orders import CloseOrder
 from netprobe.agent.wire.parts import SeenPackets, SeenRun
 from netprobe.batch.results import read_results
 from tests.batch.support import IDENTITY, start
@@ -25,18 +26,18 @@ def test_what_comes_together_is_one_line(tmp_path: Path) -> None:
     loop = Loop()
     results = make(tmp_path / "a", loop)
     for number in range(3):
-        results.add(Closed(number))
+        results.add(CloseOrder(number))
     assert len((tmp_path / "a").read_bytes().splitlines()) == 1
     loop.call_later(0.5, loop.stop)
     loop.run()
     assert len((tmp_path / "a").read_bytes().splitlines()) == 2
     results.mark(1, "told")
     for number in range(FLUSH_MESSAGES):
-        results.add(Closed(10 + number))
+        results.add(CloseOrder(10 + number))
     assert len((tmp_path / "a").read_bytes().splitlines()) == 4
     results.close()
     found = read_results(tmp_path / "a", IDENTITY)
-    assert len(found.answers) == FLUSH_MESSAGES + 3
+    assert len(found.orders) == FLUSH_MESSAGES + 3
     assert (found.source, replace(found, source="").name) == (str(tmp_path / "a"), "node-1")
 
 

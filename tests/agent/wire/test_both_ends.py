@@ -12,13 +12,12 @@ import pytest
 from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import encode_message
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
+from netprobe.agent.wire.numbers import MOST
 from netprobe.vantage.pack import sources
 from tests.agent.interpreters import INTERPRETERS
 
-# Values of a type: a full one, and an empty one.
+# Values of a type: a full one, and an empty one. Full numbers are the largest of their field.
 SCALARS: dict[type[Any], tuple[Any, Any]] = {
-    int: ((1 << 53) + 1, 0),
-    float: (1234.567, 0.0),
     str: ('"\\é\n\u2028😀\0', ""),
     bool: (True, False),
     bytes: (bytes(range(256)), b""),
@@ -42,20 +41,23 @@ print(json.dumps(repeated))
 """
 
 
-def example(shape: Any, full: bool) -> Any:
+def example(shape: Any, full: bool, name: str = "") -> Any:
     """A value of a field's annotation, with everything that it may have or with nothing."""
     if shape in SCALARS:
         return SCALARS[shape][0 if full else 1]
+    if shape in (int, float):
+        return shape(MOST[name] - (0.433 if shape is float else 0)) if full else shape(0)
     if hasattr(shape, "_fields"):
-        return shape(*(example(shape.__annotations__[name], full) for name in shape._fields))
+        return shape(*(example(shape.__annotations__[each], full, each) for each in shape._fields))
     arguments = shape.__args__
     if type(None) in arguments:
-        return example(arguments[0], full) if full else None
+        return example(arguments[0], full, name) if full else None
     if shape.__origin__ is list:
-        return [example(arguments[0], full), example(arguments[0], False)] if full else []
+        some = [example(arguments[0], full, name), example(arguments[0], False, name)]
+        return some if full else []
     if shape.__origin__ is dict:
-        return {"é": example(arguments[1], full)} if full else {}
-    return tuple(example(argument, full) for argument in arguments)
+        return {"é": example(arguments[1], full, name)} if full else {}
+    return tuple(example(argument, full, name) for argument in arguments)
 
 
 def bodies() -> list[tuple[str, bytes]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,18 +18,22 @@ from netprobe.agent.wire.host_messages import (
     Routed,
 )
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
+from netprobe.agent.wire.numbers import MOST
 from netprobe.agent.wire.orders import CloseOrder
 from netprobe.agent.wire.stream_messages import StreamInfo
 
+# Steps to a value inside of a message: places in lists and keys of objects.
+Path = tuple[int | str, ...]
 KNOWN = {**ORDERS, **ANSWERS}
 EVERYTHING = {**KNOWN, **IN_SCRIPTS, **IN_RESULTS}
 
 
-def value_of(shape: Any) -> st.SearchStrategy[Any]:
-    """Values of a field's annotation."""
+def value_of(shape: Any, name: str) -> st.SearchStrategy[Any]:
+    """Values of a field's annotation, in the range that its name gives to numbers."""
+    most = MOST.get(name, 0)
     scalars = {
-        int: st.integers(0, 1 << 48),
-        float: st.floats(0, 1e9),
+        int: st.integers(0, most),
+        float: st.floats(0, most),
         str: st.text(max_size=20),
         bool: st.booleans(),
         bytes: st.binary(max_size=40),
@@ -38,17 +44,17 @@ def value_of(shape: Any) -> st.SearchStrategy[Any]:
         return message_of(shape)
     arguments = shape.__args__
     if type(None) in arguments:
-        return st.none() | value_of(arguments[0])
+        return st.none() | value_of(arguments[0], name)
     if shape.__origin__ is list:
-        return st.lists(value_of(arguments[0]), max_size=3)
+        return st.lists(value_of(arguments[0], name), max_size=3)
     if shape.__origin__ is dict:
-        return st.dictionaries(st.text(max_size=5), value_of(arguments[1]), max_size=3)
-    return st.tuples(*map(value_of, arguments))
+        return st.dictionaries(st.text(max_size=5), value_of(arguments[1], name), max_size=3)
+    return st.tuples(*(value_of(each, name) for each in arguments))
 
 
 def message_of(record: Any) -> st.SearchStrategy[Any]:
     """Messages (or parts of them) of one class."""
-    fields = [value_of(record.__annotations__[name]) for name in record._fields]
+    fields = [value_of(record.__annotations__[name], name) for name in record._fields]
     return st.tuples(*fields).map(lambda values: record(*values))
 
 
@@ -83,7 +89,7 @@ def test_orders_and_answers_are_told_by_their_names() -> None:
         (b'["CloseOrder",1,2]', "CloseOrder needs 1 values"),
         (b'["CloseOrder",true]', "CloseOrder: id: expected a whole number"),
         (b'["CloseOrder",1.5]', "expected a whole number"),
-        (b'["CloseOrder",-1]', "id: expected a number from 0 to 2\\*\\*64 - 1, not -1"),
+        (b'["CloseOrder",-1]', "id: expected a number from 0 to 281474976710655, not -1"),
         (b'["CloseOrder",18446744073709551616]', "id: expected a number from 0 to"),
         (b'["CloseOrder",1%s]' % (b"0" * 400), "id: expected a number from 0 to"),
         (b'["CloseOrder",1%s]' % (b"0" * 10_000), "CloseOrder|digits"),
@@ -132,9 +138,74 @@ def test_a_message_is_a_short_list() -> None:
     assert json.loads(encode_message(CloseOrder(7))) == ["CloseOrder", 7]
 
 
-def test_numbers_of_the_kernel_fit() -> None:
-    """Its largest count has 64 bits."""
-    assert decode_message(b'["CloseOrder",18446744073709551615]', ORDERS) == CloseOrder(2**64 - 1)
+def numbers_in(shape: Any, values: Any, name: str = "") -> Iterator[tuple[Path, str, Any]]:
+    """All numbers in a value: the place, the name of the field, and the number."""
+    arguments: tuple[Any, ...] = getattr(shape, "__args__", None) or ()
+    inside: dict[int | str, tuple[Any, str]] = {}
+    if hasattr(shape, "_fields"):
+        inside = {at: (shape.__annotations__[each], each) for at, each in enumerate(shape._fields)}
+    elif type(None) in arguments:
+        yield from numbers_in(arguments[0], values, name)
+    elif isinstance(values, dict):
+        inside = {key: (arguments[1], name) for key in values}
+    elif isinstance(values, list):
+        inside = {at: (arguments[at % len(arguments)], name) for at in range(len(values))}
+    elif shape in (int, float):
+        yield (), name, values
+    for key, (kind, field) in inside.items():
+        for path, found, value in numbers_in(kind, values[key], field):
+            yield (key, *path), found, value
+
+
+def fullest(shape: Any, name: str = "") -> Any:
+    """A value, as JSON has it, with everything there that may be there, and the largest numbers."""
+    if hasattr(shape, "_fields"):
+        return [fullest(shape.__annotations__[each], each) for each in shape._fields]
+    arguments: tuple[Any, ...] = getattr(shape, "__args__", None) or ()
+    if type(None) in arguments:
+        return fullest(arguments[0], name)
+    origin = getattr(shape, "__origin__", None)
+    if origin is list:
+        return [fullest(arguments[0], name)]
+    if origin is dict:
+        return {"state": fullest(arguments[1], name)}
+    if origin is tuple:
+        return [fullest(each, name) for each in arguments]
+    plain: dict[Any, Any] = {str: "", bool: True, bytes: ""}
+    return plain[shape] if shape in plain else MOST[name]
+
+
+def put(values: Any, path: Path, value: Any) -> Any:
+    """The same with another value at a place."""
+    if not path:
+        return value
+    changed: Any = dict(values) if isinstance(values, dict) else list(values)
+    changed[path[0]] = put(values[path[0]], path[1:], value)
+    return changed
+
+
+@pytest.mark.parametrize("record", EVERYTHING.values(), ids=EVERYTHING)
+def test_every_number_has_a_range(record: Any) -> None:
+    """Of every message and its parts: the largest is read, and one more, none and no number are
+    refused with the name of the field."""
+    values = fullest(record)
+    read = decode_message(json.dumps([record.__name__, *values]).encode(), EVERYTHING)
+    assert type(read) is record
+    for path, name, most in numbers_in(record, values):
+        assert most < 1 << 64
+        for wrong in (most + 1, -1, 10**30, 1e300, float("inf"), float("nan"), True, str(most)):
+            body = json.dumps([record.__name__, *put(values, path, wrong)]).encode()
+            with pytest.raises(ValueError, match=f"{name}: expected"):
+                decode_message(body, EVERYTHING)
+
+
+def test_numbers_mean_what_their_names_say() -> None:
+    """Dates are before the year 9999, ports have 16 bits, and nobody waits a day for an answer."""
+    assert datetime.fromtimestamp(MOST["wall_s"], UTC).year < 9999
+    assert datetime.fromtimestamp(MOST["clock_us"] / 1e6, UTC).year < 9999
+    assert datetime.fromtimestamp(MOST["first_ns"] / 1e9, UTC).year < 9999
+    assert {MOST[name] for name in ("port", "ports", "first", "last", "own_ports")} == {65535}
+    assert MOST["rtts_us"] / 1e6 <= 86400
 
 
 def test_an_object_has_few_keys() -> None:

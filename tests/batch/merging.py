@@ -1,0 +1,89 @@
+"""A run that three hosts have carried out, as files that a merge reads; tests change these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.agent.wire.result_lines import LineMaker
+from netprobe.batch.per_host import write_host_bundles
+from netprobe.batch.request import BatchRequest, write_request
+from netprobe.batch.results import HostRecording
+from netprobe.batch.script import HostScript
+from netprobe.batch.stored import open_run
+from tests.batch.world import SILENT, Merged, carry_out, first_round, request_of, write_results
+
+Block = tuple[str, str, tuple[tuple[int, int], ...]]
+WEB: Block = ("web", "tcp", ((8000, 8009),))
+# Six pairs of hosts; two flows of b to c are dropped.
+FLOWS = 60
+BLOCKED = (8001, 8002)
+Files = Mapping[str, Sequence[bytes]]
+
+
+@dataclass(frozen=True)
+class World:
+    """What was asked, and what each host has written."""
+
+    request: BatchRequest
+    scripts: Mapping[str, HostScript]
+    recordings: Mapping[str, HostRecording]
+
+    def lines(self, name: str) -> list[bytes]:
+        """What a host has written."""
+        return write_results(self.recordings[name], self.scripts[name].start)
+
+    def files(self, **changed: Sequence[bytes]) -> dict[str, Sequence[bytes]]:
+        """The files of all hosts, by their names; some of them with another content."""
+        found = {name: changed.get(name, self.lines(name)) for name in self.scripts}
+        return {f"{name}.npr": lines for name, lines in found.items()}
+
+    def sign(self, name: str, messages: Sequence[Sequence[Any]]) -> list[bytes]:
+        """Lines of these messages under the host's own key, as its root may write them."""
+        maker = LineMaker(self.scripts[name].start.result_key)
+        header = self.lines(name)[0].split(b" ")[3].rstrip()
+        return [maker._make_line(header), *(maker.add(list(some)) for some in messages)]
+
+    def write_plan(self, folder: Path) -> Path:
+        """Write the bundles of the run, and give the plan that stays at home."""
+        scripts = list(self.scripts.values())
+        write_host_bundles(folder, {}, scripts, write_request(self.request))
+        return folder / "plan.pyz"
+
+
+def lose(source: str, order: Any, port: int) -> OutcomeKind | None:
+    """The firewall: two flows of b are dropped."""
+    there = getattr(order, "dst", None) == "10.0.0.3"
+    return SILENT._replace(packets=9) if source == "b" and there and port in BLOCKED else None
+
+
+def make_world(
+    plan: Any, barrier: str = "engine", fault: Callable[..., OutcomeKind | None] = lose
+) -> World:
+    """A run of a plan that three hosts have carried out."""
+    request, scripts = first_round(request_of(plan, barrier))
+    made = {script.start.name: script for script in scripts}
+    return World(request, made, {name: carry_out(one, fault) for name, one in made.items()})
+
+
+def merge_files(plan: Path, folder: Path, files: Files) -> Merged:
+    """Write results by their paths in the folder, and merge them by a plan or a bundle."""
+    paths = [folder / name for name in files]
+    for path, lines in zip(paths, files.values(), strict=True):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"".join(lines))
+    stored = open_run(plan, paths)
+    return Merged(stored.request, stored.recordings, missing=stored.missing)
+
+
+def count(merged: Merged, source: str = "abc", to: str = "abc") -> Counter[str]:
+    """Flows between these hosts by their verdicts."""
+    found: Counter[str] = Counter()
+    for one in merged.results:
+        if one.source in source and one.destination in to:
+            found[one.verdict] += one.port_count
+    return found
