@@ -34,9 +34,10 @@ class Replay:
 
     def make_fleet(self, hosts: Sequence[Host], tell: Tell, missing: Mapping[str, str]) -> Fleet:
         """Make the fleet that answers as the hosts did; ``missing``: words for who has not."""
-        self.fleet = RecordedFleet(
-            hosts, tell, self._request.key, self._told, {**missing, **self._failed}, self._doubts
-        )
+        # An engine's words say more than that a file holds nothing.
+        empty = {one.name: f"{one.source}: {one.words}" for one in self._recordings.values()}
+        words = {**empty, **missing, **self._failed}
+        self.fleet = RecordedFleet(hosts, tell, self._request.key, self._told, words, self._doubts)
         return self.fleet
 
     def _join_recordings(self, recordings: Sequence[HostRecording]) -> dict[str, HostRecording]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
+from base64 import b85encode
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from netprobe.agent.wire.frames import encode_message
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.agent.wire.result_lines import LineMaker
+from netprobe.agent.wire.result_lines import chain_mac
 from netprobe.batch.per_host import write_host_bundles
 from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.results import HostRecording
@@ -23,6 +26,23 @@ WEB: Block = ("web", "tcp", ((8000, 8009),))
 FLOWS = 60
 BLOCKED = (8001, 8002)
 Files = Mapping[str, Sequence[bytes]]
+
+
+class Signer:
+    """Writes lines behind others under a key, whatever they hold."""
+
+    def __init__(self, key: bytes, lines: Sequence[bytes]) -> None:
+        self._key = key
+        self._number = len(lines)
+        self._before = lines[-1].split(b" ")[2]
+
+    def add(self, text: bytes) -> bytes:
+        """Give the next line, which unpacks to this text."""
+        content = b85encode(zlib.compress(text, 9))
+        self._before = chain_mac(self._key, self._before, self._number, content)
+        line = b"NPR1 %d %s %s\n" % (self._number, self._before, content)
+        self._number += 1
+        return line
 
 
 @dataclass(frozen=True)
@@ -44,9 +64,13 @@ class World:
 
     def sign(self, name: str, messages: Sequence[Sequence[Any]]) -> list[bytes]:
         """Lines of these messages under the host's own key, as its root may write them."""
-        maker = LineMaker(self.scripts[name].start.result_key)
-        header = self.lines(name)[0].split(b" ")[3].rstrip()
-        return [maker._make_line(header), *(maker.add(list(some)) for some in messages)]
+        signer = Signer(self.scripts[name].start.result_key, self.lines(name)[:1])
+        texts = (b"\n".join(map(encode_message, some)) for some in messages)
+        return [self.lines(name)[0], *(signer.add(text) for text in texts)]
+
+    def signer(self, name: str, lines: Sequence[bytes]) -> Signer:
+        """What goes on with these lines of a host."""
+        return Signer(self.scripts[name].start.result_key, lines)
 
     def write_plan(self, folder: Path) -> Path:
         """Write the bundles of the run, and give the plan that stays at home."""
