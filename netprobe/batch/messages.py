@@ -12,10 +12,14 @@ from typing import Any
 from netprobe.agent.wire import orders
 from netprobe.agent.wire.answers import Fault, HelloLine
 from netprobe.agent.wire.batch import PhaseClock
+from netprobe.agent.wire.host_messages import SocketsOrder
 from netprobe.agent.wire.messages import ANSWERS
 from netprobe.agent.wire.parts import ProbeBlock, Ranges
 from netprobe.batch.checked_lines import BatchIdentity
 from netprobe.probe.agents.rules import ANSWERS_TO
+
+# What a script asks or a host asks itself; the rest is for a coordinator that listens.
+SCRIPTED = ANSWERS_TO.keys() - {orders.KeptOrder, SocketsOrder}
 
 
 class MessageSorter:
@@ -40,7 +44,7 @@ class MessageSorter:
             self.hello = message
         elif isinstance(message, PhaseClock):
             self.marks.append(message)
-        elif type(message) in ANSWERS_TO:
+        elif type(message) in SCRIPTED:
             self._take_order(message)
         elif type(message).__name__ not in ANSWERS:
             raise ValueError(f"an order {type(message).__name__}")

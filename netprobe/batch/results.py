@@ -21,6 +21,8 @@ from netprobe.files import read_file
 
 # After these a host has nothing more to say of a round.
 WHOLE = frozenset(("told", "end"))
+# Five characters are four bytes.
+PIECE_BYTES = 5 * 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +104,28 @@ def _open_lines(contents: Sequence[bytes], allowance: Allowance) -> Iterator[Any
     unpacked or read."""
     messages, values, left = allowance.messages, allowance.values, allowance.bytes
     for content in contents:
-        unpacker = zlib.decompressobj()
-        text = unpacker.decompress(b85decode(content), left)
+        text = _unpack_line(content, left)
         left -= len(text)
         messages -= text.count(b"\n") + 1
         values -= count_values(text)
-        if not left or not unpacker.eof or messages < 0 or values < 0:
-            most = f"{allowance.messages} messages of {allowance.bytes} bytes"
+        if left < 0 or messages < 0 or values < 0:
+            most = f"{allowance.messages:,} messages of {allowance.bytes:,} bytes"
             raise ValueError(f"more than the plan allows, which is {most}")
         for line in text.split(b"\n"):
             yield decode_message(line, IN_RESULTS)
+
+
+def _unpack_line(content: bytes, most: int) -> bytes:
+    """Unpack a line, or so much of it that it is longer than ``most``. Raises ValueError."""
+    unpacker = zlib.decompressobj()
+    text = bytearray()
+    for at in range(0, len(content), PIECE_BYTES):
+        text += unpacker.decompress(b85decode(content[at : at + PIECE_BYTES]), most + 1 - len(text))
+        if len(text) > most:
+            return bytes(text)
+    if not unpacker.eof:
+        raise ValueError("a line that is cut off inside")
+    return bytes(text)
 
 
 def _word_cut(marks: Sequence[PhaseClock], lines: int) -> str:

@@ -63,14 +63,17 @@ def intersect(left: Ports, right: Ports) -> Ports:
 def subtract(left: Ports, right: Ports) -> Ports:
     """Give the ports of ``left`` that ``right`` does not hold."""
     kept: list[PortRange] = []
+    j = 0
     for first, last in left:
         start = first
-        for cut_first, cut_last in right:
-            if cut_last < start or cut_first > last:
-                continue
+        while j < len(right) and right[j][0] <= last:
+            cut_first, cut_last = right[j]
             if cut_first > start:
                 kept.append((start, cut_first - 1))
-            start = cut_last + 1
+            start = max(start, cut_last + 1)
+            if cut_last > last:
+                break  # it may cut the next range too
+            j += 1
         if start <= last:
             kept.append((start, last))
     return tuple(kept)

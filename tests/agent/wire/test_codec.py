@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,9 +20,8 @@ from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.numbers import MOST
 from netprobe.agent.wire.orders import CloseOrder
 from netprobe.agent.wire.stream_messages import StreamInfo
+from tests.agent.wire.values import fullest, numbers_in, put
 
-# Steps to a value inside of a message: places in lists and keys of objects.
-Path = tuple[int | str, ...]
 KNOWN = {**ORDERS, **ANSWERS}
 EVERYTHING = {**KNOWN, **IN_SCRIPTS, **IN_RESULTS}
 
@@ -136,52 +134,6 @@ def test_a_frame_that_cannot_be_ends_the_reading() -> None:
 def test_a_message_is_a_short_list() -> None:
     """On the wire a message is its kind and its values; bytes are base64."""
     assert json.loads(encode_message(CloseOrder(7))) == ["CloseOrder", 7]
-
-
-def numbers_in(shape: Any, values: Any, name: str = "") -> Iterator[tuple[Path, str, Any]]:
-    """All numbers in a value: the place, the name of the field, and the number."""
-    arguments: tuple[Any, ...] = getattr(shape, "__args__", None) or ()
-    inside: dict[int | str, tuple[Any, str]] = {}
-    if hasattr(shape, "_fields"):
-        inside = {at: (shape.__annotations__[each], each) for at, each in enumerate(shape._fields)}
-    elif type(None) in arguments:
-        yield from numbers_in(arguments[0], values, name)
-    elif isinstance(values, dict):
-        inside = {key: (arguments[1], name) for key in values}
-    elif isinstance(values, list):
-        inside = {at: (arguments[at % len(arguments)], name) for at in range(len(values))}
-    elif shape in (int, float):
-        yield (), name, values
-    for key, (kind, field) in inside.items():
-        for path, found, value in numbers_in(kind, values[key], field):
-            yield (key, *path), found, value
-
-
-def fullest(shape: Any, name: str = "") -> Any:
-    """A value, as JSON has it, with everything there that may be there, and the largest numbers."""
-    if hasattr(shape, "_fields"):
-        return [fullest(shape.__annotations__[each], each) for each in shape._fields]
-    arguments: tuple[Any, ...] = getattr(shape, "__args__", None) or ()
-    if type(None) in arguments:
-        return fullest(arguments[0], name)
-    origin = getattr(shape, "__origin__", None)
-    if origin is list:
-        return [fullest(arguments[0], name)]
-    if origin is dict:
-        return {"state": fullest(arguments[1], name)}
-    if origin is tuple:
-        return [fullest(each, name) for each in arguments]
-    plain: dict[Any, Any] = {str: "", bool: True, bytes: ""}
-    return plain[shape] if shape in plain else MOST[name]
-
-
-def put(values: Any, path: Path, value: Any) -> Any:
-    """The same with another value at a place."""
-    if not path:
-        return value
-    changed: Any = dict(values) if isinstance(values, dict) else list(values)
-    changed[path[0]] = put(values[path[0]], path[1:], value)
-    return changed
 
 
 @pytest.mark.parametrize("record", EVERYTHING.values(), ids=EVERYTHING)
