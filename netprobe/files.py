@@ -113,6 +113,11 @@ def write_secret(path: str, data: bytes) -> None:
     """
     with suppress(FileNotFoundError):
         os.unlink(path)
+    create_secret(path, data)
+
+
+def create_secret(path: str, data: bytes) -> None:
+    """Create a file that holds a key, for its owner alone. Raises OSError where one is there."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(handle, "wb") as stream:
         stream.write(data)

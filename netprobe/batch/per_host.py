@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from netprobe.batch.bundle import bring_runtime, pack_bundle, pack_plan
 from netprobe.batch.file_names import escape_first, safe_name
 from netprobe.batch.script import HostScript
+from netprobe.files import create_secret
 from netprobe.vantage.runtime.file import Runtime
 
 PLAN_NAME = "plan"
@@ -28,22 +28,15 @@ def write_host_bundles(
     Raises OSError, also where anything of it is there already.
     """
     folder.mkdir(mode=0o700, parents=True)
-    create_private(folder / f"{PLAN_NAME}.pyz", pack_plan(header, plan))
+    create_secret(str(folder / f"{PLAN_NAME}.pyz"), pack_plan(header, plan))
     for script in scripts:
         packed = pack_bundle(header, [script])
         ending = "pyz" if runtime is None else "sh"
         data = packed if runtime is None else bring_runtime(packed, runtime)
-        create_private(folder / f"{name_bundle(script.start.name)}.{ending}", data)
+        create_secret(str(folder / f"{name_bundle(script.start.name)}.{ending}"), data)
 
 
 def name_bundle(host: str) -> str:
     """Give the name of a host's bundle, without its ending; no host has that of the plan."""
     name = safe_name(host)
     return escape_first(name) if name.lower() == PLAN_NAME else name
-
-
-def create_private(path: Path, data: bytes) -> None:
-    """Create a file that holds keys: nobody else may read it. Raises OSError where one is there."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(handle, "wb") as file:
-        file.write(data)
