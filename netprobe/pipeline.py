@@ -152,7 +152,10 @@ class PlanRun:
             elapsed_s=round(time.monotonic() - begin, 3),
             phases=self._phases,
             complete=not stopped and self._known_flows >= self._total_flows,
-            hosts=tuple(self._reports.get(host.name, host) for host in before.hosts),
+            hosts=tuple(
+                replace(self._reports.get(host.name, host), named=host.named)
+                for host in before.hosts
+            ),
             interrupted=stopped,
             coverage=self._conclude_coverage(),
         )

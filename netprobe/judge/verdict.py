@@ -58,7 +58,8 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
         reason, words = evidence.untested or ("not-tested", "nobody looked")
         verdict = replace(base, reason=reason, because=words)
     else:
-        verdict = _judge_outcome(base, evidence, evidence.outcome, rules)
+        row = find_row(evidence, evidence.outcome, rules)
+        verdict = judge_row(row, base, evidence, evidence.outcome, rules)
         if evidence.mtu is not None and _counts_mtu(evidence, evidence.mtu, verdict):
             verdict = _judge_path_mtu(base, evidence.mtu)
     if evidence.outcome is not None and verdict.verdict != "pass":
@@ -84,7 +85,12 @@ def _untouched_result(evidence: Evidence, order: tuple[int, int, int]) -> Result
 
 
 def _counts_mtu(evidence: Evidence, measured: PathMtu, verdict: Result) -> bool:
-    """Tell whether what a path carries is the verdict: not where anything else is worse."""
+    """Tell whether what a path carries is the verdict: not where anything else is worse.
+
+    Nor of what must not answer: the path of the pair's other flows says nothing of it.
+    """
+    if verdict.expect == "denied":
+        return False
     if evidence.outcome is None or evidence.outcome.operation != PATH_MTU:
         return verdict.verdict == "pass"
     return measured.path is not None or not is_down(evidence)
@@ -107,8 +113,10 @@ def _judge_path_mtu(base: Result, measured: PathMtu) -> Result:
     )
 
 
-def _judge_outcome(base: Result, evidence: Evidence, outcome: Outcome, rules: Rules) -> Result:
-    row = find_row(evidence, outcome, rules)
+def judge_row(
+    row: VerdictRow, base: Result, evidence: Evidence, outcome: Outcome, rules: Rules
+) -> Result:
+    """Give the result that a row of the tables makes of an evidence, with all later steps."""
     result = replace(
         base,
         verdict=row.verdict,

@@ -208,6 +208,8 @@ def _check_coverage(about: Coverage) -> None:
                 raise WrongValue(f"coverage: {place} is no place of a list of hosts")
         if group.verdict not in UNPROBED or group.flows < 0:
             raise WrongValue("coverage: expected flows that were not probed")
+        if (group.verdict == "covered") != bool(group.by):
+            raise WrongValue("coverage: what is covered has flows that stand for it")
 
 
 def header_from_json(data: Mapping[str, Any]) -> RecordHeader:

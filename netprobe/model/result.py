@@ -170,8 +170,9 @@ class HostReport:
     (the run ended before); ``words`` has ssh's own words and the fix where it failed. ``roles`` are
     those of the matrices: its own first, then what they imply. ``addresses`` are those that its
     probes start from, as far as the inventory tells: of several of one family the kernel chooses.
-    ``zone`` is what the inventory says. ``start_s`` is how long its start took, successful or not;
-    None where nothing was started.
+    ``zone`` is what the inventory says. ``named``: it gives names, which sources resolve; None:
+    files of 0.1.0 do not say. ``start_s`` is how long its start took, successful or not; None where
+    nothing was started.
     """
 
     name: Line
@@ -186,3 +187,4 @@ class HostReport:
     cost: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     start_s: float | None = None
+    named: bool | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netprobe.model.accepted import CheckedAcceptance
-from netprobe.model.coverage import Coverage
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.plan import Plan, PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.result import HostReport, Result
 
@@ -57,6 +57,7 @@ def info_before(plan: Plan, started_at: str) -> RunInfo:
             roles=plan.roles.get(host.name, ()),
             addresses=host.probing_addresses,
             zone=host.zone,
+            named=any(address.family is None for address in host.addresses),
         )
         for host in plan.hosts().values()
     ]
@@ -83,8 +84,8 @@ class RunIndex:
         self.hosts = {host.name: host for host in info.hosts}
         self._requirements = {(one.matrix, one.id, one.protocol): one for one in info.requirements}
 
-    def requirement(self, result: Result) -> PlannedRequirement | None:
-        """Give the requirement that the result is of."""
+    def requirement(self, result: Result | Unprobed) -> PlannedRequirement | None:
+        """Give the requirement that the result is of, or the flows without one."""
         return self._requirements.get((result.matrix, result.requirement, result.protocol))
 
     def roles(self, host: str) -> tuple[str, ...]:

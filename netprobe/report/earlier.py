@@ -8,10 +8,10 @@ from typing import Final
 
 from netprobe.errors import RequestError
 from netprobe.model.codec import PlanOrder
-from netprobe.model.plan import Flow, Plan
-from netprobe.model.ports import PortRange, Ports, normalise
+from netprobe.model.plan import Block, Flow, Plan
+from netprobe.model.ports import PortRange, Ports, intersect, normalise, union
 from netprobe.model.printable import clean, word_command
-from netprobe.model.result import Result, Verdict
+from netprobe.model.result import PORTLESS, Result, Verdict
 from netprobe.report.changes import Changes, Fates, cut_by_fate, fates_of
 from netprobe.report.record import Earlier, ResultKey, key_of
 from netprobe.report.wording import number
@@ -24,6 +24,8 @@ KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
 
 # The key of a flow of the plan; no address where the source resolves a name.
 _FlowKey = tuple[str, str, str, str, str | None, str]
+# Every place of a flow in the plan, and its block there.
+_PlannedFlow = tuple[tuple[PlanOrder, Block], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +39,17 @@ class TakeOver:
         """Give the earlier results to keep, of flows that this plan has too, at their place in it.
 
         If the inventory has changed, results of hosts that are gone or have other addresses are
-        not kept. What was accepted or known then is forgotten. Raises RequestError where matrices
-        or settings differ.
+        not kept. What the plan knows comes from the plan, and what was accepted or known then is
+        forgotten. Raises RequestError where matrices or settings differ.
         """
         self._refuse_other_request(plan)
-        places = _places_of_flows(plan)
+        planned = _plan_flows(plan)
         for result in self.earlier.read_results():
             key = key_of(result)
             by_name = (*key[:4], None, key[5])  # the source resolved it: no address in the plan
-            order = places.get(key) or places.get(by_name)
-            if result.verdict in KEEPS[self.option] and order is not None:
-                yield replace(result, order=order, accepted=None, known=None)
+            flows = planned.get(key) or planned.get(by_name)
+            if result.verdict in KEEPS[self.option] and flows is not None:
+                yield from _keep_planned(result, flows)
 
     def asked_again(self) -> Iterator[Result]:
         """Give what a covering plan must hold too: all of a run that covered, else what failed."""
@@ -168,15 +170,40 @@ def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
     return {key: normalise(ranges) for key, ranges in done.items()}
 
 
-def _places_of_flows(plan: Plan) -> dict[_FlowKey, PlanOrder]:
-    """The place of every flow of the plan; only its own plan's places are in an earlier result."""
-    found: dict[_FlowKey, PlanOrder] = {}
+def _plan_flows(plan: Plan) -> dict[_FlowKey, _PlannedFlow]:
+    """The place and the block of every flow of the plan.
+
+    A covering plan has one block more for each part of the ports; each overlay between two hosts
+    has its path MTU.
+    """
+    found: dict[_FlowKey, _PlannedFlow] = {}
     for block in plan.blocks:
         for place, source in enumerate(block.sources):
             for peer in block.peers(place):
-                flow = Flow(block, source, *block.destinations[peer])
-                found.setdefault(_flow_key(flow), block.order(place, peer))
+                key = _flow_key(Flow(block, source, *block.destinations[peer]))
+                found[key] = (*found.get(key, ()), (block.order(place, peer), block))
     return found
+
+
+def _keep_planned(result: Result, flows: _PlannedFlow) -> Iterator[Result]:
+    """Give what the plan asks for of an earlier result, with what the plan says of it."""
+    same = (one for one in flows if one[1].requirement.purpose == result.purpose)
+    order, block = next(same, flows[0])
+    requirement = block.requirement
+    if result.expect != requirement.expect:
+        return
+    kept = replace(
+        result,
+        order=order,
+        purpose=requirement.purpose,
+        row=requirement.row,
+        optional=requirement.optional,
+        waived=block.waiver.reason if block.waiver else None,
+        accepted=None,
+        known=None,
+    )
+    ports = union(block.ports for _, block in flows)
+    yield from map(kept.cut, intersect(kept.ports or PORTLESS, ports or PORTLESS))
 
 
 def _flow_key(flow: Flow) -> _FlowKey:

@@ -23,13 +23,14 @@ _TORN = "ends in the middle of its JSON"
 class JsonPart(NamedTuple):
     """A key's value (``number`` 0), of a list an empty one; 1, 2 ... are then its elements.
 
-    ``characters`` is the length of the value in the file.
+    ``characters`` is the length of the value in the file, and ``line`` where it ends, from 1.
     """
 
     key: str
     number: int
     value: Any
     characters: int
+    line: int
 
 
 class WrongDocument(ValueError):
@@ -54,12 +55,12 @@ def walk_document(stream: BinaryIO) -> Iterator[JsonPart]:
 
 def _walk_keys(text: _Window) -> Iterator[JsonPart]:
     while True:
-        key, _ = text.value()
+        key = text.value()[0]
         if not isinstance(key, str):
             raise text.wrong("is not JSON")
         text.take(":")
         if text.peek() == "[":
-            yield JsonPart(key, 0, [], 0)
+            yield JsonPart(key, 0, [], 0, text.line)
             for number, element in enumerate(_walk_list(text), 1):
                 yield JsonPart(key, number, *element)
         else:
@@ -69,7 +70,7 @@ def _walk_keys(text: _Window) -> Iterator[JsonPart]:
         text.take(",")
 
 
-def _walk_list(text: _Window) -> Iterator[tuple[Any, int]]:
+def _walk_list(text: _Window) -> Iterator[tuple[Any, int, int]]:
     text.take("[")
     if text.peek() != "]":
         yield text.value()
@@ -88,8 +89,9 @@ class _Window:
         self._text = ""
         self._at = 0
         self._ended = False
-        # Where the window begins in the file.
+        # Where the window begins in the file, and a place in it whose line is known, from 1.
         self._line = self._column = 0
+        self._counted, self.line = 0, 1
 
     def wrong(self, words: str, place: int | None = None) -> WrongDocument:
         """Give the error about a place of the window, else about where we are."""
@@ -111,8 +113,11 @@ class _Window:
             raise self.wrong("is not JSON" if found else _TORN)
         self._at += 1
 
-    def value(self) -> tuple[Any, int]:
-        """Give the next value and its length; a number is whole only when something follows it."""
+    def value(self) -> tuple[Any, int, int]:
+        """Give the next value, its length, and its last line.
+
+        A number is whole only when something follows it.
+        """
         self.peek()
         while True:
             try:
@@ -129,7 +134,9 @@ class _Window:
             assert rest is not None
             if rest.end() < len(self._text) or not self._read_more():
                 characters, self._at = end - self._at, end
-                return value, characters
+                self.line += self._text.count("\n", self._counted, end)
+                self._counted = end
+                return value, characters, self.line
 
     def _may_go_on(self, error: WrongJson) -> bool:
         near = error.place + TORN_CHARACTERS >= len(self._text)
@@ -146,6 +153,7 @@ class _Window:
         if self._ended:
             return False
         self._line, self._column = self._mark_of(self._at)
+        self._counted, self.line = 0, self._line + 1
         self._text = self._text[self._at :]
         self._at = 0
         raw = self._stream.read(max(BLOCK_BYTES, len(self._text))) or b""

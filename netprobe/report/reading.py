@@ -16,6 +16,7 @@ from netprobe.model.firewall import FirewallRule
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.collector import Collector, collect
+from netprobe.report.contradictions import Contradictions
 from netprobe.report.json_document import JsonPart, WrongDocument, walk_document
 from netprobe.report.record import (
     EXPECTED,
@@ -46,7 +47,7 @@ def read_earlier(path: str, *, requests: bool = False) -> Earlier:
     info = read_info(path, keys)
     rules = _read_rules(path, keys) if keys["schema"] == REQUEST_SCHEMA else None
     # Neighbours are merged already: there are no ranges to merge within.
-    return Earlier(path, False, info, {}, partial(_read_results, path), rules)
+    return Earlier(path, False, info, {}, partial(_read_results, path, info), rules)
 
 
 def _read_rules(path: str, keys: Json) -> tuple[FirewallRule, ...]:
@@ -107,23 +108,28 @@ def _check_results(path: str, parts: Iterable[JsonPart]) -> Iterator[JsonPart]:
             yield part
 
 
-def _read_results(path: str) -> Iterator[Result]:
+def _read_results(path: str, info: RunInfo) -> Iterator[Result]:
     """The file is in plan order; a flow's place is that of its first appearance."""
     places: dict[tuple[str, ...], int] = {}
+    contradictions = Contradictions(info)
     with _parts_of(path) as parts:
         for part in parts:
             if part.key == RESULTS and part.number:
-                yield _read_result(path, part, places)
+                yield _read_result(path, part, places, contradictions)
 
 
-def _read_result(path: str, part: JsonPart, places: dict[tuple[str, ...], int]) -> Result:
+def _read_result(
+    path: str, part: JsonPart, places: dict[tuple[str, ...], int], contradictions: Contradictions
+) -> Result:
     flow = tuple(str(part.value.get(name)) for name in FLOW_KEYS)
     try:
-        return result_from_json(part.value, (places.setdefault(flow, len(places)), 0, 0))
+        result = result_from_json(part.value, (places.setdefault(flow, len(places)), 0, 0))
+        contradictions.check(result)
     except WrongValue as error:
         _refuse_result(path, part, error)
+    return result
 
 
 def _refuse_result(path: str, part: JsonPart, error: WrongValue) -> NoReturn:
     error.add_step(f"{RESULTS}[{part.number - 1}]")
-    raise FileErrors([Problem(path, 0, 0, str(error))]) from None
+    raise FileErrors([Problem(path, part.line, 1, str(error))]) from None

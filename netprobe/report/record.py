@@ -36,6 +36,7 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import normalise
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo, info_before
+from netprobe.report.contradictions import Contradictions, check_unprobed
 from netprobe.report.merge import Ranges, ranges_of
 
 EXPECTED = f"a JSON report ({RUN_SCHEMA}) or a record ({RECORD_SCHEMA})"
@@ -185,22 +186,25 @@ def read_record(path: str) -> Earlier:
     by_key = {
         (matrix, name, protocol): normalise(ports) for matrix, name, protocol, ports in ranges
     }
-    return Earlier(path, True, info, by_key, partial(_read_results, path))
+    return Earlier(path, True, info, by_key, partial(_read_results, path, info))
 
 
-def _read_results(path: str) -> Iterator[Result]:
+def _read_results(path: str, info: RunInfo) -> Iterator[Result]:
+    contradictions = Contradictions(info)
     for number, line in enumerate(_lines_of(path), 1):
         data = None if number == 1 else _parse_line(path, number, line)
         if data is not None and "end" not in data:
-            yield _read_result(path, number, data)
+            yield _read_result(path, number, data, contradictions)
 
 
 def read_info(path: str, data: Json) -> RunInfo:
     """Read a run's own keys in this file. Raises FileErrors where a value is of another type."""
     try:
-        return info_from_json(data)
+        info = info_from_json(data)
+        check_unprobed(info)
     except WrongValue as error:
         raise FileErrors([Problem(path, 0, 0, f"is no report of a run ({error})")]) from None
+    return info
 
 
 def word_schema(schema: object) -> str:
@@ -237,9 +241,11 @@ def _parse_line(path: str, number: int, line: bytes) -> Json | None:
     return data
 
 
-def _read_result(path: str, number: int, data: Json) -> Result:
+def _read_result(path: str, number: int, data: Json, contradictions: Contradictions) -> Result:
     try:
-        return result_from_json(data, data.get("order"))
+        result = result_from_json(data, data.get("order"))
+        contradictions.check(result)
     except WrongValue as error:
         words = f"is no result, expected the keys of {RECORD_SCHEMA} ({error})"
         raise FileErrors([Problem(path, number, 1, words)]) from None
+    return result

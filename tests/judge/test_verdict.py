@@ -398,6 +398,14 @@ def test_a_connection_without_full_segments_is_no_pass(lost_back: bool, place: s
     assert silent.reason == "no-response"
 
 
+def test_what_a_path_carries_says_nothing_of_a_denied_port() -> None:
+    """A port that must not answer, and refuses, passes: its pair's other flows have the finding."""
+    mtu = PathMtu(1400, 1500, "nonce", "tcp")
+    denied = one(evidence(RESET, expect="denied", mtu=mtu))
+
+    assert (denied.verdict, denied.reason) == ("pass", "reset")
+
+
 def test_a_width_that_nobody_could_ask_for_is_no_pass() -> None:
     """A full segment got lost, and then the source could not be asked any more."""
     open_ = one(

@@ -43,6 +43,8 @@ PASSED = Result(
     attempts=1,
 )
 
+REFUSED = replace(PASSED, state="closed", reason="reset", proof="refusal")
+
 BLOCKED = replace(
     PASSED,
     verdict="blocked",
@@ -173,10 +175,10 @@ def everything() -> Report:
         verdict="exposed",
         state="open",
         reason="syn-ack",
-        proof="handshake",
+        proof="none",
         port=10255,
         end_port=10255,
-        where=("service",),
+        where=("destination",),
         because="a connection to 10.0.0.11 port 10255 opened",
     )
     silent = flow(
@@ -192,7 +194,7 @@ def everything() -> Report:
         address="192.0.2.123",
         verdict="inconclusive",
         state="open|filtered",
-        where=("destination", "path", "return-path", "service"),
+        where=("destination", "path", "return-path", "service", "source"),
         last_hop=None,
         because="2 NTP requests, no answer; no agent at ntp, so the request may have arrived",
     )
@@ -222,11 +224,12 @@ def everything() -> Report:
     optional = flow(BLOCKED, 8, requirement="ipmi", optional=True, port=623, end_port=623)
     passes = [
         flow(PASSED, 0),
-        port(PASSED, 7000, 7999, order=(2, 0, 0), proof="refusal", requirement="drbd"),
+        port(REFUSED, 7000, 7999, order=(2, 0, 0), requirement="drbd"),
         port(
             PASSED,
             10250,
             order=(2, 1, 0),
+            reason="syn-ack",
             proof="service",
             requirement="kubelet",
             warnings=("tcp 10250 of master-1 is held by kubelet (pid 812) on 127.0.0.1 too",),

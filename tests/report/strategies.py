@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from netprobe.model.codec import result_from_json, result_to_json
+from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
 from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.result import PROOFS, VERDICTS, Result
 from netprobe.model.story import Story, StoryError, StoryPlace
@@ -29,6 +31,28 @@ STORIES = st.builds(
     .filter(lambda some: len(some) < 3)
     .map(tuple),
 )
+
+
+# Lines of words and places, as ``netprobe.model.combinations`` has them.
+COMBINATIONS = PRINTED.read_text("ascii").splitlines()
+SAID_WORDS = ("host-unreach", "icmp 3/7", "proxy-407", "refused", "unknown-EPROTO", "unknown")
+
+
+@st.composite
+def possible_results(draw: st.DrawFn) -> Result:
+    """Any result that a run can write."""
+    base = draw(results())
+    words, _, places = draw(st.sampled_from(COMBINATIONS)).partition(": ")
+    expect, verdict, state, reason, proof = words.split()
+    where = draw(st.sampled_from(places.split(" | ")))
+    said = {SAID: st.sampled_from(SAID_WORDS), ANY: WORDS}.get(reason, st.just(reason))
+    data = {
+        **result_to_json(base), "expect": expect, "verdict": verdict, "state": state,
+        "reason": draw(said), "proof": proof, "where": [] if where == NOWHERE else where.split(),
+    }  # fmt: skip
+    if verdict == "pass":
+        data |= {"rejected_by": None, "story": None}
+    return result_from_json(data, base.order)
 
 
 @st.composite

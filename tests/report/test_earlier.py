@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from netprobe.errors import RequestError
-from netprobe.model.plan import PlannedMatrix
+from netprobe.model.plan import PATH_MTU, PlannedMatrix
 from netprobe.model.result import AcceptedBy
 from netprobe.report.changes import compare
 from netprobe.report.earlier import TakeOver, done_ports, word_changes
 from netprobe.report.record import RecordWriter, key_of, read_record
-from tests.report.plans import PLAN
-from tests.report.samples import BLOCKED, INFO, PASSED, port
+from tests.report.plans import ETCD, PLAN
+from tests.report.samples import BLOCKED, INFO, PASSED, REFUSED, port
 from tests.report.test_record import HEADER, written
+
+UNSURE = replace(BLOCKED, verdict="inconclusive")
 
 
 def taken(path: Path, option: str) -> TakeOver:
@@ -41,8 +43,9 @@ def test_done_ports() -> None:
 def test_kept_is_what_the_plan_still_asks(tmp_path: Path) -> None:
     """A host that moved or left the inventory, and what is not final, is not kept."""
     named = replace(
-        PASSED,
+        REFUSED,
         requirement="ntp",
+        expect="denied",
         destination="time",
         address="192.0.2.123",
         protocol="icmp",
@@ -52,13 +55,13 @@ def test_kept_is_what_the_plan_still_asks(tmp_path: Path) -> None:
     moved = replace(PASSED, address="10.0.0.99")
     path = written(
         tmp_path / "r", PASSED, port(BLOCKED, 2380), moved, replace(PASSED, source="x"), named,
-        replace(PASSED, verdict="inconclusive"),
+        port(UNSURE, 2381),
     )  # fmt: skip
 
     assert list(taken(path, "--resume").kept(PLAN)) == [
         replace(PASSED, order=(0, 0, 1)),
         replace(port(BLOCKED, 2380), order=(0, 0, 1)),
-        replace(named, order=(2, 0, 0)),
+        replace(named, order=(2, 0, 0), purpose="", row="", waived="on Monday"),
     ]
 
 
@@ -84,7 +87,7 @@ def test_other_settings_cannot_be_resumed(tmp_path: Path) -> None:
 
 def test_resume_into_the_same_file(tmp_path: Path) -> None:
     """The old record is whole until the new one holds all that was kept of it."""
-    path = written(tmp_path / "r", PASSED, port(PASSED, 2380, verdict="inconclusive"))
+    path = written(tmp_path / "r", PASSED, port(UNSURE, 2380))
     writer = RecordWriter(str(path), HEADER, taken(path, "--resume").kept(PLAN))
     writer.add(port(PASSED, 2380))
     writer.close(INFO)
@@ -104,3 +107,49 @@ def test_retry_keeps_passes_only(tmp_path: Path) -> None:
     assert fates is not None
     changes = compare(fates, [PASSED, port(PASSED, 2380)])
     assert word_changes(changes) == "2 failed before: 1 pass now, 1 not in this plan"
+
+
+def test_what_the_plan_knows_comes_from_the_plan(tmp_path: Path) -> None:
+    """A record cannot make a failure optional or waived, nor name it otherwise."""
+    forged = replace(BLOCKED, optional=True, waived="on Monday", purpose="?", row="?")
+    path = written(tmp_path / "r", forged, end=False)
+
+    (kept,) = taken(path, "--resume").kept(PLAN)
+    assert kept == replace(BLOCKED, order=(0, 0, 1))
+    assert kept.decides
+
+
+def test_only_what_the_plan_asks_is_done(tmp_path: Path) -> None:
+    """Ports that the plan does not have, and what was expected otherwise, fill no gaps."""
+    denied = replace(REFUSED, expect="denied", port=2380, end_port=2380)
+    drbd = replace(PASSED, requirement="drbd")
+    path = written(
+        tmp_path / "r", port(PASSED, 2300, 2379), denied, port(drbd, 6000, 8000), end=False
+    )
+    kept = list(taken(path, "--resume").kept(PLAN))
+
+    assert [(one.requirement, one.ports, one.optional) for one in kept] == [
+        ("etcd", ((2379, 2379),), False),
+        ("drbd", ((7000, 7999),), True),
+    ]
+
+
+def test_each_path_mtu_is_kept_in_its_own_place(tmp_path: Path) -> None:
+    """Two overlays between the same hosts are two flows of the plan, one of them optional."""
+    blocks = [
+        replace(
+            PLAN.blocks[0], index=index, protocol="icmp", ports=(),
+            requirement=replace(ETCD, id=PATH_MTU, purpose=name, optional=bool(index)),
+        )
+        for index, name in enumerate(("vxlan", "geneve"))
+    ]  # fmt: skip
+    echo = replace(PASSED, requirement=PATH_MTU, protocol="icmp", port=None, end_port=None,
+                   reason="full-size")  # fmt: skip
+    some = [replace(echo, purpose="geneve"), replace(echo, purpose="vxlan")]
+    path = written(tmp_path / "r", *some)
+    kept = taken(path, "--resume").kept(replace(PLAN, blocks=tuple(blocks)))
+
+    assert [(one.order, one.purpose, one.optional) for one in kept] == [
+        ((1, 0, 1), "geneve", True),
+        ((0, 0, 1), "vxlan", False),
+    ]

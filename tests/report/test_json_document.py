@@ -17,7 +17,7 @@ from tests.model.test_json_text import VALUES
 def walked(raw: bytes) -> dict[str, object]:
     """The document as its parts tell it."""
     found: dict[str, object] = {}
-    for key, number, value, _ in walk_document(io.BytesIO(raw)):
+    for key, number, value, *_ in walk_document(io.BytesIO(raw)):
         if number:
             elements = found[key]
             assert isinstance(elements, list)

@@ -117,7 +117,7 @@ def test_odd_values(kind: Callable[[random.Random], bytes], count: int, folder: 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"results": [{"port": 1}]}, 'f: results[0]: the key "matrix" is missing'),
+        ({"results": [{"port": 1}]}, 'f:1:1: results[0]: the key "matrix" is missing'),
         ({"hosts": [{"name": "a", "state": "up"}]}, "is no report of a run (hosts[0].state: 'up'"),
         ({"matrices": [{"name": "m", "settings": {"a": [1]}}]}, "matrices[0].settings.a[0]: a who"),
         ({"elapsed_s": 1e300}, "elapsed_s: a number that is too large, expected one below 2**53"),

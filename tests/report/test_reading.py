@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,8 @@ def test_json_again(tmp_path: Path) -> None:
 def test_record_again(tmp_path: Path) -> None:
     """A record gives the same report as the run that wrote it, ranges merged."""
     writer = RecordWriter(str(tmp_path / "r"), header_of(PLAN, "now"))
-    parts = [port(PASSED, 7000, 7009, requirement="drbd"), port(PASSED, 7010, requirement="drbd")]
+    drbd = replace(PASSED, requirement="drbd", address="10.9.0.11")
+    parts = [port(drbd, 7000, 7009), port(drbd, 7010)]
     for result in [*everything().collector.results(), *parts]:
         writer.add(result)
     writer.close(everything().info)
@@ -60,8 +62,8 @@ def test_record_again(tmp_path: Path) -> None:
         ),
         ("{}", "f:1:1: is no report of netprobe, expected a JSON report"),
         (RUN + "}", 'f: the key "results" is missing or no list, expected those of netprobe.run/1'),
-        (RUN + ', "results": [{}]}', 'f: results[0]: the key "matrix" is missing'),
-        (RUN + ', "results": [7]}', "f: results[0]: no JSON object, expected a result"),
+        (RUN + ', "results": [{}]}', 'f:1:1: results[0]: the key "matrix" is missing'),
+        (RUN + ', "results": [7]}', "f:1:1: results[0]: no JSON object, expected a result"),
         (RUN + ', "results": [], "hosts": [7]}', "f: is no report of a run (hosts[0]: a whole"),
         (RUN + ', "results": [], "notes": [1, x]}', "f:1:92: is not JSON, expected a JSON"),
         ("\xff", "f:1:1: is not UTF-8, expected a JSON report"),

@@ -1,0 +1,157 @@
+"""netprobe/model/combinations.txt, printed from the tables: ``python -m pages.combinations``.
+
+Each row of the verdict tables goes through the judge's own later steps, with all that these look
+at: what narrows its places, ``--strict``, ``--live``, what exists already, limits, clocks, names.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import Any
+
+from netprobe.judge.name_rows import ROWS as NAME_ROWS
+from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
+from netprobe.judge.verdict import Rules, judge, judge_row, narrowed
+from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
+from netprobe.model.evidence import (
+    NO_NEIGHBOUR,
+    Evidence,
+    Outcome,
+    PathMtu,
+    ServerClock,
+    Witness,
+)
+from netprobe.model.inventory import Address, Host, Vantage
+from netprobe.model.matrix import Condition, Expect, Requirement
+from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
+from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow
+from netprobe.model.result import Place, Proof, Result
+from netprobe.model.story import Sight, Story, StoryPlace
+
+HOSTS = tuple(Host(name, (Address("10.0.0.1", 4),), (), Vantage("local")) for name in "ab")
+ORDER = (0, 0, 0)
+SIGHTS: tuple[Sight, ...] = ("yes", "no", "unknown")
+# Of a story's six; what reached the prober is no silence.
+PLACES = 5
+# Why an answer does not leave: its own firewall, its routing table, its next hop.
+REPLIES = (None, "not-permitted", "network-unreachable", NO_NEIGHBOUR)
+RULES = tuple(Rules(strict, live) for strict, live in product((False, True), repeat=2))
+NO_TIME = ServerClock(stratum=16, good=False)
+# Stands in evidence for whatever a kernel, a router or a proxy says.
+SPOKEN = Outcome("connect", SAID)
+
+
+def make_evidence(
+    expect: Expect, protocol: str = "tcp", existing: bool = False, **facts: Any
+) -> Evidence:
+    """Make the evidence of one flow between two hosts, with these facts."""
+    probe = PATH_MTU if facts.get("mtu") is not None else None
+    requirement = Requirement(
+        "r", ("a",), ("b",), purpose="", row="", when=Condition(), expect=expect, probe=probe
+    )
+    ports = ((6443, 6443),) if protocol in ("tcp", "udp") else ()
+    source, destination = HOSTS
+    ends = ((destination, destination.addresses[0]),)
+    block = Block(0, "m", requirement, protocol, ports, 4, (source,), ends, existing=existing)
+    flow = Flow(block, source, *ends[0])
+    return Evidence(**{"flow": flow, "address": "10.0.0.1", "ports": ports, **facts})
+
+
+def list_results() -> Iterator[Result]:
+    """Give a result for everything that the judge can conclude; some more than once."""
+    yield from _list_results_of("allowed", ALLOWED)
+    yield from _list_results_of("denied", DENIED)
+    yield from _list_untested()
+    yield from _list_path_mtu()
+
+
+def _list_results_of(expect: Expect, rows: Iterable[VerdictRow]) -> Iterator[Result]:
+    views = [make_evidence(expect, outcome=SPOKEN, **facts) for facts in _list_views()]
+    kept: dict[tuple[str, tuple[Place, ...]], list[Evidence]] = {}
+    for row in rows:
+        key = (row.reason, row.where)
+        if key not in kept:
+            kept[key] = list({narrowed(row, view): view for view in views}.values())
+        for view in kept[key]:
+            yield from _apply_later_steps(row, view)
+
+
+def _list_views() -> Iterator[dict[str, Any]]:
+    """Give all that narrows places: stories, and what is known of destination and answer."""
+    stories = (Story(*map(StoryPlace, seen)) for seen in product(SIGHTS, repeat=PLACES))  # type: ignore[arg-type]
+    known = product(REPLIES, (False, True), (False, True))
+    settled = (story for story in stories if story == story.settled())
+    for story, (reply, socket, up) in product(settled, known):
+        witness = Witness(socket=socket, reply_failure=reply)
+        yield {"story": story, "witness": witness, "host_up": up}
+
+
+def _apply_later_steps(row: VerdictRow, view: Evidence) -> Iterator[Result]:
+    later = [view, replace(view, limited=True)]
+    if (row.verdict, row.state) == ("pass", "open"):
+        # Only an answer tells a time, or of names.
+        later.append(replace(view, outcome=replace(SPOKEN, clock=NO_TIME)))
+        kinds = [kind for kind, told in NAME_ROWS.items() if told.reason is not None]
+        later += [replace(view, names=_make_trouble(kind)) for kind in kinds]
+    for existing, rules, evidence in product((False, True), RULES, later):
+        block = replace(evidence.flow.block, existing=existing)
+        one = replace(evidence, flow=replace(evidence.flow, block=block))
+        base = judge(replace(one, outcome=None), ORDER, rules)[0]
+        yield judge_row(row, base, one, one.outcome or SPOKEN, rules)
+
+
+def _make_trouble(kind: Any) -> NameFacts:
+    """Make what a name server tells where a name has this kind of trouble."""
+    told = ServerTold("a", "10.0.0.1", (NameTold("n", "NOERROR", ("10.0.0.2",), trouble=kind),))
+    return NameFacts((AskedName("setting", "n"),), told)
+
+
+def _list_untested() -> Iterator[Result]:
+    expected: tuple[Expect, ...] = ("allowed", "denied")
+    for expect in expected:
+        yield from judge(make_evidence(expect, outcome=None, untested=(ANY, "")), ORDER, Rules())
+
+
+def _list_path_mtu() -> Iterator[Result]:
+    """Give what packets of an overlay say of a path, and full-sized segments of TCP."""
+    proofs: tuple[Proof, ...] = ("nonce", "witness", "service")
+    asked: tuple[tuple[Expect, str, Outcome, Sequence[int | None]], ...] = (
+        ("allowed", "icmp", Outcome(PATH_MTU, None), (None, 1400, 1450)),
+        ("allowed", "tcp", Outcome("answer", None, answer="nonce"), (None, 1400)),
+        ("denied", "tcp", Outcome("connect", "refused"), (None, 1400)),
+    )
+    for expect, protocol, outcome, sizes in asked:
+        for size, proof, router, back in product(sizes, proofs, (None, "10.0.0.3"), (False, True)):
+            mtu = PathMtu(size, 1450, proof, limited_by=router, lost_back=back)
+            evidence = make_evidence(expect, protocol, outcome=outcome, mtu=mtu)
+            yield from judge(evidence, ORDER, Rules())
+
+
+@cache
+def list_combinations() -> Mapping[tuple[str, str], Result]:
+    """Give a result for each combination of words and places, as the file has them."""
+    found = {}
+    for result in list_results():
+        words = (result.expect, result.verdict, result.state, result.reason, result.proof)
+        found[" ".join(words), " ".join(result.where) or NOWHERE] = result
+    return found
+
+
+def page(before: str) -> str:
+    """Print all that the file has already, and what this version's tables write."""
+    found: dict[str, set[str]] = {}
+    for line in before.splitlines():
+        words, _, places = line.partition(": ")
+        found.setdefault(words, set()).update(places.split(" | "))
+    for words, place in list_combinations():
+        found.setdefault(words, set()).add(place)
+    lines = (f"{words}: {' | '.join(sorted(some))}\n" for words, some in found.items())
+    return "".join(sorted(lines))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(PRINTED.read_text("ascii")))

@@ -1,0 +1,38 @@
+"""Records, reports and requests that version 0.1.0 left are read as it read them itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from netprobe.cli.main import status_of
+
+FOLDER = Path(__file__).parents[1] / "golden" / "0.1.0"
+STATUSES: Mapping[str, Mapping[str, int]] = json.loads((FOLDER / "statuses.json").read_bytes())
+CONSENT = ("--reason", "r", "--owner", "o", "--ticket", "t", "--until", "never")
+# Nobody gets onto its hosts: what is not kept is not tested.
+PLAN = ("-m", "./kinds.yaml", "-i", "inventory.yaml")
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "report": ("report", "{file}"),
+    "request": ("request", "{file}"),
+    "accept": ("accept", "{file}", "--finding", "1", *CONSENT),
+    "diff": ("diff", "{file}", "full.jsonl"),
+    "resume": ("run", *PLAN, "--resume", "{file}"),
+    "retry": ("run", *PLAN, "--retry", "{file}"),
+}
+
+
+@pytest.mark.parametrize("name", STATUSES)
+def test_the_exit_status_is_that_of_0_1_0(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every verb that reads such a file ends as that version did."""
+    monkeypatch.chdir(FOLDER)
+    found = {
+        verb: status_of([word.format(file=name) for word in WORDS[verb]]) for verb in STATUSES[name]
+    }
+
+    assert found == STATUSES[name], capsys.readouterr().err
