@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from _pytest.nodeid import NodeId
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,7 +25,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _make_copy(item: pytest.Item, number: int) -> pytest.Item:
     made = copy.copy(item)
-    made._nodeid = f"{item.nodeid}#{number}"  # type: ignore[attr-defined] # it is a slot
+    # Schedulers that keep a module's tests together know a test by its name alone.
+    made._id = NodeId.parse(f"{item.nodeid}#{number}")
     made.stash = pytest.Stash()
     made._report_sections = []
     # Without it all copies would share one request, and so the fixtures of the first.

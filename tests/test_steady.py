@@ -123,7 +123,8 @@ def test_repeated_tests_run_side_by_side(tmp_path: Path) -> None:
         "    (tmp_path / 'once').mkdir()\n"
         "    assert row == 'a'\n"
     )
-    command = [sys.executable, "-m", "pytest", "-p", "tests.repeat", "--repeat", "5", "-n", "2"]
+    command = [sys.executable, "-m", "pytest", "-p", "tests.repeat", "--repeat", "5"]
+    command += ["-n", "2", "--dist", "loadscope"]
     alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist"}
     done = subprocess.run(
         [*command, f"{tmp_path}/test_it.py::test_it[a]", f"--rootdir={tmp_path}"],
