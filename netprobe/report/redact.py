@@ -6,11 +6,8 @@ before failures are folded, so that titles and advice are made of the new names.
 
 from __future__ import annotations
 
-import ipaddress
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any, TypeVar
 
 from netprobe.model.coverage import Coverage
@@ -19,6 +16,7 @@ from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
 from netprobe.report.changes import Changes, Unshared
 from netprobe.report.collector import Collector, collect
+from netprobe.report.hidden_names import HiddenNames
 from netprobe.report.sentences import fill_holes, make_holes
 
 # What may name a host, an address or a person; everything else is a word of netprobe or a number.
@@ -32,22 +30,6 @@ _OF_RESULT = (
 )  # fmt: skip
 _OF_UNPROBED = ("from_zone", "to_zone", "because", "by", "waived")
 _OF_ACCEPTANCE = ("id", "from_", "to", "addresses", "reason", "ticket")
-
-# What no list of names has: addresses of routers, names that a certificate tells, logins, what
-# ssh says of its own names, and names folded to worker-[1-40].
-_UNLISTED = re.compile(
-    r"(?P<mac>(?<![\w:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![\w:]))"
-    r"|(?P<address>(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)"
-    r"|(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?:\d{0,3}(?:\.\d{1,3}){3})?(?![\w:]))"
-    r"|(?P<hosts>[\w.-]*\[\d+-\d+\][\w.-]*)"
-    r"|(?P<user>[\w.+-]+(?=@\S)|(?<=/home/)[^/\s]+|(?<=/Users/)[^/\s]+)"
-    r"|(?P<told>(?<=hostname )[^\s:]+|(?<=host )\S+(?= port)|(?<=`ssh )[^`]+"
-    # Of manifests: names of clusters, node pools, networks and identity providers.
-    r"|(?<=HostedCluster )[^\s:]+|(?<=NodePool )[^\s:]+|(?<=secondary network )[^\s,;:]+"
-    r"|(?<=give --network )[^\s=]+|(?<=identity provider )\S+)"
-    r"|(?P<name>(?<![\w.-])[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z][a-z0-9-]+(?![\w-]))",
-    re.IGNORECASE,
-)
 
 Some = TypeVar("Some")
 
@@ -66,27 +48,22 @@ class Redactor:
     """Gives the new names of one run; what was once called host-3 stays host-3."""
 
     def __init__(self, info: RunInfo, collector: Collector) -> None:
-        self._new: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
         hosts = {host.name for host in info.hosts}
         addresses = {address for host in info.hosts for address in host.addresses}
+        public = {one.name for one in info.matrices} | {*_list_public(info)}
         for result in collector.results():
             hosts |= {result.source, result.destination}
             addresses.add(result.address)
+            public |= {result.matrix, result.requirement}
         hosts |= {end for one in info.skipped for end in (one.source, one.destination) if end}
-        for host in sorted(hosts):
-            self._name_anew(host, "host")
-        for address in sorted(addresses - hosts):
-            self._name_anew(address, "address")
-        for machine in sorted(
-            {str(host.facts.get("hostname") or "") for host in info.hosts} - {""}
-        ):
-            self._name_anew(machine, "machine")
         zones = {host.zone for host in info.hosts if host.zone}
-        for zone in sorted(zones | set(info.coverage.zones if info.coverage else ())):
-            self._name_anew(zone, "zone")
-        self._listed = _match_names(self._new)
-        self.text = cache(self._hide_names)
+        self._names = names = HiddenNames(public)
+        names.list_names(hosts, "host")
+        names.list_names(addresses - hosts, "address")
+        names.list_names((_text_of(host.facts.get("hostname")) for host in info.hosts), "machine")
+        names.list_names(zones.union(info.coverage.zones if info.coverage else ()), "zone")
+        names.list_logins(_list_users(info), _list_foreign_texts(info))
+        self.text = names.text
 
     def run(self, info: RunInfo) -> RunInfo:
         """Give all that is known of a run but its results."""
@@ -167,7 +144,7 @@ class Redactor:
         facts = {**host.facts, "user": _hide_user(host.facts.get("user"))}
         return replace(
             self._with_texts(host, _OF_HOST),
-            zone=self._new[host.zone] if host.zone else None,
+            zone=self.text(host.zone) if host.zone else None,
             user=_hide_user(host.user),
             facts=self._hide_value({key: facts[key] for key in host.facts}),
         )
@@ -190,52 +167,37 @@ class Redactor:
             return type(value)(map(self._hide_value, value))
         return value
 
-    def _hide_names(self, text: str) -> str:
-        if text in self._new:
-            return self._new[text]
-        listed = self._listed.sub(lambda found: self._new.get(found[0].lower(), "name"), text)
-        return _UNLISTED.sub(self._hide_unlisted, listed)
-
-    def _hide_unlisted(self, found: re.Match[str]) -> str:
-        text, kind = found[0], str(found.lastgroup)
-        if kind == "hosts":
-            return "several hosts"
-        if kind == "user":
-            return "user"
-        if kind == "address" and not _is_telling(text):
-            return text
-        return self._name_anew(text, "address" if kind in ("address", "mac") else "name")
-
     def _hide_owner(self, owner: str) -> str:
-        return self._new.get(owner) or self._name_anew(owner, "owner")
+        return self._names.name_anew(owner, "owner")
 
-    def _name_anew(self, old: str, kind: str) -> str:
-        """Give the new name of something, the next of its kind where it has none."""
-        if old not in self._new:
-            self._counts[kind] = self._counts.get(kind, 0) + 1
-            self._new[old] = f"{kind}-{self._counts[kind]}"
-            self._new.setdefault(old.lower(), self._new[old])
-        return self._new[old]
+
+def _list_public(info: RunInfo) -> Iterator[str]:
+    """Give the names that stay: they say what is to be mended."""
+    for one in info.requirements:
+        yield from (one.matrix, one.id, *one.from_, *one.to)
+    for host in info.hosts:
+        yield from host.roles
+    for matrix in info.matrices:
+        yield from matrix.settings
+    yield from (name for one in info.skipped for name in (one.matrix, one.requirement))
+
+
+def _list_users(info: RunInfo) -> Iterator[str]:
+    for host in info.hosts:
+        yield from filter(None, (host.user, _text_of(host.facts.get("user"))))
+
+
+def _list_foreign_texts(info: RunInfo) -> Iterator[str]:
+    """Give what ssh and hosts said, where logins may stand."""
+    yield from info.notes
+    for host in info.hosts:
+        yield from (host.words, *host.cost)
+        yield from filter(None, map(_text_of, host.facts.values()))
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _hide_user(name: str | None) -> str | None:
     return name if name in (None, "root") else "user"
-
-
-def _match_names(names: Iterable[str]) -> re.Pattern[str]:
-    """Match these names, the longest first, where they are not a part of a longer word.
-
-    A name of one letter would be found in any sentence: as an end of its flow it is known.
-    """
-    known = sorted((name for name in names if len(name) > 1), key=len, reverse=True)
-    words = "|".join(map(re.escape, known))
-    return re.compile(f"(?<![a-z0-9])(?:{words})(?![a-z0-9])" if words else "(?!)", re.IGNORECASE)
-
-
-def _is_telling(text: str) -> bool:
-    """Tell an address of somebody from 0.0.0.0, loopback, and what is no address, as 10:00:00."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return not (address.is_unspecified or address.is_loopback)

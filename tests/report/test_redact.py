@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -14,9 +15,9 @@ from netprobe.model.result import HostReport
 from netprobe.report import REPORTS
 from netprobe.report.changes import compare, fates_of
 from netprobe.report.collector import Report, collect
-from netprobe.report.redact import redact_run
+from netprobe.report.redact import Redactor, redact_run
 from tests.report.estate import make_estate
-from tests.report.samples import BLOCKED, PASSED, everything, flow, report_of
+from tests.report.samples import BLOCKED, INFO, PASSED, everything, flow, report_of
 
 NAMES = (
     r"master-\d", r"worker-\d", r"db-\d", r"\b10\.\d+\.\d+\.\d+", r"fd00:", r"192\.0\.2\.",
@@ -104,7 +105,7 @@ def text_after(text: str) -> str:
     ("text", "shown"),
     [
         ("10.9.0.1 answered with ICMP 3/13", "address-4 answered with ICMP 3/13"),
-        ("MASTER-0, master-0's and master-01", "host-1, host-1's and master-01"),
+        ("MASTER-0, master-0's and master-01", "host-1, host-1's and name-1"),
         ("fe80::1 at 52:54:00:12:34:56, 10:00:00", "address-4 at address-5, 10:00:00"),
         ("kubelet (pid 812) on 127.0.0.1, ::", "kubelet (pid 812) on 127.0.0.1, ::"),
         ("a certificate for api.acme.example", "a certificate for name-1"),
@@ -142,3 +143,133 @@ def test_logins_and_facts_of_hosts_go() -> None:
     assert host.facts == {
         "taken": ["x on address-2"], "user": "user", "hostname": "machine-1", "cores": 2,
     }  # fmt: skip
+
+
+# What names an address of the run, whose number is 167772170, and a person, as others write them.
+KNOWN = [
+    ("CN=worker-77", "CN=W"),
+    ("subject=CN = worker-77, O = Acme Corp", "subject=CN = W, O = name-1"),
+    ("O=Acme Corp,OU=Net, CN=worker-77 is not", "O=name-1,OU=name-2, CN=W is not"),
+    ("system:node:worker-77", "system:node:W"),
+    ("system:serviceaccount:shop:till", "system:serviceaccount:name-1"),
+    ("DNS:worker-77, DNS:*.shop.example", "DNS:W, DNS:name-1"),
+    ("vm_worker_77_disk Worker-77.log", "vm_W_disk name-1"),
+    ("secret_host_1, SECRET-HOST-1", "S, S"),
+    ("http://jdoe:pw@worker-77:80/x?y", "http://user@W:80/x?y"),
+    ("https://10.0.0.10/ https://[fd00:0::10]:1/", "https://A/ https://[B]:1/"),
+    ("jdoe said: jdoe's, /var/home/jdoe/x", "user said: user's, /var/home/user/x"),
+    ("0a00000a 0x0A00000A 0a:00:00:0a 0A00000A", "A A A A"),
+    ("167772170, 10,0,0,10, 10-0-0-10 and 10_0_0_10", "A, A, A and A"),
+    ("ip-10-0-0-10 fd00-0000-0000-0000-0000-0000-0000-0010", "ip-A B"),
+    ("fd000000000000000000000000000010 FD00:0:0::10", "B B"),
+]
+# What no list of the run has.
+UNKNOWN = [
+    ("jdoe@bastion7: Permission denied", "user@name-1: Permission denied"),
+    ("http://jdoe:p@w@proxy, ftp://proxy.", "http://user@name-1, ftp://name-1."),
+    ("CN=worker77", "CN=name-1"),
+    ("system:node:worker77: no", "system:node:name-1 no"),
+    ("uid=1000(jdoe) gid=0(root)", "uid=1000(user) gid=0(root)"),
+    ("secret_host_1, db-2 and lb01a", "name-1, name-2 and name-3"),
+    ("52-54-00-12-34-56, 5254.0012.3456", "address-5, address-6"),
+    ("0:1c:42:0:0:8 525400-123456 525400123456", "address-5 address-6 address-7"),
+    ("C:\\Users\\jdoe\\x, \\home\\jdoe, ~jdoe/x", "C:\\Users\\user\\x, \\home\\user, user/x"),
+    ("ssh jump ended with status 255", "ssh name-1 ended with status 255"),
+    ("ssh -l jdoe: closed by jump port 22", "ssh -l user: closed by name-1 port 22"),
+    ("give --network 'a b=CIDR'", "give --network 'name-1=CIDR'"),
+]  # fmt: skip
+STAYS = [
+    "IPv4 and IPv6 by eth0, ens192, vlan150: TLSv1.3, sha256, HTTP/1.1, utf-8, h2, x86_64",
+    "kernel 6.1.0-13-amd64, Python 3.11.7, icmp 3/13, tcp 2379-2380 at 10:00:00 of 2026-11-20",
+    "1,234,567,890 flows; up-to-10 (3 flows); 12 %; 0x1f; run 7f3a0c1d2e4b5968; 127.0.0.1:22",
+    'User "system:anonymous" cannot get path "/"; /root/x; [host, path]; -o json',
+]
+
+
+def redactor(*names: str, login: str | None = None) -> Redactor:
+    """A run with the hosts of the sample and these, of which the first has an address."""
+    hosts = [
+        HostReport(name, "agent", addresses=("10.0.0.10", "fd00::10")[: 2 - 2 * bool(place)])
+        for place, name in enumerate(names)
+    ]
+    first, *rest = report_of([PASSED]).info.hosts
+    info = replace(INFO, hosts=(replace(first, user=login), *rest, *hosts))
+    return Redactor(info, collect([PASSED]))
+
+
+@pytest.mark.parametrize(("text", "shown"), KNOWN)
+def test_what_the_run_knows_is_found_in_any_spelling(text: str, shown: str) -> None:
+    """Names behind labels and underscores, addresses as numbers, logins of agents."""
+    hide = redactor("worker-77", "secret-host-1", login="jdoe").text
+    names = {"A": "10.0.0.10", "B": "fd00::10", "W": "worker-77", "S": "secret-host-1"}
+    ends = {sign: hide(name) for sign, name in names.items()}
+
+    assert hide(text) == re.sub(
+        r"(?<![A-Za-z])[ABSW](?![A-Za-z])", lambda found: ends[found[0]], shown
+    )
+
+
+@pytest.mark.parametrize(("text", "shown"), UNKNOWN)
+def test_what_looks_like_a_name_goes(text: str, shown: str) -> None:
+    """Where only a name can stand, and words that end in a number as those of hosts do."""
+    assert redactor().text(text) == shown
+
+
+@pytest.mark.parametrize("text", STAYS)
+def test_what_names_nobody_stays(text: str) -> None:
+    """Versions, protocols, interfaces, ports and times."""
+    assert redactor("worker-77").text(text) == text
+
+
+def test_roles_matrices_and_requirements_stay() -> None:
+    """They say what is to be mended, also where they look like names of hosts."""
+    info = report_of([PASSED]).info
+    host = replace(info.hosts[0], roles=("gpu_1", "master"))
+    result = replace(PASSED, matrix="own-2", requirement="etcd-v3-7", because="etcd-v3-7 of own-2")
+    report = report_of([result], info=replace(info, hosts=(host, *info.hosts[1:])))
+
+    (hidden,) = hide(report).collector.results()
+    assert (hidden.matrix, hidden.requirement) == ("own-2", "etcd-v3-7")
+    assert hidden.because == "etcd-v3-7 of own-2"
+    redact = Redactor(report.info, report.collector)
+    assert redact.text("gpu_1 needs etcd-v3-7") == "gpu_1 needs etcd-v3-7"
+
+
+def test_a_login_is_known_once_it_is_seen() -> None:
+    """A person whom ssh names in one sentence is known in all others."""
+    info = report_of([PASSED]).info
+    host = replace(
+        info.hosts[0], words="anna@jump: Permission denied", cost=("uid=5(bert) has no",)
+    )
+    redact = Redactor(replace(info, hosts=(host, *info.hosts[1:])), collect([PASSED]))
+
+    assert redact.text("anna and bert, Anna's") == "user and user, user's"
+
+
+# Each begins something again and again, or never ends it.
+ENDLESS = (
+    "a",
+    "a.",
+    "a_",
+    "1,",
+    "[1",
+    "://a@",
+    "a@",
+    "CN=A ",
+    "f:",
+    "~a",
+    "host a",
+    "worker77_",
+    "0(a",
+)
+
+
+def test_time_is_that_of_the_length() -> None:
+    """200,000 letters take seconds of the processor, not minutes."""
+    redact = redactor("worker-77", "web server [1]", login="jdoe")
+    began = time.process_time()
+    redact.text("".join(ENDLESS) * (200_000 // len("".join(ENDLESS))))
+    for again in ENDLESS:
+        redact.text(again * (20_000 // len(again)))
+
+    assert time.process_time() - began < 20
