@@ -128,19 +128,19 @@ class HiddenNames:
             login, at, host = text.rpartition("@")
             return f"{login and 'user'}{at}{self._hide_host(host)}"
         if kind == "value":
-            return found["of"] + self._rename(text.removeprefix(found["of"]), "name")
+            return found["of"] + self._rename_text(text.removeprefix(found["of"]), "name")
         if kind == "commas":
             return self._spellings.get(text.replace(",", "."), text)
         if kind in ("address", "told"):
             return self._hide_host(text) if kind == "told" else self._hide_address(text)
-        return self._rename(text, "address" if kind == "mac" else "name")
+        return self._rename_text(text, "address" if kind == "mac" else "name")
 
     def _hide_host(self, text: str) -> str:
         """Hide what stands where only a host can stand."""
         bare = text.strip("[]")
         if not bare:
             return text
-        hidden = self._hide_address(bare) if read_address(bare) else self._rename(bare, "name")
+        hidden = self._hide_address(bare) if read_address(bare) else self._rename_text(bare, "name")
         return text.replace(bare, hidden)
 
     def _hide_address(self, text: str) -> str:
@@ -150,9 +150,9 @@ class HiddenNames:
             return "".join(self._hide_words(SEPARATORS.split(text)))
         if address.is_unspecified or address.is_loopback:
             return text
-        return self._rename(str(address), "address")
+        return self._rename_text(str(address), "address")
 
-    def _rename(self, text: str, kind: str) -> str:
+    def _rename_text(self, text: str, kind: str) -> str:
         known = self._new.get(text) or self._spellings.get(fold_name(text))
         return known or self._new.get(text.lower()) or self.name_anew(text, kind)
 
@@ -185,7 +185,7 @@ class HiddenNames:
         word = text.strip("._:-")
         if fold_name(word) in self._public or not has_number(word):
             return text
-        return text.replace(word, self._rename(word, "name"))
+        return text.replace(word, self._rename_text(word, "name"))
 
 
 def _compile_rules(odd: Iterable[str]) -> re.Pattern[str]:
