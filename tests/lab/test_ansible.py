@@ -19,6 +19,7 @@ from tests.collection.estate import MATRIX, ONLY, Estate, Lost, build, lost_flow
 from tests.lab.cli import COMMAND, Finished
 from tests.lab.netlab import Lab, wait_for
 from tests.needs import skip
+from tests.sudoers import write_rules
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,7 +27,7 @@ pytestmark = [
     pytest.mark.needs("new users", "sshd", "sudo", "useradd"),
 ]
 
-USER = f"npplay{os.getpid() % 10000}"
+USER = f"npplay{os.getpid()}"
 PASSWORD = "correct horse ' battery $taple"
 # Where the release of the distribution is.
 SYSTEM = Path("/usr/bin")
@@ -39,8 +40,7 @@ def estate() -> Iterator[Estate]:
     """Five machines, one of which is entered by a user with sudo, and one that does not exist."""
     subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", USER], check=True)
     subprocess.run(["chpasswd"], input=f"{USER}:{PASSWORD}\n", text=True, check=True)
-    RULES.write_text(f"{USER} ALL=(ALL) ALL\n")
-    RULES.chmod(0o440)
+    write_rules(RULES, f"{USER} ALL=(ALL) ALL\n")
     with Lab() as lab:
         made = build(lab, 5)
         made.lab.folder.chmod(0o755)  # sshd reads the key as the user

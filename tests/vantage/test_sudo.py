@@ -8,6 +8,7 @@ import resource
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,11 @@ from netprobe.vantage.link import AgentLink
 from netprobe.vantage.process import SECRET_VARIABLES
 from netprobe.vantage.runtime.cache import Runtimes
 from tests.patience import until
+from tests.sudoers import write_rules
 from tests.vantage.runtime.support import lean_host, session_runtime
 from tests.vantage.support import HOST, KEY, command, local
 
-USER = f"nptest{os.getpid() % 10000}"
+USER = f"nptest{os.getpid()}"
 PASSWORD = "correct horse ' battery $taple"
 READABLE = ("cmdline", "environ")
 RULES = Path(f"/etc/sudoers.d/{USER}")
@@ -46,11 +48,7 @@ def _user() -> Iterator[None]:
 def rules() -> Iterator[Callable[[str], None]]:
     """Write what sudoers says of the user."""
 
-    def write(text: str) -> None:
-        RULES.write_text(text)
-        RULES.chmod(0o440)
-
-    yield write
+    yield partial(write_rules, RULES)
     RULES.unlink(missing_ok=True)
 
 
