@@ -287,4 +287,4 @@ async def test_a_real_agent_asks_many_destinations_with_one_order(protocol: str)
     own_ports = {reply.own_port for reply in found}
     assert len(own_ports) == (30 if protocol == "udp" else 1)
     assert frames["Done"] == 1
-    assert frames["ProbeOutcomes"] < 10
+    assert frames["ProbeOutcomes"] < len(addresses)
