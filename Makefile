@@ -51,7 +51,7 @@ demo: setup ## a small cluster of network namespaces with a firewall, probed and
 	@sh tests/lab/packages.sh demo
 	@$(BIN)/python demo/run.py
 
-# Quick tests wait for a third of their time; labs mostly wait, also for each other.
+# Quick tests wait for a third of their time, labs for two thirds.
 QUICK := -n 3 -m "not lab and not slow" --ignore=tests/lab --hypothesis-profile few
 SIDE_BY_SIDE := -n 8
 # In a user namespace runs what has not the rights that it needs: a part of the tests, or a program.
@@ -72,9 +72,9 @@ steady: setup ## `make test` again and again, quiet and loaded in turn, COUNT=6 
 		$(IN_PARTS) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: lab
-lab: setup lab-packages ## only the tests with real firewalls, and what `make test` leaves out of them
-	NETPROBE_LAB_FULL=1 $(IN_PARTS) $(SIDE_BY_SIDE) -m "lab or full" $(PYTEST_ARGS)
-	$(WITH_RIGHTS) $(BIN)/python -m tests.lab.accuracy
+lab: setup lab-packages ## only the tests with real firewalls, and what `make test` leaves out; PART="names or seen": a part
+	NETPROBE_LAB_FULL=1 $(IN_PARTS) $(SIDE_BY_SIDE) -m "lab or full" $(if $(PART),-k "$(PART)") $(PYTEST_ARGS)
+	$(if $(filter-out accuracy,$(PART)),,$(WITH_RIGHTS) $(BIN)/python -m tests.lab.accuracy)
 
 .PHONY: reach
 reach: setup lab-packages ## large estates and hosts that are hard to reach, in the long form (about an hour)
