@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import functools
 import ipaddress
 import itertools
-import json
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +38,10 @@ CLONE_NEWNET = 0x40000000
 STOP_S = 5.0
 # Debian keeps these programs out of an ordinary user's PATH.
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+# linux/if_addr.h, linux/sockios.h, linux/if.h
+IFA_F_TENTATIVE = 0x40
+SIOCSIFFLAGS = 0x8914
+IFF_UP = 1
 
 NOBODY = 65534
 FIRST_EPHEMERAL_PORT = 60001
@@ -157,37 +162,37 @@ class Namespace:
             self.run("sysctl", "-q", "-w", "net.ipv4.ip_unprivileged_port_start=0")
         return self.spawn(*words, *argv, **options)
 
+    def inside(self, work: Callable[[], Any]) -> Any:
+        """Call something that is in this network while it runs, and give what it gives.
+
+        The kernel moves single threads between networks, and this one ends with the call. What it
+        starts is in this network too, with the machine's own /sys: that costs less than ``run``.
+        """
+
+        def enter() -> Any:
+            _enter_netns(NETNS_FOLDER / self.netns)
+            return work()
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(enter).result()
+
     def nft(self, rules: str) -> None:
         """Load nftables rules here, beside those that are loaded already."""
-        self.run("nft", "-f", "-", text=rules.strip() + "\n")
+        self.inside(lambda: run("nft", "-f", "-", text=rules.strip() + "\n"))
 
     def socket(self, family: int, kind: int, number: int = 0) -> socket.socket:
         """A socket that lives in this namespace, for use from the calling process."""
-        made: list[socket.socket | OSError] = []
-
-        def make() -> None:
-            try:
-                _enter_netns(NETNS_FOLDER / self.netns)
-                made.append(socket.socket(family, kind, number))
-            except OSError as problem:
-                made.append(problem)
-
-        # The kernel moves single threads between network namespaces, and this one ends at once.
-        thread = threading.Thread(target=make)
-        thread.start()
-        thread.join()
-        if isinstance(made[0], OSError):
-            raise made[0]
-        return made[0]
+        made: socket.socket = self.inside(lambda: socket.socket(family, kind, number))
+        return made
 
     def pids(self) -> list[int]:
         """The processes that run here, whoever started them."""
-        words = run("ip", "netns", "pids", self.netns, check=False).stdout.split()
-        return [int(word) for word in words]
+        return _processes_in([self])
 
     def listening(self) -> set[str]:
         """What is bound here, as ``tcp 10.0.0.1:53``: listening TCP, all UDP and raw sockets."""
-        lines = self.run("ss", "-H", "-t", "-u", "-w", "-l", "-n", "-a").splitlines()
+        words = ("ss", "-H", "-t", "-u", "-w", "-l", "-n", "-a")
+        lines = self.inside(lambda: run(*words)).stdout.splitlines()
         bound = set()
         for line in lines:
             words = line.split()
@@ -200,15 +205,6 @@ class Namespace:
         wait_for(
             lambda: set(places) <= self.listening(), f"{', '.join(places)} to listen on {self.name}"
         )
-
-    def close(self) -> None:
-        """End what runs here and remove the namespace."""
-        for process in self.processes:
-            _stop(process)
-        for pid in self.pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        run("ip", "netns", "delete", self.netns, check=False)
 
 
 class Lab:
@@ -244,8 +240,7 @@ class Lab:
 
     def close(self) -> None:
         """Remove everything, whatever state the lab is in; harmless when called twice."""
-        for namespace in self.namespaces.values():
-            namespace.close()
+        _remove_all(self.namespaces.values())
         self.namespaces.clear()
         if self._folder is not None:
             self._folder.cleanup()
@@ -265,9 +260,7 @@ class Lab:
         namespace = Namespace(name, self.prefix + name)
         self.namespaces[name] = namespace
         run("ip", "netns", "add", namespace.netns)
-        sysctls = _HOST_SYSCTLS + (_ROUTER_SYSCTLS if router else ())
-        namespace.run("sysctl", "-q", "-w", *sysctls)
-        namespace.ip("link set lo up")
+        namespace.inside(lambda: _set_up(_ROUTER_SYSCTLS if router else ()))
         return namespace
 
     def cable(self, left: Namespace, left_device: str, right: Namespace, right_device: str) -> None:
@@ -355,7 +348,7 @@ def sweep() -> None:
     for entry in NETNS_FOLDER.glob("np-*-*-*"):
         found = re.fullmatch(r"np-(\d+)-\d+-.+", entry.name)
         if found and not Path("/proc", found[1]).exists():
-            Namespace("stale", entry.name).close()
+            _remove_all([Namespace("stale", entry.name)])
 
 
 def wait_for(condition: Any, what: str, limit_s: float = PATIENCE_S) -> None:
@@ -375,8 +368,44 @@ def _bits(text: str) -> int:
 
 
 def _tentative(namespace: Namespace) -> bool:
-    listed = run("ip", "-n", namespace.netns, "-j", "-6", "address", "show", "tentative").stdout
-    return any(link.get("addr_info") for link in json.loads(listed or "[]"))
+    """Whether an IPv6 address is not usable yet: the fifth word of its line are its flags."""
+    lines = namespace.inside(Path("/proc/thread-self/net/if_inet6").read_text).splitlines()
+    return any(int(line.split()[4], 16) & IFA_F_TENTATIVE for line in lines)
+
+
+def _set_up(more: Sequence[str]) -> None:
+    """Give the network of this thread its settings, and a loopback that is up."""
+    for setting in (*_HOST_SYSCTLS, *more):
+        name, _, value = setting.partition("=")
+        Path("/proc/sys", *name.split(".")).write_text(value)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+
+
+def _processes_in(namespaces: Iterable[Namespace]) -> list[int]:
+    """The processes whose network is one of these."""
+    networks = set()
+    for namespace in namespaces:
+        with contextlib.suppress(FileNotFoundError):
+            networks.add((NETNS_FOLDER / namespace.netns).stat().st_ino)
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        # Some end while we look, some are another user's.
+        with contextlib.suppress(OSError):
+            if (entry / "ns/net").stat().st_ino in networks:
+                found.append(int(entry.name))
+    return found
+
+
+def _remove_all(namespaces: Collection[Namespace]) -> None:
+    """End what runs in namespaces, and remove them."""
+    for process in (process for one in namespaces for process in one.processes):
+        _stop(process)
+    for pid in _processes_in(namespaces):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    lines = (f"netns delete {one.netns}\n" for one in namespaces)
+    run("ip", "-force", "-batch", "-", text="".join(lines), check=False)
 
 
 def _enter_netns(path: Path) -> None:

@@ -26,9 +26,10 @@ from netprobe.vantage.runtime.build import _find_base, agent_modules, build_runt
 from netprobe.vantage.runtime.cache import NoRuntime, Runtimes, keep_runtime, own_arch
 from netprobe.vantage.runtime.elf import arch_of, read_elf
 from netprobe.vantage.runtime.file import MANIFEST, Runtime, check_runtime, load_runtime
-from tests.cli.command import COMMAND
 from tests.needs import skip
+from tests.patience import PATIENCE_S
 from tests.vantage.runtime.support import lean_host
+from tests.warm import run_warm_text
 
 AGENT = Path(__file__).parents[3] / "netprobe/agent"
 
@@ -281,9 +282,7 @@ def test_another_machine_needs_another(own_cache: Path) -> None:
 def netprobe(*words: str, cache_home: Path) -> subprocess.CompletedProcess[str]:
     """Run the command line with this folder of caches."""
     environment = os.environ | {"XDG_CACHE_HOME": str(cache_home)}
-    return subprocess.run(
-        [*COMMAND, *words], capture_output=True, text=True, env=environment, check=False
-    )
+    return run_warm_text(words, environment, Path.cwd(), PATIENCE_S)
 
 
 @pytest.mark.slow
