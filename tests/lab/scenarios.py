@@ -69,7 +69,10 @@ OUTSIDE = ("external-https", "dns", "external-client")
 
 @dataclass(frozen=True)
 class Scenario:
-    """A matrix on some hosts under some settings. ``dual`` hosts have both families."""
+    """A matrix on some hosts under some settings. ``dual`` hosts have both families.
+
+    ``full``: it reads no row of the verdict tables that others do not read.
+    """
 
     name: str
     matrix: str
@@ -77,6 +80,7 @@ class Scenario:
     settings: Mapping[str, object] = field(default_factory=dict)
     dual: tuple[str, ...] = ()
     rules: bool = True
+    full: bool = False
 
     def addresses(self) -> dict[str, list[str]]:
         """IPv4 for all, IPv6 too for some."""
@@ -129,6 +133,7 @@ SCENARIOS = (
             "features": ["baremetal-provisioning", "metallb", "csi-drivers"],
         },
         dual=("cp-0", "router-0"),
+        full=True,
     ),
     Scenario(
         "openshift-roles-without-hosts",
@@ -150,6 +155,7 @@ SCENARIOS = (
         {"worker-0": ["worker"], "all": ["hcp", "management-cluster", "management-api", *OUTSIDE]},
         {"platform": "azure", "private": True},
         dual=("worker-0", "all"),
+        full=True,
     ),
     Scenario(
         "okd-agent",
@@ -157,6 +163,7 @@ SCENARIOS = (
         HOSTED,
         {"platform": "agent", "publishing": "nodeport"},
         dual=("worker-1", "hcp-0"),
+        full=True,
     ),
     Scenario("okd-route", "okd-hcp", HOSTED, {"platform": "openstack"}, dual=("worker-0",)),
     Scenario(
@@ -172,13 +179,14 @@ SCENARIOS = (
         },
         dual=("cp-0", "node-0"),
     ),
-    Scenario("dce-cilium", "dce", DCE, {"cni": "cilium", "metallb": False}),
+    Scenario("dce-cilium", "dce", DCE, {"cni": "cilium", "metallb": False}, full=True),
     Scenario("deckhouse", "deckhouse-nodes", DECKHOUSE, dual=("master-0", "worker-0")),
     Scenario(
         "deckhouse-flannel-cloud",
         "deckhouse-nodes",
         DECKHOUSE,
         {"nodes": "cloud", "cni": "flannel", "inlet": "HostPort", "modules": ["metallb"]},
+        full=True,
     ),
     Scenario(
         "deckhouse-single-node",

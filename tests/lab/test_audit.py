@@ -51,9 +51,10 @@ table inet audit {
   chain out { type filter hook output priority -300; oifname != "lo" meta l4proto { tcp, udp, icmp } counter; }
 }
 """  # noqa: E501
-# What runs as it should on the node.
+# What runs as it should on the node. A process that is called kubelet would be one for every agent
+# of this machine, those of other labs too.
 GOOD = {
-    "kubelet": ["tcp:0.0.0.0:10250", "tcp:127.0.0.1:10248"],
+    "ovnkube": ["tcp:127.0.0.1:29103", "tcp:127.0.0.1:29105"],
     "node_exporter": ["tcp::::9100", "udp:0.0.0.0:60123"],
     "crio": ["tcp:0.0.0.0:9537"],
 }
@@ -147,7 +148,7 @@ def test_every_violation_is_named_and_nothing_is_sent(lab: Lab, tmp_path: Path) 
     assert _counts(lab) == [0, 0, 0, 0]
     with lab["n0"].socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
         sock.settimeout(10)
-        sock.connect(("10.97.1.10", 10250))
+        sock.connect(("10.97.1.10", 9537))
     assert all(_counts(lab))
 
 
@@ -161,7 +162,7 @@ def test_a_host_as_it_should_be(lab: Lab) -> None:
     assert done.status == 0, done.stdout
     assert done.stdout.startswith("OK: every listening port of 1 host is registered\n")
     assert re.search(
-        r"tcp 10248 +127\.0\.0\.1 +kubelet \(python\S+ +\S+ +local-kubelet-health", done.stdout
+        r"tcp 29103 +127\.0\.0\.1 +ovnkube \(python\S+ +\S+ +local-ovn-29103", done.stdout
     )
     assert re.search(r"tcp 9100 +:: +node_exporter \(python\S+ +\S+ +node-exporter", done.stdout)
     assert "1 UDP port of 60001-65535, which the kernel gives to clients, left out" in done.stdout
@@ -191,22 +192,22 @@ def test_owners_that_nobody_could_see(lab: Lab) -> None:
     done = audit(lab, *OCP, inventory=lab.write("lesser.yaml", text))
 
     assert done.status == 3, done.stdout
-    assert "NOT SEEN: tcp 10250 on n0: the owner could not be seen" in done.stdout
+    assert "NOT SEEN: tcp 9537 on n0: the owner could not be seen" in done.stdout
     assert "nobody could see the owner: the agent lacks the right (sudo)" in done.stdout
 
 
 def test_a_matrix_of_the_user(lab: Lab) -> None:
-    """`process:` of its rows: the squatter is at home now, kubelet is a stranger; exit 1."""
+    """`process:` of its rows: the squatter is at home now, ovnkube is a stranger; exit 1."""
     matrix = lab.write(
         "mine.yaml",
         "schema: netprobe.matrix/1\nname: mine\ntitle: Mine\nroles: {node: {}}\nrequirements:\n"
         "  - {id: a, from: node, to: node, tcp: [9537, 9100], process: [crio, node_exporter]}\n"
-        "  - {id: b, from: node, to: node, tcp: [10250], process: [squatter]}\n",
+        "  - {id: b, from: node, to: node, tcp: [29103], process: [squatter]}\n",
     )
     done = audit(lab, "-m", str(matrix), "-o", "json", "--role", "control-plane=node")
 
     assert done.status == 1
-    assert _found(done.document, "n0") == {("wrong-owner", "tcp:10250"), ("no-entry", "tcp:10248")}
+    assert _found(done.document, "n0") == {("wrong-owner", "tcp:29103"), ("no-entry", "tcp:29105")}
 
 
 @contextlib.contextmanager
