@@ -38,16 +38,22 @@ def write(folder: Path, scripts: Sequence[HostScript] | None = None) -> list[Hos
 def unpack(path: Path) -> bytes:
     """Everything that somebody finds who takes a bundle apart."""
     with zipfile.ZipFile(path) as packed:
-        found = [packed.read(name) for name in packed.namelist()]
-    for data in list(found):
-        # What is packed at the best level begins so.
-        for place in re.finditer(b"\x78\xda", data):
-            with contextlib.suppress(zlib.error):
-                found.append(zlib.decompressobj().decompress(data[place.start() :]))
+        found = [unpack_text(packed.read(name)) for name in packed.namelist()]
     return b"\n".join([*found, path.read_bytes()])
 
 
-def _spell(key: bytes) -> set[bytes]:
+def unpack_text(data: bytes) -> bytes:
+    """The same and whatever is packed in it."""
+    found = [data]
+    # What is packed at the best level begins so.
+    for place in re.finditer(b"\x78\xda", data):
+        with contextlib.suppress(zlib.error):
+            found.append(zlib.decompressobj().decompress(data[place.start() :]))
+    return b"\n".join(found)
+
+
+def spell_key(key: bytes) -> set[bytes]:
+    """A key in the ways in which programs write it."""
     return {key, b64encode(key), key.hex().encode()}
 
 
@@ -58,12 +64,12 @@ def test_a_host_gets_its_own_key_alone(tmp_path: Path) -> None:
     assert len(set(keys.values())) == 3
     for name in keys:
         told = unpack(tmp_path / "run" / f"{name}.pyz")
-        there = {other for other, key in keys.items() for one in _spell(key) if one in told}
+        there = {other for other, key in keys.items() for one in spell_key(key) if one in told}
         assert there == {name}
-        assert not any(one in told for one in _spell(RESULTS_KEY))
+        assert not any(one in told for one in spell_key(RESULTS_KEY))
         starts = re.findall(rb'\["BatchStart",2,\d+,"0{16}",1,\d+,"([a-c])"', told)
         assert set(starts) == {name.encode()}
-    assert any(one in unpack(tmp_path / "run" / "plan.pyz") for one in _spell(RESULTS_KEY))
+    assert any(one in unpack(tmp_path / "run" / "plan.pyz") for one in spell_key(RESULTS_KEY))
 
 
 def test_everything_is_for_its_owner_and_nothing_is_overwritten(tmp_path: Path) -> None:

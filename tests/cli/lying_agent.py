@@ -17,6 +17,8 @@ from typing import Any, BinaryIO
 HELLO = b"NETPROBE-HELLO "
 LENGTH = struct.Struct(">I")
 HUGE = "HUGE"
+# The largest numbers of a kind: of bytes, of ports, of ids, of times since 1970.
+EDGES = (255, 65535, 2**32 - 1, 2**37, 2**64 - 1)
 
 # Gives what is said instead of a message: whole messages (lists), or the bytes of a frame's body.
 Bend = Callable[[list[Any]], list[Any]]
@@ -45,6 +47,8 @@ def turn(value: Any) -> Any:
 
 def change_round_trips(message: list[Any], rtt_us: int) -> list[Any]:
     """Bend the round trips of outcomes, which stand in lists of their own in the message's runs."""
+    if message[0] != "ProbeOutcomes":
+        return message
     return [
         [[*run[:3], [rtt_us] * len(run[3]), run[4]] for run in part] if at == 4 else part
         for at, part in enumerate(message)
@@ -64,6 +68,7 @@ BENDS: dict[str, Bend] = {
     "backwards": lambda message: [message[:2] + [turn(each) for each in message[2:]]],
     "huge": lambda message: [spell_out(message[:2] + change(message[2:], int, lambda _: HUGE))],
     "large": all_of(int, lambda _: 2**62),
+    "edge": all_of(int, lambda number: next(one for one in EDGES if one >= number)),
     "slow": lambda message: [change_round_trips(message, 2**64 - 1)],
     "negative": all_of(int, lambda number: -1 - number),
     "off-by-99": all_of(int, lambda number: number + 99),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -105,6 +107,27 @@ def test_a_run_with_a_file_for_each_host_stays_so(folder: Path) -> None:
     assert "this run has a file for each host, and so has its next round" in again.stderr
     assert (other.returncode, other.stdout) == (2, "")
     assert "is for a host; give the plan.pyz" in other.stderr
-    merged = netprobe("merge", "run/plan.pyz", cwd=folder)
-    assert merged.returncode == 3
+
+
+@pytest.mark.slow
+def test_files_of_hosts_carry_a_run_out(folder: Path) -> None:
+    """Each host runs its own, and the plan merges what they wrote; nothing is said of trust."""
+    words = ("bundle", "-m", "./tiny.yaml", "--no-listen", "--per-host", "run")
+    assert netprobe(*words, cwd=folder).returncode == 0
+    for name in ("here", "gone"):
+        done = subprocess.run(
+            [sys.executable, f"run/{name}.pyz", "--host", name, "--out", "."], cwd=folder,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode in (0, 1, 3), done.stderr
+        assert f", round 1, {name}: " in done.stdout
+
+    merged = netprobe("merge", "run/plan.pyz", ".", "-o", "text", "-o", "json=r.json", cwd=folder)
+
+    assert merged.returncode in (1, 3)
+    report = json.loads((folder / "r.json").read_text())
+    assert {host["name"]: host["state"] for host in report["hosts"]} == {
+        "here": "agent", "gone": "agent",
+    }  # fmt: skip
+    assert report["trust"] is None
     assert "TRUST" not in merged.stdout

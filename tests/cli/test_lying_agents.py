@@ -240,7 +240,7 @@ def test_a_lie_is_told_by_its_name(
 KINDS = (
     "HelloLine", "Listening", "Closed", "Seen", "ProbeOutcomes",
     "EchoOutcomes", "Done", "Walked", "Bye", "Beat", "Resolved", "Routed", "ReturnPath", "Egress",
-    "StreamOpened", "StreamReceived", "StreamEvent", "StreamInfo", "StreamCredit",
+    "StreamOpened", "StreamReceived", "StreamEvent", "StreamInfo", "StreamCredit", "StoryTold",
 )  # fmt: skip
 # Whoever bends these is found out while flows wait for it. (Others are seldom sent, or at the end.)
 EARLY = ("HelloLine", "Listening", "Seen", "ProbeOutcomes", "EchoOutcomes", "Resolved")
@@ -249,7 +249,7 @@ EARLY = ("HelloLine", "Listening", "Seen", "ProbeOutcomes", "EchoOutcomes", "Res
 # Only `make lab` bends these too: kinds that are answered like others.
 ALIKE = (
     "StreamInfo", "StreamCredit", "StreamReceived", "Bye", "Beat", "Egress", "ReturnPath", "Closed",
-    "Walked", "Routed", "Listening", "Seen", "StreamOpened",
+    "Walked", "Routed", "Listening", "Seen", "StreamOpened", "StoryTold",
 )  # fmt: skip
 
 
