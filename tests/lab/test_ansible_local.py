@@ -50,6 +50,25 @@ class Connection(Local):
         cmd = "env PATH=" + os.environ["LEAN_PATH"] + " " + cmd
         return super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
 """
+# What one host prints of its results is changed on its way.
+CHANGING = """
+import re
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+import ansible.plugins.connection as package
+
+spec = spec_from_file_location("builtin_local", Path(package.__file__).with_name("local.py"))
+local = module_from_spec(spec)
+spec.loader.exec_module(local)
+DOCUMENTATION = local.DOCUMENTATION
+
+class Connection(local.Connection):
+    def exec_command(self, cmd, in_data=None, sudoable=True):
+        status, said, words = super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
+        if b"10.94.0.2" == self._play_context.remote_addr.encode():
+            said = re.sub(rb"(?m)^(NPR1 2 [^ ]+ ...)(.)", rb"\\1~", said)
+        return status, said, words
+"""
 BLOCKED = "BLOCKED: 2 blocked of 4 required flows, 1 finding"
 
 
@@ -107,6 +126,32 @@ def test_run_by_ansible_has_the_status_and_the_reports_of_run(
     blocked = [one["source"] for one in document["results"] if one["verdict"] == "blocked"]
     assert sorted(blocked) == ["three", "two"]
     assert (tmp_path / "run.jsonl").stat().st_size
+
+
+@pytest.mark.full
+def test_one_hosts_changed_answers_are_that_hosts_failure(
+    machine: tuple[Lab, Namespace], tmp_path: Path
+) -> None:
+    """The others are reported: one of the two blocked flows is another host's."""
+    lab, host = machine
+    lab.write("hosts.ini", HOSTS.format(connection="local"))
+    (lab.folder / "changing").mkdir()
+    lab.write("changing/local.py", CHANGING)
+    words = ["-m", "openshift-host-ports", "-i", "hosts.ini", *MATRIX, "-o", "json"]
+    done = subprocess.run(
+        [*host.enter, sys.executable, "-m", "netprobe", "run", "--engine", "ansible", *words],
+        cwd=lab.folder, capture_output=True, text=True, check=False,
+        env={**settings(lab.folder), "ANSIBLE_CONNECTION_PLUGINS": str(lab.folder / "changing")},
+    )  # fmt: skip
+
+    assert done.returncode == 1, done.stderr
+    document = json.loads(done.stdout)
+    words_of = {one["name"]: one["words"] for one in document["hosts"] if one["state"] == "failed"}
+    assert list(words_of) == ["two"]
+    assert "is not as the host wrote it" in words_of["two"]
+    verdicts = {(one["source"], one["verdict"]) for one in document["results"]}
+    assert verdicts >= {("three", "blocked"), ("two", "not-tested")}
+    assert ("two", "blocked") not in verdicts
 
 
 def test_a_folder_is_played_without_input_or_python_and_merged(
