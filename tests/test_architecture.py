@@ -136,20 +136,6 @@ def test_the_agent_has_no_type_comments() -> None:
     assert not [_name(path) for path in AGENT if re.search(r"# type:(?! ignore)", _text_of(path))]
 
 
-@pytest.mark.slow
-def test_vermin_finds_nothing_newer_in_the_agent() -> None:
-    """Neither syntax nor standard library of the agent is newer than Python 3.6."""
-    words = ["--quiet", "--no-tips", "--violations", "--eval-annotations", "-t=3.6-"]
-    vermin = Path(sys.executable).with_name("vermin")
-    done = subprocess.run(
-        [vermin, *words, PACKAGE / "agent"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-
-
 @pytest.mark.parametrize("folder", SILENT_FOLDERS)
 def test_only_the_judge_says_blocked(folder: str) -> None:
     """What carries packets reports what happened; what it means is the judge's word."""
