@@ -343,12 +343,19 @@ class Lab:
         return self.write("inventory.yaml", yaml.safe_dump(document, sort_keys=False))
 
 
-def sweep() -> None:
-    """Remove the namespaces of labs whose process is gone: a killed test run leaves them."""
-    for entry in NETNS_FOLDER.glob("np-*-*-*"):
-        found = re.fullmatch(r"np-(\d+)-\d+-.+", entry.name)
-        if found and not Path("/proc", found[1]).exists():
-            _remove_all([Namespace("stale", entry.name)])
+def sweep(kind: str = "np") -> list[str]:
+    """Remove the namespaces of labs whose process is gone, which a killed test run leaves.
+
+    Gives their names; ``kind`` is what the names of such labs begin with.
+    """
+    found = [
+        re.fullmatch(rf"{kind}-(\d+)-\d+-.+", entry.name)
+        for entry in NETNS_FOLDER.glob(f"{kind}-*")
+    ]
+    names = [one[0] for one in found if one and not Path("/proc", one[1]).exists()]
+    if names:
+        _remove_all([Namespace("stale", name) for name in names])
+    return names
 
 
 def wait_for(condition: Any, what: str, limit_s: float = PATIENCE_S) -> None:

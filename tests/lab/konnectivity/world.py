@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +18,8 @@ import yaml
 
 from tests.lab.cli import Finished, netprobe
 from tests.lab.konnectivity import pki
-from tests.lab.netlab import NETNS_FOLDER, Lab, Namespace, run, unprivileged, wait_for
+from tests.lab.netlab import Lab, Namespace, run, unprivileged, wait_for
+from tests.lab.netlab import sweep as sweep_namespaces
 
 HERE = Path(__file__).parent
 NAME = "konn.apps.lab.test"
@@ -309,11 +309,8 @@ def make_certificates(folder: Path) -> None:
 
 def sweep() -> None:
     """Remove what labs left whose process is gone."""
-    for entry in NETNS_FOLDER.glob("nkn-*-*-*"):
-        found = re.fullmatch(r"nkn-(\d+)-\d+-.+", entry.name)
-        if found and not Path("/proc", found[1]).exists():
-            Namespace("stale", entry.name).close()
-            shutil.rmtree(RESOLVERS / entry.name, ignore_errors=True)
+    for name in sweep_namespaces("nkn"):
+        shutil.rmtree(RESOLVERS / name, ignore_errors=True)
 
 
 def _wire_sized(namespace: Namespace) -> None:
