@@ -66,9 +66,18 @@ quick: setup ## the tests that take less than a minute; they need neither root n
 test: setup lab-packages ## every test that this machine can run; says what it skips and why
 	$(IN_PARTS) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
+# One lab of each kind, by what it asks of the machine: other users, daemons, captures, sshd, sudo, busybox, ufw ...
+FEW_LABS := tests/agent/probers/datagram/test_rawip.py tests/agent/recorder/test_keeper.py tests/protocols/test_dns_servers.py \
+	tests/vantage/test_sudo.py $(addprefix tests/lab/test_,lab_itself.py audit.py demo.py end_to_end_ssh.py evidence.py \
+	http_services.py names.py request_rules.py runtime.py)
+
+.PHONY: few-labs
+few-labs: setup lab-packages ## one lab of each kind: whether this login can run labs (tests/places.sh)
+	$(IN_PARTS) $(SIDE_BY_SIDE) $(FEW_LABS) $(PYTEST_ARGS)
+
 .PHONY: steady
-steady: setup ## `make test` again and again, quiet and loaded in turn, COUNT=6 times; TESTS="path::test" COUNT=200
-	@$(BIN)/python -m tests.steady --count "$(COUNT)" --tests "$(TESTS)" -- \
+steady: setup ## `make test` again and again, quiet and loaded in turn, COUNT=6 times; TESTS="path::test" COUNT=200; PLACE=user
+	@$(BIN)/python -m tests.steady --count "$(COUNT)" --tests "$(TESTS)" --place "$(PLACE)" -- \
 		$(IN_PARTS) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: lab

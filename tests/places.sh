@@ -31,7 +31,6 @@ as_user() {
     # Nothing of this login's environment: what it may read is not theirs.
     (cd "$home/netprobe" && setpriv --reuid="$user" --regid="$user" --clear-groups --inh-caps=-all env -i \
         HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash LANG="${LANG:-C.UTF-8}" PATH=$path TMPDIR="$home/tmp" \
-        NETPROBE_TESTS_PLACE=user \
         "$@" </dev/null)
 }
 
@@ -49,7 +48,8 @@ leave_user() {
 copy_venv() {
     local from name packages python to=$1/.venv
     for from in "$PWD"/.venv "$PWD"/.tox/python*; do
-        packages=$(cd "$from" && echo lib/python*/site-packages) || continue
+        [ -d "$from" ] || continue
+        packages=$(cd "$from" && echo lib/python*/site-packages)
         name=${packages#lib/}
         python=$(PATH=$path command -v "${name%/*}") || continue
         "$python" -m venv --without-pip "$to"
@@ -66,11 +66,11 @@ copy_venv() {
 }
 
 path=/usr/local/bin:/usr/bin:/bin
-export NETPROBE_TESTS_PLACE=$1
+place=$1
 shift
-case $NETPROBE_TESTS_PLACE in
+case $place in
 files) exec "$@" ;;
 user) as_user "$@" ;;
 container) as_container_root "$@" ;;
-*) echo "$0: $NETPROBE_TESTS_PLACE: no such place" >&2 && exit 2 ;;
+*) echo "$0: $place: no such place" >&2 && exit 2 ;;
 esac

@@ -71,6 +71,7 @@ class Job(NamedTuple):
     turn: Turn
     command: Sequence[str]
     folder: Path
+    place: str = ""
 
 
 def next_turn(log: str, commit: str, pythons: Sequence[str]) -> Turn:
@@ -108,7 +109,7 @@ def _make_run(job: Job) -> bool:
         after = os.getloadavg()[0]
     ended = ending_of(output.read_text(encoding="utf-8", errors="replace"), status)
     columns = (
-        _line_start(begin, job), f"{before:.1f}-{after:.1f}", _place(), job.turn.python,
+        _line_start(begin, job), f"{before:.1f}-{after:.1f}", _login_of(job), job.turn.python,
         f"{(time.time() - begin) / 60:.1f}", ended.result, " ".join(ended.failed) or "-",
     )  # fmt: skip
     with LOG.open("a", encoding="utf-8") as log:
@@ -124,11 +125,11 @@ def _line_start(begin: float, job: Job) -> str:
     return "\t".join((when, job.commit, job.what, "loaded" if job.turn.loaded else "quiet"))
 
 
-def _place() -> str:
+def _login_of(job: Job) -> str:
+    if job.place:
+        return job.place
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    # Set by tests/places.sh.
-    place = os.environ.get("NETPROBE_TESTS_PLACE") or getpass.getuser()
-    return f"{place}, {files} files"
+    return f"{getpass.getuser()}, {files} files"
 
 
 @contextmanager
@@ -170,8 +171,8 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     sweep()
 
 
-def suite_jobs(number: int | None) -> Iterator[Job]:
-    """``make test`` of the commit, in turn, in a clone of its own."""
+def suite_jobs(number: int | None, place: str) -> Iterator[Job]:
+    """``make test`` of the commit, in turn, in a clone of its own, as the login of a place."""
     commit = _git("rev-parse", "--short=10", "HEAD")
     _check_out()
     pythons = _make_in_clone("pythons").split()
@@ -179,7 +180,10 @@ def suite_jobs(number: int | None) -> Iterator[Job]:
         turn = next_turn(LOG.read_text(encoding="utf-8"), commit, pythons)
         # Installing is no part of the minutes.
         _make_in_clone("setup", f"PY={turn.python}")
-        yield Job(commit, SUITE, turn, ["make", "test", f"PY={turn.python}"], CLONE)
+        # The user of a place has the machine's own Python.
+        python = [] if place == "user" else [f"PY={turn.python}"]
+        login = ["tests/places.sh", place] if place else []
+        yield Job(commit, SUITE, turn, [*login, "make", "test", *python], CLONE, place)
 
 
 def _check_out() -> None:
@@ -224,6 +228,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.steady", description=__doc__)
     parser.add_argument("--count", default="", help="how many runs, or how often each test")
     parser.add_argument("--tests", default="", help="arguments of pytest that choose tests")
+    parser.add_argument("--place", default="", help="as which login: a word of tests/places.sh")
     parser.add_argument("pytest", nargs="*", help="the command that runs pytest, for --tests")
     asked = parser.parse_args(argv)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -233,7 +238,7 @@ def main(argv: list[str]) -> int:
         jobs = (
             iter([tests_job(asked.tests, times or 200, asked.pytest)])
             if asked.tests
-            else suite_jobs(times)
+            else suite_jobs(times, asked.place)
         )
         return 0 if make_runs(jobs) else 1
     except KeyboardInterrupt:

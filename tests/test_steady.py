@@ -90,7 +90,7 @@ folder = Path(sys.argv[1])
 steady.LOG, steady.FAILED, steady.STOPPING_S = folder / "log", folder / "failed", 0.2
 # What a shell starts in the background ignores SIGINT.
 command = ["sh", "-c", "sleep 1000 & echo $! >pid; wait"]
-steady.suite_jobs = lambda _: [steady.Job("new", "x", steady.Turn(True, "3.12"), command, folder)]
+steady.suite_jobs = lambda *_: [steady.Job("new", "x", steady.Turn(True, "3.12"), command, folder)]
 sys.exit(steady.main([]))
 """
 

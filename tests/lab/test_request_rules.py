@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from netprobe.model.result import Result
 from tests.lab.netlab import Lab, Namespace
+from tests.needs import skip
 from tests.request.flows import Flow, ask, asked_flows, failures, written
 from tests.request.readers import NUMBERS, flows_of
 from tests.request.samples import sample
@@ -104,6 +106,8 @@ def test_iptables_loads_every_kind_of_rule(machine: Namespace) -> None:
 @pytest.mark.needs("ufw")
 def test_ufw_takes_every_rule(machine: Namespace) -> None:
     """ufw reads each command; without being enabled it changes nothing."""
+    if not os.access("/etc/ufw/user.rules", os.R_OK):
+        skip("ufw's own rules cannot be read here", "root that may read /etc/ufw")
     lines = [line for line in (GOLDEN / "ufw.add").read_text().splitlines() if line[:4] == "ufw "]
     assert len(lines) > 9
     for line in lines[::3]:
