@@ -21,8 +21,8 @@ from tests.open_files import LeakCheck
 
 # No deadline: the time of one example says nothing on a shared machine. The same examples
 # everywhere: a change is judged by its own merits, and what fails on one machine fails on all.
-settings.register_profile("same", deadline=None, derandomize=True)
-# `make quick` looks at a quarter of them.
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=50)
+# `make quick` looks at half of them.
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=25)
 # `pytest --hypothesis-profile explore` looks for new failures: other and more examples each time.
 settings.register_profile("explore", deadline=None, derandomize=False, max_examples=1000)
