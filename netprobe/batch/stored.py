@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from netprobe.batch.bundle import open_bundle
@@ -63,7 +63,7 @@ def _read_all(
     refused: list[ResultsRefused] = []
     for path, host in files:
         try:
-            found.append(read_results(path, identity, host=host))
+            found.append(_add_reason(read_results(path, identity, host=host), words))
         except ResultsRefused as error:
             refused.append(error)
     there = {one.name for one in found if one.header is not None}
@@ -72,10 +72,16 @@ def _read_all(
         for name in (name for name in one.hosts if name not in there):
             missing.setdefault(name, []).append(str(one))
     for name, text in words.items():
-        missing.setdefault(name, []).append(text)
+        missing.setdefault(name, []).append(f"{name}: {text}")
     joined = {name: "; ".join(some) for name, some in missing.items()}
     notes = tuple(str(one) for one in refused if there.issuperset(one.hosts))
     return StoredRun(request, tuple(found), joined, notes)
+
+
+def _add_reason(one: HostRecording, words: Mapping[str, str]) -> HostRecording:
+    """Add to results that end early why they do, where an engine knows it."""
+    reason = words.get(one.name)
+    return replace(one, words=f"{one.words}: {reason}") if one.is_cut and reason else one
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -100,7 +106,7 @@ def _open_folder(folder: Path) -> StoredRun:
     files = {name: results_file(folder, name) for name in request.hosts}
     there = [(file, name) for name, file in files.items() if os.path.lexists(file)]
     words = {
-        name: f"{name}: {words}"
+        name: words
         for name, file in files.items()
         if (words := _read_words(file.with_suffix(".error")))
     }

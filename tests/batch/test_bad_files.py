@@ -19,11 +19,13 @@ from netprobe.agent.wire.orders import (
     WalkOrder,
 )
 from netprobe.agent.wire.parts import EchoRun, OrderArrivals, OutcomeRun
-from netprobe.batch.stored import open_run
+from netprobe.batch.engine_folder import results_file
+from netprobe.batch.request import write_request
+from netprobe.batch.stored import PLAN_FILE, open_run
 from netprobe.errors import RequestError
 from tests.batch.merging import FLOWS, WEB, World, count, make_world, merge_files
 from tests.batch.support import HELLO, KIND
-from tests.batch.world import plan_of, write_results
+from tests.batch.world import Merged, plan_of, write_results
 from tests.vantage.support import probe
 
 PING = ("ping", "icmp", ())
@@ -217,3 +219,24 @@ def test_a_file_of_no_host_is_a_note(world: World, plan: Path, tmp_path: Path) -
     assert stored.missing == {}
     (note,) = stored.notes
     assert note.startswith(f"{tmp_path}/x.npr: holds no results")
+
+
+def test_an_engine_says_why_results_end_early(world: World, tmp_path: Path) -> None:
+    """A host that was started, and then hung or flooded: its words stand in the report."""
+    (tmp_path / PLAN_FILE).write_bytes(write_request(world.request))
+    for name in world.scripts:
+        lines = world.lines(name)[: 3 if name == "a" else None]
+        results_file(tmp_path, name).parent.mkdir(exist_ok=True)
+        results_file(tmp_path, name).write_bytes(b"".join(lines))
+    results_file(tmp_path, "a").with_suffix(".error").write_text("wait took longer than 89 s\n")
+
+    stored = open_run(tmp_path, [])
+    merged = Merged(stored.request, stored.recordings, missing=stored.missing)
+
+    words = {one.name: one.words for one in stored.recordings}
+    assert words["a"].endswith(": wait took longer than 89 s")
+    assert words["b"] == words["c"] == ""
+    assert count(merged, "bc", "bc")["pass"] > 0
+    assert count(merged, "a")["pass"] == 0
+    told = {one.because for one in merged.results if one.source == "a"}
+    assert all("wait took longer than 89 s" in words for words in told), told
