@@ -18,7 +18,7 @@ from netprobe.vantage.patience import OrderPatience, effort_of
 CONNECT_S = 30.0
 FED_BYTES_PER_S = 100_000
 # People wait for the end that they asked for; a host that is slower ends by itself.
-HALT_S = 10.0
+HALT_S = 15.0
 # What a host asks again by itself takes as long once more.
 TIMES_ASKED = 2
 # A host of which little is asked prints less, and an answer to one probe is shorter.

@@ -40,7 +40,9 @@ floods ansible_host=127.9.8.4 ansible_shell_executable={folder}/floods
 [all:vars]
 ansible_connection=local
 """
-# An agent that was told to end, in whatever order, does so within seconds; a busy machine is late.
+# After so long agents end by themselves: the host that hangs may take 45 s, and they wait half a
+# minute more. The guard is faster by far.
+BY_THEMSELVES_S = 75
 LIMIT_S = 300
 
 
@@ -109,7 +111,7 @@ def test_what_ends_a_play_ends_its_agents(
     took_s = time.monotonic() - begin
     run.communicate(timeout=LIMIT_S)
 
-    assert took_s < 30
+    assert took_s < BY_THEMSELVES_S
     wait_until(lambda: not list(tmp_path.glob("private/*")), "the end of the private folder")
 
 
