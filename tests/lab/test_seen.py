@@ -267,18 +267,13 @@ WRONG_PLACE = (
          {("tcp", BAD): PATH, ("udp", BAD): PATH, ("icmp", 0): PATH}, agents="s", exact=False),
 )  # fmt: skip
 CASES = (*FALSE_PASS, *FALSE_BLOCKED, *WRONG_PLACE)
-# They read the rows of the verdict tables that cases beside them read: over UDP, without an agent
-# at d, or the same rule in another place.
+# They read the rows of the verdict tables and run the lines of netprobe that cases beside them do.
 ALIKE = frozenset((
-    "held port translated to x",
     "own resets towards a neighbour without agent",
-    "s has d's address, d without agent",
-    "one port reset by s's own OUTPUT",
     "another port of d is forwarded deeper",
     "r1 lowers the TTL of TCP answers",
     "udp translated to x, which says port-unreachable",
     "udp translated to x, and a router behind rejects",
-    "udp translated to x, which is dead",
     "dead gateway of s, d without agent",
     "dead next router, d without agent",
     "next hop of r0 does not exist, d without agent",

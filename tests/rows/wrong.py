@@ -65,7 +65,7 @@ class RowSpoiler:
 
     def __init__(self, record: Path) -> None:
         self.record = record
-        self.unnoticed: list[str] = []
+        self.unnoticed = 0
         self.count = 0
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -76,7 +76,8 @@ class RowSpoiler:
             self.count += 1
             some = readers[wrong.name.partition(", ")[0]]
             if not _fails(some, wrong):
-                self.unnoticed.append(f"{wrong.name} ({len(some)} tests read it)")
+                self.unnoticed += 1
+                print(f"{wrong.name} ({len(some)} tests read it)", flush=True)
         return True
 
     def _list_readers(self, items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
