@@ -12,7 +12,12 @@ import struct
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import BaseRequestHandler, ThreadingTCPServer, ThreadingUDPServer
+from socketserver import (
+    BaseRequestHandler,
+    TCPServer,
+    ThreadingTCPServer,
+    ThreadingUDPServer,
+)
 from threading import Thread
 
 DNS_PORT, NTP_PORT, REGISTRY_PORT = 53, 123, 443
@@ -82,6 +87,8 @@ class Registry(BaseHTTPRequestHandler):
 
 def serve(address: str) -> None:
     """Answer on an address until the process is ended."""
+    # The usual queue is for five: of more that connect at once a busy machine drops some.
+    TCPServer.request_queue_size = 256
     servers = (
         ThreadingUDPServer((address, DNS_PORT), DnsDatagrams),
         ThreadingTCPServer((address, DNS_PORT), DnsStreams),

@@ -70,6 +70,12 @@ class Health(http.server.BaseHTTPRequestHandler):
         """Nobody reads it."""
 
 
+class Service(http.server.ThreadingHTTPServer):
+    """Has room for all who connect at once: a kernel whose queue is full drops their SYNs."""
+
+    request_queue_size = 1024
+
+
 @pytest.fixture
 def base() -> Iterator[int]:
     """The first of 16 ports; the last is held by a service (tcp) and by a mute socket (udp)."""
@@ -77,7 +83,7 @@ def base() -> Iterator[int]:
     with ExitStack() as stack:
         mute = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         mute.bind(("0.0.0.0", first + 15))
-        server = http.server.ThreadingHTTPServer(("0.0.0.0", first + 15), Health)
+        server = Service(("0.0.0.0", first + 15), Health)
         stack.callback(server.server_close)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         stack.callback(server.shutdown)

@@ -13,6 +13,7 @@ _HTTPS_SERVER = """
 import http.server, socket, ssl, sys
 address, port, certificate = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 1024
     address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
 class Registry(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
