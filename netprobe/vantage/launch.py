@@ -21,6 +21,7 @@ from netprobe.vantage.no_python import NoPython, find_runtime, read_useless_runt
 from netprobe.vantage.pack import BOOTSTRAP
 from netprobe.vantage.patience import GRACE_S
 from netprobe.vantage.process import AgentProcess
+from netprobe.vantage.processor import measure_wait_s
 from netprobe.vantage.runtime.cache import Runtimes
 from netprobe.vantage.runtime.file import Runtime
 from netprobe.vantage.runtime.script import runtime_script
@@ -38,6 +39,10 @@ RETRY_S = 1.0
 SLOT_S = 3.0
 # What a start may take longer for each byte that is sent before it: 100 KB a second.
 SEND_S_PER_BYTE = 1e-5
+# What a start waits for a processor of this machine comes on top, up to so many times the limit.
+# It is looked at again as long as it grows by this much.
+MOST_LIMITS = 4
+LEAST_MORE_S = 0.5
 # A command that is ending needs a moment before it is killed.
 FAILED_START_S = 0.2
 
@@ -127,6 +132,7 @@ class _Start:
         self._way = way
         self._launcher = launcher
         self._runtime: Runtime | None = None
+        self._more_s = 0.0
 
     async def start(self) -> AgentLink:
         """Start with a Python of the host, and with one that we send where it has none."""
@@ -193,11 +199,31 @@ class _Start:
         payload = None if runtime is None else runtime.payload
         handshake = Handshake(process, token, password, payload)
         try:
-            greeting = await asyncio.wait_for(handshake.run(), self._limit_s)
+            greeting = await self._await_greeting(handshake, process)
         except BaseException as error:
             await process.end(FAILED_START_S)
             raise self._translate_error(error, handshake, process) from None
         return process, greeting
+
+    async def _await_greeting(self, handshake: Handshake, process: AgentProcess) -> Greeting:
+        """Wait for the agent to say hello. Raises TimeoutError where it has not in its time."""
+        self._more_s = 0.0
+        begun_s = asyncio.get_running_loop().time()
+        greeting = asyncio.create_task(handshake.run())
+        try:
+            while True:
+                limit_s = self._limit_s + self._more_s
+                left_s = begun_s + limit_s - asyncio.get_running_loop().time()
+                if (await asyncio.wait({greeting}, timeout=left_s))[0]:
+                    return greeting.result()
+                waited_s = measure_wait_s(process.pid)
+                more_s = min(waited_s, (MOST_LIMITS - 1) * self._limit_s)
+                if more_s < self._more_s + LEAST_MORE_S:
+                    raise TimeoutError
+                self._more_s = more_s
+        finally:
+            greeting.cancel()
+            await asyncio.gather(greeting, return_exceptions=True)
 
     @property
     def _limit_s(self) -> float:
@@ -232,6 +258,8 @@ class _Start:
 
     def _word_timeout(self, handshake: Handshake, said: Sequence[str]) -> Exception:
         limit = f"{self._limit_s:.3g} s"
+        if self._more_s:
+            limit += f" and {self._more_s:.3g} s that it waited for this machine's processors"
         if handshake.stage == "sudo":
             return _SudoFailed(f"no answer in {limit}")
         words = f"{self._host.name}: no agent after {limit}"
