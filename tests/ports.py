@@ -11,9 +11,21 @@ import functools
 import itertools
 import os
 import socket
+from typing import NamedTuple
 
-# Enough for several suites side by side on one machine.
-FIRST, SIZE, BLOCKS = 4_000, 700, 40
+from tests.open_files import keeping_files
+
+
+class Grid(NamedTuple):
+    """Blocks of ports, one behind the other; a process has one of them at most."""
+
+    first: int
+    size: int
+    blocks: int
+
+
+# Most test processes want few ports. Enough for several suites side by side on one machine.
+GRIDS = (Grid(4_000, 100, 80), Grid(12_000, 700, 28))
 # Tests in a row get other ports: what one of them left behind is no matter for the next.
 STEP = 37
 _PLACES = itertools.count(0, STEP)
@@ -26,9 +38,10 @@ def free_port(address: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int
 
 def free_ports(address: str, kind: int, count: int) -> int:
     """Give the first of ``count`` neighbouring ports that no other test process uses."""
-    block = _own_block()
-    for place in itertools.islice(_PLACES, SIZE):
-        first = block + place % (SIZE - count + 1)
+    grid = next(one for one in GRIDS if count <= one.size)
+    block = _own_block(grid)
+    for place in itertools.islice(_PLACES, grid.size):
+        first = block + place % (grid.size - count + 1)
         if _are_free(address, kind, range(first, first + count)):
             return first
     raise AssertionError("no free ports")
@@ -48,9 +61,9 @@ def _are_free(address: str, kind: int, ports: range) -> bool:
     return True
 
 
-def _own_block() -> int:
+def _own_block(grid: Grid) -> int:
     # In the namespace of a lab nobody else is.
-    return _lock_block() if _find_namespace() == _HOME else FIRST
+    return _lock_block(grid) if _find_namespace() == _HOME else grid.first
 
 
 def _find_namespace() -> int:
@@ -58,13 +71,14 @@ def _find_namespace() -> int:
 
 
 @functools.cache
-def _lock_block() -> int:
-    for number in range(BLOCKS):
-        lock = _try_lock(f"ports-{number}")
+def _lock_block(grid: Grid) -> int:
+    for first in range(grid.first, grid.first + grid.size * grid.blocks, grid.size):
+        with keeping_files():
+            lock = _try_lock(f"ports-{first}")
         if lock is not None:
             _LOCKS.append(lock)
-            return FIRST + number * SIZE
-    raise AssertionError(f"{BLOCKS} test processes use ports already")
+            return first
+    raise AssertionError(f"{grid.blocks} test processes use ports already")
 
 
 def _try_lock(name: str) -> socket.socket | None:
