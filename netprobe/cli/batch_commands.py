@@ -35,9 +35,9 @@ from netprobe.cli.result_options import FILE, accepted_options, baseline_options
 def bundle(**options: Any) -> int:
     """Write a run that hosts carry out by themselves, where nothing can talk to all of them.
 
-    Each host writes one file; `netprobe merge` reports. Who has a bundle can answer probes of this
-    run. In one file for all hosts stand the keys of all, so that each host could write the
-    results of the others, and the report says so; with --per-host no host can.
+    Each host writes one file; `netprobe merge` reports. Whoever has a bundle can answer probes of
+    this run. One file for all hosts holds the keys of all: each host could write the results of
+    the others, and the report says so. With --per-host no host can.
 
     \b
       netprobe bundle -m deckhouse-nodes --start 14:00Z --window 10m > run.pyz
@@ -66,7 +66,7 @@ def bundle(**options: Any) -> int:
 def merge(**options: Any) -> int:
     """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files.
 
-    Flows of hosts without a file are not tested.
+    Flows of hosts without a file are not tested, nor are those of a host with a bad one.
     """
     from netprobe.cli.merge import merge_verb
 

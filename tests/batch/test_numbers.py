@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,22 @@ from typing import Any
 import pytest
 
 from netprobe.agent.wire.batch import IN_RESULTS
-from netprobe.agent.wire.frames import encode_message
 from netprobe.agent.wire.numbers import MOST
 from netprobe.probe.agents.rules import ANSWERS_TO
 from tests.agent.wire.values import fullest, numbers_in, put
-from tests.batch.merging import WEB, World, make_world, merge_files
-from tests.batch.world import Merged, plan_of
+from tests.batch.merging import (
+    WEB,
+    Message,
+    World,
+    list_messages,
+    make_world,
+    merge_each,
+    merge_messages,
+)
+from tests.batch.world import plan_of
 
 DNS = ("dns", "udp", ((53, 53),))
 PING = ("ping", "icmp", ())
-# A message as JSON has it: its kind, then its fields.
-Message = list[Any]
 LARGEST = "the largest of the field"
 # In range and out of it; what is no number JSON tells apart by itself.
 VALUES: list[Any] = [LARGEST, 0, 1, -1, 2**31, 2**63, 2**64 - 1, 2**64, 10**12, 10**30, 1e308]
@@ -36,16 +40,6 @@ def world(request: pytest.FixtureRequest) -> World:
 def plan(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plan that stayed at home."""
     return world.write_plan(tmp_path_factory.mktemp("home") / "run")
-
-
-def list_messages(world: World) -> list[Message]:
-    """Everything that a has written, with one full answer to an order of each kind behind it."""
-    recording = world.recordings["a"]
-    marks: list[Any] = list(recording.marks)
-    found: list[Any] = [recording.hello, *marks[:-1]]
-    for order in recording.orders:
-        found += [order, *recording.answers[order.id]]
-    return [json.loads(encode_message(one)) for one in (*found, marks[-1])]
 
 
 def list_full_answers() -> Iterator[tuple[str, list[Message]]]:
@@ -65,40 +59,6 @@ def bend(message: Message, value: Any, paths: Sequence[Any] | None = None) -> Me
         if path != (0,) and (paths is None or path in paths):
             values = put(values, path, MOST[name] if value == LARGEST else value)
     return [message[0], *values]
-
-
-def merge(world: World, plan: Path, folder: Path, messages: Sequence[Message]) -> Merged:
-    """Merge where a has written these, under its own key."""
-    lines = world.sign("a", [])
-    signer = world.signer("a", lines)
-    text = b"\n".join(json.dumps(one).encode() for one in messages)
-    return merge_files(plan, folder, world.files(a=[*lines, signer.add(text)]))
-
-
-def between_others(merged: Merged) -> set[Any]:
-    """What became of the flows between b and c."""
-    return {
-        (one.requirement, one.source, one.destination, one.ports, one.verdict, one.reason,
-         one.where, one.because)
-        for one in merged.results
-        if "a" not in (one.source, one.destination)
-    }  # fmt: skip
-
-
-def check(
-    world: World, plan: Path, folder: Path, tries: Iterator[tuple[Any, list[Message]]]
-) -> int:
-    """Merge each; whatever becomes of a, b and c are as they were, and netprobe has no bug."""
-    genuine = merge_files(plan, folder, world.files())
-    done = 0
-    for what, messages in tries:
-        merged = merge(world, plan, folder, messages)
-        assert between_others(merged) == between_others(genuine), what
-        assert merged.hosts["b"] == genuine.hosts["b"], what
-        assert len(merged.results) >= len(genuine.results) - 60, what
-        assert not any("a bug in netprobe" in one.because for one in merged.results), what
-        done += 1
-    return done
 
 
 def list_bent(world: World, values: Sequence[Any]) -> Iterator[tuple[Any, list[Message]]]:
@@ -133,7 +93,7 @@ def list_each(world: World, values: Sequence[Any]) -> Iterator[tuple[Any, list[M
 @pytest.mark.slow
 def test_all_numbers_of_a_message_at_once(world: World, plan: Path, tmp_path: Path) -> None:
     """The largest that there may be, in every kind of message that a host writes."""
-    assert check(world, plan, tmp_path, list_bent(world, [LARGEST])) > 25
+    assert merge_each(world, plan, tmp_path, list_bent(world, [LARGEST])) > 25
 
 
 @pytest.mark.parametrize(
@@ -157,8 +117,8 @@ def test_a_number_that_cannot_be_is_the_reason_of_its_host(
     places = [path for path, field, _ in found if field == name]
     bent = [bend(one, value, places) if one[0] == kind else one for one in messages]
     assert bent != messages
-    check(world, plan, tmp_path, iter([(name, bent)]))
-    failed = merge(world, plan, tmp_path, bent).hosts["a"]
+    merge_each(world, plan, tmp_path, iter([(name, bent)]))
+    failed = merge_messages(world, plan, tmp_path, bent).hosts["a"]
     assert failed.state == "failed"
     assert f"{name}: expected a number from 0 to {MOST[name]}, not {value}" in failed.words
 
@@ -166,6 +126,6 @@ def test_a_number_that_cannot_be_is_the_reason_of_its_host(
 @pytest.mark.full
 def test_every_number_by_itself(world: World, plan: Path, tmp_path: Path) -> None:
     """Of every message and each of its parts, in range and out of it."""
-    done = check(world, plan, tmp_path, list_bent(world, VALUES))
-    done += check(world, plan, tmp_path, list_each(world, VALUES))
+    done = merge_each(world, plan, tmp_path, list_bent(world, VALUES))
+    done += merge_each(world, plan, tmp_path, list_each(world, VALUES))
     assert done > 1000
