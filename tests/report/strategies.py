@@ -45,7 +45,7 @@ def possible_results(draw: st.DrawFn) -> Result:
     words, _, places = draw(st.sampled_from(COMBINATIONS)).partition(": ")
     expect, verdict, state, reason, proof = words.split()
     where = draw(st.sampled_from(places.split(" | ")))
-    said = {SAID: st.sampled_from(SAID_WORDS), ANY: WORDS}.get(reason, st.just(reason))
+    said = {SAID: st.sampled_from(SAID_WORDS), ANY: REASONS}.get(reason, st.just(reason))
     data = {
         **result_to_json(base), "expect": expect, "verdict": verdict, "state": state,
         "reason": draw(said), "proof": proof, "where": [] if where == NOWHERE else where.split(),
