@@ -13,16 +13,16 @@ from typing import Any
 
 from netprobe.agent.wire.batch import HostBudgets
 from netprobe.agent.wire.codec import read_record
-from netprobe.agent.wire.numbers import MOST
 from netprobe.agent.wire.parts import NumberedTemplate
 from netprobe.batch.checked_lines import BatchIdentity
 from netprobe.batch.limits import count_flows, is_plan_too_large
-from netprobe.batch.script import FIRST_OWN_ID
+from netprobe.batch.run_values import check_key, make_settings, read_run_values
 from netprobe.errors import RequestError
 from netprobe.model.dataclass_json import WrongValue, from_json, to_json
 from netprobe.model.inventory import Address, Host, Proxy, Vantage
 from netprobe.model.matrix import Condition
 from netprobe.model.plan import Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
+from netprobe.model.ports import MAX_PORT, Ports
 from netprobe.probe.settings import ProbeSettings
 from netprobe.protocols.proxy_url import parse_proxy
 
@@ -127,40 +127,31 @@ def read_request(data: bytes, label: str) -> BatchRequest:
 
 def _read_values(values: dict[str, Any]) -> BatchRequest:
     hosts = {name: from_json(Host, one) for name, one in values["hosts"].items()}
+    found = read_run_values(values)
     return BatchRequest(
-        run=values["run"],
-        key=b64decode(values["key"], validate=True),
-        results_key=b64decode(values["results_key"], validate=True),
-        is_shared=values["is_shared"],
+        run=found.run,
+        key=_read_key(values, "key"),
+        results_key=_read_key(values, "results_key"),
+        is_shared=found.is_shared,
         plan=_read_plan(values["plan"], hosts),
-        hosts=tuple(values["order"]),
-        settings=replace(ProbeSettings(), **values["settings"]),
-        barrier=values["barrier"],
-        starts_at=values["starts_at"],
-        window_s=values["window_s"],
-        margin_s=values["margin_s"],
-        budgets=HostBudgets(*values["budgets"]),
-        live=values["live"],
-        sample=values["sample"],
-        cover=_read_cover(values["cover"]),
-        round=_read_count(values["round"], MOST["round"]),
-        next_id=_read_count(values["next_id"], FIRST_OWN_ID),
+        hosts=found.order,
+        settings=make_settings(found.settings),
+        barrier=found.barrier,
+        starts_at=found.starts_at,
+        window_s=found.window_s,
+        margin_s=found.margin_s,
+        budgets=HostBudgets(*found.budgets),
+        live=found.live,
+        sample=found.sample,
+        cover=found.cover,
+        round=found.round,
+        next_id=found.next_id,
         templates=tuple(read_record(NumberedTemplate, one) for one in values["templates"]),
     )
 
 
-def _read_count(value: object, most: int) -> int:
-    """Read a count from 1. Raises ValueError."""
-    if type(value) is not int or not 1 <= value <= most:
-        raise ValueError(f"expected a number from 1 to {most}, not {value!r:.40}")
-    return value
-
-
-def _read_cover(value: Any) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    copies, seed = value
-    return int(copies), int(seed)
+def _read_key(values: dict[str, Any], name: str) -> bytes:
+    return check_key(name, b64decode(values[name], validate=True))
 
 
 def _write_settings(settings: ProbeSettings) -> dict[str, Any]:
@@ -240,6 +231,7 @@ def _read_plan(values: dict[str, Any], hosts: dict[str, Host]) -> Plan:
 def _read_block(values: dict[str, Any], hosts: dict[str, Host]) -> Block:
     rest = {key: one for key, one in values.items() if key not in _BY_NAME}
     block = from_json(Block, {**rest, "sources": [], "destinations": []})
+    _check_ports(block.ports)
     return replace(
         block,
         sources=tuple(hosts[name] for name in values["sources"]),
@@ -247,3 +239,12 @@ def _read_block(values: dict[str, Any], hosts: dict[str, Host]) -> Block:
             (hosts[name], Address(text, family)) for name, text, family in values["destinations"]
         ),
     )
+
+
+def _check_ports(ports: Ports) -> None:
+    """Raise ValueError for what are no ranges of ports, or not in their order."""
+    before = 0
+    for first, last in ports:
+        if not before < first <= last <= MAX_PORT:
+            raise ValueError(f"ports: {first}-{last}, expected ranges of 1 to {MAX_PORT}, sorted")
+        before = last
