@@ -87,6 +87,8 @@ def bug_words(error: Exception) -> str:
         return (
             f"this machine has no {shortage} left for netprobe; give it more, or take fewer hosts"
         )
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}"
     return f"{type(error).__name__}: {error}; a bug in netprobe, NETPROBE_DEBUG=1 shows where"
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack, closing
 from types import FrameType
 from typing import TypeVar
 
 T = TypeVar("T")
+# Its selector, and the two ends of the pipe by which signals wake it.
+LOOP_FILES = 3
 MakeLoop = Callable[[], asyncio.AbstractEventLoop]
 
 
@@ -19,8 +23,9 @@ def run_to_end(work: Coroutine[None, None, T]) -> T:
     async def keep_result() -> None:
         results.append(await work)
 
-    if run_until_signal(keep_result()):
-        raise KeyboardInterrupt
+    with closing(work):
+        if run_until_signal(keep_result()):
+            raise KeyboardInterrupt
     return results[0]
 
 
@@ -32,8 +37,23 @@ def run_until_signal(work: Coroutine[None, None, None], make_loop: MakeLoop | No
     Gives whether a signal ended it. Then one more, which may come while the caller reports, is
     passed over: it was meant for the work.
     """
-    with asyncio.Runner(loop_factory=make_loop) as runner:
-        return runner.run(_until_signal(work))
+    with closing(work):
+        return run_on_loop(_until_signal(work), make_loop)
+
+
+def run_on_loop(work: Coroutine[None, None, T], make_loop: MakeLoop | None = None) -> T:
+    """Run the work on a loop of its own. Raises OSError where there is no room for its files."""
+    with closing(work):
+        _try_files()
+        with asyncio.Runner(loop_factory=make_loop) as runner:
+            return runner.run(work)
+
+
+def _try_files() -> None:
+    """Raise OSError where a loop cannot open its files: at its end it would print a traceback."""
+    with ExitStack() as opened:
+        for _ in range(LOOP_FILES):
+            opened.enter_context(open(os.devnull, "rb"))
 
 
 async def _until_signal(work: Coroutine[None, None, None]) -> bool:

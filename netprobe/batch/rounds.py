@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.agents.fleet import Fleet, Tell
 from netprobe.probe.collect import collect, record_order
 from netprobe.probe.jumping_loop import JumpingLoop
+from netprobe.signals import run_on_loop
 
 # An engine that says nothing for so long has gone.
 SILENCE_S = 1800.0
@@ -41,8 +41,8 @@ def make_first_round(request: BatchRequest, probed: Plan) -> tuple[BatchRequest,
         fleets.append(IdealFleet(hosts, tell, request.key))
         return fleets[-1]
 
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        runner.run(collect(probed, request.settings, make_fleet, lambda *_: None, lambda _: None))
+    work = collect(probed, request.settings, make_fleet, lambda *_: None, lambda _: None)
+    run_on_loop(work, JumpingLoop)
     (fleet,) = fleets
     hosts = fleet.hosts()
     scripting = Scripting(hosts, lambda: next(fleet.order_ids))

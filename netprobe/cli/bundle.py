@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import platform
@@ -34,6 +33,7 @@ from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS
 from netprobe.plan.choices import refuse_too_much
+from netprobe.signals import run_on_loop
 from netprobe.vantage.runtime.cache import NoRuntime
 from netprobe.vantage.runtime.file import Runtime, load_runtime
 
@@ -118,7 +118,7 @@ def _write_next(options: VerbOptions) -> int:
     _refuse_two_places(options)
     path = Path(options["next_"])
     stored = open_run(path, [Path(one) for one in options["results"]])
-    if path.is_dir():
+    if os.path.isdir(path):
         if options["per_host"]:
             raise RequestError(f"--next {path}: an engine's folder is where its next round goes")
     elif not options["per_host"] and not stored.request.is_shared:
@@ -135,10 +135,10 @@ def _write_next(options: VerbOptions) -> int:
     request, scripts = make_next_round(stored.request, probed, replay.fleet, starts_at=starts_at)
     if not scripts:
         tell("netprobe: nothing is left to ask")
-        if path.is_dir():
+        if os.path.isdir(path):
             end_rounds(path)
         return PASS
-    if path.is_dir():
+    if os.path.isdir(path):
         return _write_folder(path, request, scripts)
     return _write_files(options, request, scripts)
 
@@ -212,7 +212,7 @@ def _find_runtime(options: VerbOptions) -> Runtime:
     for path in options["agent_python"]:
         return load_runtime(path)
     try:
-        return asyncio.run(make_runtimes(options).find(platform.machine()))
+        return run_on_loop(make_runtimes(options).find(platform.machine()))
     except NoRuntime as error:
         raise RequestError(f"--with-runtime: {error}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 
 import click
 
@@ -42,8 +43,9 @@ def tell_error(error: NetprobeError) -> int:
 
 
 def tell_unexpected(error: Exception) -> int:
-    """Print what nobody foresaw: a full disk, a shortage of this machine, else a bug."""
-    return _tell_full(error) or _tell_shortage(error) or _tell_bug(error)
+    """Print what nobody foresaw: a full disk, a shortage, a file of no use, else a bug."""
+    told = _tell_full(error) or _tell_shortage(error) or _tell_file(error)
+    return told or _tell_bug(error)
 
 
 def _tell_full(error: Exception) -> int:
@@ -66,6 +68,15 @@ def _tell_shortage(error: Exception) -> int:
         f"this machine has no {shortage} left for netprobe; give it more, or take fewer "
         "hosts at once (--limit, --forks)"
     )
+    return FAILED
+
+
+def _tell_file(error: Exception) -> int:
+    """Name the file or program that the kernel refuses; 0 where it is something else."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return 0
+    show_traceback(error)
+    print_line(f"{os.fsdecode(error.filename)}: cannot be used: {error.strerror}")
     return FAILED
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.accepted import check_names, read_accepted
@@ -63,7 +63,7 @@ def check_files(
 def is_manifest(given: str) -> bool:
     """Tell whether a file is a manifest: what Kubernetes and installers read, and netprobe not."""
     path = _path_of(given)
-    if Path(path).is_dir() or not Path(path).is_file():
+    if not os.path.isfile(path):
         return False
     raw = read_bytes(path, []) or b""
     keys = top_keys(raw) or {}
@@ -71,7 +71,7 @@ def is_manifest(given: str) -> bool:
 
 
 def _is_inventory(path: str) -> bool:
-    return _guess_kind(path, b"" if Path(path).is_dir() else read_bytes(path, []) or b"") == (
+    return _guess_kind(path, b"" if os.path.isdir(path) else read_bytes(path, []) or b"") == (
         "inventory"
     )
 
@@ -99,7 +99,7 @@ def check_accepted_names(
     """Hold the accepted flows among these files against a run. Raises FileErrors."""
     problems: list[Problem] = []
     for path in map(_path_of, dict.fromkeys(paths)):
-        if not Path(path).is_dir() and _guess_kind(path, read_bytes(path, []) or b"") == "accepted":
+        if not os.path.isdir(path) and _guess_kind(path, read_bytes(path, []) or b"") == "accepted":
             check_names(path, chosen, inventory, problems)
     if problems:
         raise FileErrors(problems)
@@ -107,7 +107,7 @@ def check_accepted_names(
 
 def _check_file(given: str, problems: list[Problem], max_days: int) -> str:
     path = _path_of(given)
-    raw = b"" if Path(path).is_dir() else read_bytes(path, problems)
+    raw = b"" if os.path.isdir(path) else read_bytes(path, problems)
     if raw is None:
         return ""
     kind = _guess_kind(path, raw)
@@ -148,14 +148,14 @@ def _word_accepted(given: str, entries: Sequence[Acceptance]) -> str:
 
 def _path_of(given: str) -> str:
     """A bundled name stands for its file, unless there is a file of this name."""
-    if not is_path(given) and not Path(given).exists() and given in bundled_names():
+    if not is_path(given) and not os.path.exists(given) and given in bundled_names():
         return str(bundled_path(given))
     return given if is_path(given) else f"./{given}"
 
 
 def _guess_kind(path: str, raw: bytes) -> str:
     """Guess the kind of a file without ``schema:`` by its keys; in doubt it is a matrix."""
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         return "matrix" if path.endswith(SUFFIXES) else "inventory"
     keys = top_keys(raw) or {}
     kind = kind_of(keys.get("schema"))

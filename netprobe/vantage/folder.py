@@ -69,4 +69,5 @@ class PrivateFolder:
 def _choose_base() -> str:
     """Choose where the folder goes; TMPDIR may be too long a path for a socket."""
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    return base if len(base) <= LONGEST_BASE and os.access(base, os.W_OK) else "/tmp"
+    fits = len(base) <= LONGEST_BASE and os.path.isabs(base)
+    return base if fits and os.path.isdir(base) and os.access(base, os.W_OK | os.X_OK) else "/tmp"

@@ -104,6 +104,7 @@ class Handshake:
     """One start. The password goes to stdin once, and only after sudo's own prompt was seen.
 
     ``runtime`` is the compressed Python that the started script asks for; None: it has found one.
+    ``sudo``: the script starts it. What it does not start cannot fail, whatever banners print.
     """
 
     def __init__(
@@ -112,6 +113,8 @@ class Handshake:
         token: str,
         password: Secret | None,
         runtime: bytes | None = None,
+        *,
+        sudo: bool = False,
     ) -> None:
         self._process = process
         self._token = token.encode("ascii")
@@ -120,6 +123,7 @@ class Handshake:
         self._refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._seen = bytearray()
         self._runtime = runtime
+        self._starts_sudo = sudo
         self._is_sent = False
         self._is_ready = False
         process.on_stderr = self._watch_sudo
@@ -131,9 +135,9 @@ class Handshake:
             return "agent"
         if self._is_sent:
             return "runtime"
-        if NO_PYTHON_LINE in self._seen:
+        if self._runtime is None and NO_PYTHON_LINE in self._seen:
             return "no-python"
-        return "sudo" if SUDO_LINE in self._seen else "connect"
+        return "sudo" if self._starts_sudo and SUDO_LINE in self._seen else "connect"
 
     @property
     def machine(self) -> str:
@@ -168,22 +172,21 @@ class Handshake:
         if self._runtime is not None:
             await self._read_past(SEND_LINE + b"\n")
             self._is_sent = True
-            await self._send_runtime(self._runtime)
+            await self._send(self._runtime)
         await self._read_past(READY_LINE + b"\n")
         self._is_ready = True
         asked_s = time.time()
-        self._process.stdin.write(bundle())
-        await self._process.stdin.drain()
+        await self._send(bundle())
         await self._read_past(HELLO_PREFIX)
         hello = read_hello(await self._read_past(b"\n"))
         skew_s = measure_skew_s(hello.wall_s, asked_s, time.time())
         return Greeting(hello, bytes(self._seen), skew_s)
 
-    async def _send_runtime(self, runtime: bytes) -> None:
-        """Send it as fast as it is read: a hundred hosts would need as many copies of it."""
+    async def _send(self, data: bytes) -> None:
+        """Send as fast as it is read: of a runtime a hundred hosts would need as many copies."""
         try:
-            for start in range(0, len(runtime), PIECE_BYTES):
-                self._process.stdin.write(runtime[start : start + PIECE_BYTES])
+            for start in range(0, len(data), PIECE_BYTES):
+                self._process.stdin.write(data[start : start + PIECE_BYTES])
                 await self._process.stdin.drain()
         except ConnectionError:
             # Who closed it has more to say, or ends.

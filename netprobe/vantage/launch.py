@@ -173,7 +173,7 @@ class _Start:
                 async with launcher.turn(hop, host.name):
                     # ssh hides a jump host's words while it keeps a connection for later starts.
                     shared = way.needs_folder and not attempt
-                    folder = await launcher.folder.path() if shared else None
+                    folder = await self._open_folder() if shared else None
                     process, greeting = await self._start_once(password, folder, sudo=sudo)
                     return AgentLink(host.name, process, greeting, launcher.beats, cost)
             except _TryAgain as again:
@@ -182,6 +182,13 @@ class _Start:
             # All hosts behind one hop fail together; they should not come back together.
             await asyncio.sleep(launcher.retry_s * (attempt + random.uniform(0.5, 1.0)))
         raise AssertionError("unreachable")
+
+    async def _open_folder(self) -> Path:
+        """Give the folder for connections that later starts share. Raises AgentError."""
+        try:
+            return await self._launcher.folder.path()
+        except OSError as error:
+            raise self._make_error(str(error)) from None
 
     async def _start_once(
         self, password: Secret | None, folder: Path | None, *, sudo: bool
@@ -197,7 +204,7 @@ class _Start:
         except OSError as error:
             raise self._make_error(f"{argv[0]} cannot be run here: {error.strerror}") from None
         payload = None if runtime is None else runtime.payload
-        handshake = Handshake(process, token, password, payload)
+        handshake = Handshake(process, token, password, payload, sudo=sudo)
         try:
             greeting = await self._await_greeting(handshake, process)
         except BaseException as error:

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.files import memory_file
@@ -68,14 +67,14 @@ def read_inventories(
 
 
 def _read_one(path: str, problems: list[Problem]) -> Inventory | None:
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         return read_ansible(path, problems)
     raw = read_bytes(path, problems)
     if raw is None:
         return None
     if not is_ansible(path, raw):
         return read_inventory(path, problems)
-    if Path(path).is_file():
+    if os.path.isfile(path):
         return read_ansible(path, problems)
     with memory_file(raw) as handle:  # a pipe, which Ansible would find empty
         return read_ansible(path, problems, handle)
@@ -99,7 +98,7 @@ def find_inventories() -> tuple[str, ...]:
     named = os.environ.get(VARIABLE)
     if named:
         return tuple(part for part in named.split(os.pathsep) if part)
-    return (DEFAULT,) if Path(DEFAULT).exists() else ()
+    return (DEFAULT,) if os.path.exists(DEFAULT) else ()
 
 
 def _merge_inventories(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import netprobe
@@ -43,6 +44,6 @@ def bundled_path(name: str) -> Path:
     if name in names:
         return bundled_folder() / f"{name}.yaml"
     words = f"there is no bundled matrix {quoted(name)}, {instead_of(name, names)}"
-    if Path(name).exists():
+    if os.path.exists(name):
         words += f"; the file of this name is ./{name}"
     raise RequestError(words)

@@ -47,7 +47,7 @@ def read_matrices(names_or_paths: Sequence[str], problems: list[Problem]) -> tup
         if path is None or matrix is None:
             continue
         _, other = found.setdefault(matrix.name, (matrix, path))
-        if Path(other).resolve() != Path(path).resolve():
+        if os.path.realpath(other) != os.path.realpath(path):
             words = f"its matrix is called {quoted(matrix.name)} as that of {other}"
             problems.append(Problem(path, 0, 0, f"{words}, expected a name of its own"))
     return tuple(matrix for matrix, _ in found.values())

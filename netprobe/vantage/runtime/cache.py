@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from netprobe.errors import FileErrors, NetprobeError
+from netprobe.errors import FileErrors, NetprobeError, RequestError
 from netprobe.files import MIB
 from netprobe.vantage.runtime.build import agent_modules, build_runtime
 from netprobe.vantage.runtime.elf import arch_of, read_elf
@@ -20,10 +20,16 @@ _HEADER_BYTES = 64 * 1024
 
 
 def cache_folder() -> Path:
-    """Give the folder of all runtimes; it may not be there. XDG_CACHE_HOME is honoured."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
+    """Give the folder of all runtimes; it may not be there. XDG_CACHE_HOME is honoured.
+
+    Raises RequestError where the environment and the users' database name none.
+    """
+    bases = (os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache"))
     # As the specification wants it, a relative one is ignored.
-    return (Path(base) if os.path.isabs(base) else Path("~/.cache").expanduser()) / "netprobe"
+    base = next(filter(os.path.isabs, bases), None)
+    if base is None:
+        raise RequestError("this user has no home for runtimes: set HOME or XDG_CACHE_HOME")
+    return Path(base, "netprobe")
 
 
 def cache_path(arch: str) -> Path:
@@ -32,8 +38,15 @@ def cache_path(arch: str) -> Path:
 
 
 def cached_runtimes() -> list[Path]:
-    """List the files of all runtimes that are kept, in order of their names."""
-    return sorted(cache_folder().glob("runtime-*.tar.gz"))
+    """List the files of all runtimes that are kept, in order of their names.
+
+    Raises RequestError where their folder cannot be read.
+    """
+    folder = cache_folder()
+    try:
+        return sorted(folder.glob("runtime-*.tar.gz"))
+    except OSError as error:
+        raise RequestError(f"{folder} cannot be read: {error.strerror}") from None
 
 
 def keep_runtime(runtime: Runtime, path: Path) -> None:
@@ -88,7 +101,10 @@ class Runtimes:
         async with self._lock:
             if arch not in self._known:
                 # It takes seconds, and other hosts have Pythons.
-                self._known[arch] = await asyncio.to_thread(self._look_for, arch)
+                try:
+                    self._known[arch] = await asyncio.to_thread(self._look_for, arch)
+                except RequestError as error:
+                    self._known[arch] = NoRuntime(f"no Python can be sent: {error}")
         found = self._known[arch]
         if isinstance(found, NoRuntime):
             raise found
@@ -98,7 +114,8 @@ class Runtimes:
         if not arch:
             return NoRuntime("no Python can be sent: the host does not say what it is (uname -m)")
         path, own = cache_path(arch), own_arch()
-        if path.exists():
+        is_kept = os.path.exists(path)
+        if is_kept:
             try:
                 runtime = load_runtime(str(path))
             except FileErrors as error:
@@ -108,7 +125,7 @@ class Runtimes:
                 if runtime.arch == arch and not lacks_of(runtime):
                     return runtime
         if arch != own:
-            why = "the one that is kept is of another version" if path.exists() else "none is kept"
+            why = "the one that is kept is of another version" if is_kept else "none is kept"
             return NoRuntime(
                 f"no Python for {arch} can be sent, {why} and this machine is {own}: run `netprobe "
                 f"runtime build -o FILE` on a machine that is {arch}, and give it with "
