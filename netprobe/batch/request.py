@@ -236,7 +236,8 @@ def _read_block(values: dict[str, Any], hosts: dict[str, Host]) -> Block:
         block,
         sources=tuple(hosts[name] for name in values["sources"]),
         destinations=tuple(
-            (hosts[name], Address(text, family)) for name, text, family in values["destinations"]
+            (hosts[name], from_json(Address, {"text": text, "family": family}))
+            for name, text, family in values["destinations"]
         ),
     )
 

@@ -172,17 +172,17 @@ class Handshake:
         if self._runtime is not None:
             await self._read_past(SEND_LINE + b"\n")
             self._is_sent = True
-            await self._send(self._runtime)
+            await self._send_bytes(self._runtime)
         await self._read_past(READY_LINE + b"\n")
         self._is_ready = True
         asked_s = time.time()
-        await self._send(bundle())
+        await self._send_bytes(bundle())
         await self._read_past(HELLO_PREFIX)
         hello = read_hello(await self._read_past(b"\n"))
         skew_s = measure_skew_s(hello.wall_s, asked_s, time.time())
         return Greeting(hello, bytes(self._seen), skew_s)
 
-    async def _send(self, data: bytes) -> None:
+    async def _send_bytes(self, data: bytes) -> None:
         """Send as fast as it is read: of a runtime a hundred hosts would need as many copies."""
         try:
             for start in range(0, len(data), PIECE_BYTES):
