@@ -24,7 +24,13 @@ from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab
 from tests.needs import skip
 from tests.patience import PATIENCE_S, until
-from tests.vantage.runtime.support import EVERYWHERE, BusyboxRoot, has_busybox, session_runtime
+from tests.vantage.runtime.support import (
+    EVERYWHERE,
+    BusyboxRoot,
+    has_busybox,
+    session_runtime,
+    take_own_prefix,
+)
 from tests.vantage.support import HOST, KEY
 
 pytestmark = pytest.mark.slow
@@ -55,8 +61,9 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
 
 
 @pytest.fixture
-def machines() -> Iterator[list[BusyboxRoot]]:
-    """Machines that end with the test."""
+def machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BusyboxRoot]]:
+    """Machines that end with the test; some share a folder of memory with this one."""
+    take_own_prefix(monkeypatch)
     made: list[BusyboxRoot] = []
     yield made
     for one in made:

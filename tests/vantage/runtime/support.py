@@ -143,10 +143,11 @@ class BusyboxRoot:
         return command(*self.enter)
 
     def left(self) -> list[str]:
-        """Folders of runtimes that are there now, as the machine itself names them."""
+        """Folders of this test's runtimes that are there now, as the machine itself names them."""
+        prefix = runtime_script.FOLDER_PREFIX
         root = Path(f"/proc/{self._process.pid}/root")
         found = (root / place.lstrip("/") for place in EVERYWHERE)
-        folders = (one for place in found for one in place.glob(f"{FOLDER_PREFIX}*"))
+        folders = (one for place in found for one in place.glob(f"{prefix}*"))
         return sorted("/" + str(one.relative_to(root)) for one in folders)
 
     def close(self) -> None:
