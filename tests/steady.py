@@ -36,6 +36,7 @@ SUITE = "make test"
 BUSY_LOOPS = 2
 # pytest ends its workers, and they their labs; a loaded machine takes its time.
 STOPPING_S = 60.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # The loop ends with the process that started it, however that one ended.
 _BUSY = """
 import os
@@ -146,11 +147,18 @@ def _busy_loops(wanted: bool) -> Iterator[None]:
 
 def _run_to_its_end(command: Sequence[str], folder: Path, output: IO[str]) -> int:
     environment = {name: value for name, value in os.environ.items() if name not in _OF_MAKE}
+    # A stop that comes before the process is known would leave it behind: it waits for that.
+    came: list[int] = []
+    before = {one: signal.signal(one, lambda number, _: came.append(number)) for one in _ENDING}
     process = subprocess.Popen(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
         stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     try:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            raise KeyboardInterrupt(signal.Signals(came[0]).name)
         return process.wait()
     except KeyboardInterrupt:
         _end_group(process)
@@ -231,7 +239,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--place", default="", help="as which login: a word of tests/places.sh")
     parser.add_argument("pytest", nargs="*", help="the command that runs pytest, for --tests")
     asked = parser.parse_args(argv)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING:
         signal.signal(number, _stop)
     times = int(asked.count or 0)
     try:
