@@ -155,6 +155,8 @@ def _read_next_start(options: VerbOptions, request: BatchRequest) -> float | Non
 def _write_folder(
     folder: Path, request: BatchRequest, scripts: list[HostScript], runtime: Runtime | None = None
 ) -> int:
+    if not scripts:
+        raise RequestError("the plan has no flow: an engine has nothing to do (`netprobe plan`)")
     with _refusing_to_write(folder):
         write_engine_folder(folder, scripts, runtime)
     write_private(folder / PLAN_FILE, write_request(request))

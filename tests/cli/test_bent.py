@@ -137,6 +137,16 @@ def test_a_few_open_files(workshop: Path, files: int) -> None:
         assert done.returncode == 4 or files > 5
 
 
+def test_a_plan_without_flows_for_an_engine(workshop: Path) -> None:
+    """No host has anything to do: that is said, and no folder is made."""
+    done = netprobe("bundle", *FAR, "--from", "b", "--folder", "out", cwd=workshop)
+
+    check_output(done)
+    assert done.returncode == 2
+    assert "the plan has no flow" in done.stderr
+    assert not (workshop / "out").exists()
+
+
 def bend_bundle(path: Path, chance: random.Random) -> bytes:
     """A bundle with flipped bits, an odd header of a member, or odd values in its plan."""
     raw = bytearray(path.read_bytes())
