@@ -83,8 +83,6 @@ class LeakCheck:
         result = yield
         # What fixtures gave is held here until the next test.
         vars(item).get("funcargs", {}).clear()
-        if item.get_closest_marker("slow") or item.get_closest_marker("lab"):
-            return result
         left = _left_open(item.stash[_BEFORE] | _KEPT, self.closing_s)
         if left:
             pytest.fail(f"{item.nodeid} left {len(left)} files open: {sorted(left)[:10]}", False)

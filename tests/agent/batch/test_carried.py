@@ -101,7 +101,7 @@ def test_ports_that_must_not_answer(tmp_path: Path) -> None:
         ({}, ["--host", "node-9"], "there is no host node-9 in this run; its hosts are node-1"),
         ({}, ["--hots", "node-1"], "--hots is unknown or lacks its value; usage: python3 run.pyz"),
         ({}, ["--out"], "--out is unknown or lacks its value"),
-        ({}, ["--out", "/nonexistent"], "/nonexistent/node-1.npr cannot be written: No such file"),
+        ({}, ["--out", "nowhere"], "nowhere/node-1.npr cannot be written: No such file"),
         ({"addresses": [NOBODY]}, [], "no host of this run (node-1) has an address of this one (1"),
         ({"ends_at": 1e9}, [], "too late: this run ended at 2001-09-09T01:46:40Z, and this host's"),
         (
