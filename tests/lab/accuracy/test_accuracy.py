@@ -39,14 +39,12 @@ def test_every_case_has_a_rule(captures: bool) -> None:
             assert want.verdict == "pass" or question.truth in want.must
 
 
-@pytest.mark.alone
 @pytest.mark.slow
 def test_agents_of_root() -> None:
     """With every capability."""
     _check(with_netprobe(sample(SHARE), count=CHAINS))
 
 
-@pytest.mark.alone
 @pytest.mark.slow
 def test_agents_of_nobody() -> None:
     """Without any capability at either end."""
