@@ -140,7 +140,7 @@ docs: setup ## print the generated pages and schemas again
 
 .PHONY: golden
 golden: setup ## rewrite golden files; read the diff before you commit it
-	NETPROBE_REWRITE=golden $(BIN)/python -m pytest -q tests/report
+	NETPROBE_REWRITE=golden $(BIN)/python -m pytest -q tests/report tests/estate tests/pages/test_formats.py
 
 .PHONY: lock
 lock: ## make requirements.lock again from pyproject.toml

@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
 from netprobe.agent.wire import batch, frames
@@ -205,6 +205,7 @@ BATCH: Mapping[str, Any] = {
     record.__name__: record
     for record in (batch.BatchStart, batch.PhaseMark, batch.ResultHeader, batch.PhaseClock)
 }
+ALL: Mapping[str, Any] = {**ORDERS, **ANSWERS, **BATCH}
 
 _SCALARS: Mapping[Any, str] = {
     int: "integer",
@@ -227,15 +228,15 @@ def page() -> str:
             *(_fill(BATCH_WORDS), *_print_messages(BATCH)),
             *(ORDERS_WORDS, *_print_messages(ORDERS)),
             *(ANSWERS_WORDS, *_print_messages(answers)),
-            *(PARTS_WORDS, *_print_messages({record.__name__: record for record in parts()})),
+            *(PARTS_WORDS, *_print_messages({record.__name__: record for record in parts(ALL)})),
         ]
     )
 
 
-def parts() -> list[Any]:
+def parts(messages: Mapping[str, Any]) -> list[Any]:
     """The records inside messages, by name."""
     found: dict[str, Any] = {}
-    waiting: list[Any] = [*ORDERS.values(), *ANSWERS.values(), *BATCH.values()]
+    waiting: list[Any] = list(messages.values())
     while waiting:
         inside = list(_records_inside(waiting.pop()))
         waiting += [record for record in inside if record.__name__ not in found]
@@ -275,8 +276,19 @@ def _print_messages(messages: Mapping[str, Any]) -> Iterator[str]:
         yield f"\n### {name}\n\n{_fill(words)}\n"
         if record._fields:
             yield "\n| field | type |\n|---|---|\n"
-        for field in record._fields:
-            yield f"| `{field}` | {_name_type(record.__annotations__[field], field)} |\n"
+        yield from _print_fields(record)
+
+
+def print_fields(records: Iterable[Any]) -> Iterator[str]:
+    """The fields of records with their types, and no other word of them."""
+    for record in records:
+        yield f"{record.__name__}\n"
+        yield from _print_fields(record)
+
+
+def _print_fields(record: Any) -> Iterator[str]:
+    for field in record._fields:
+        yield f"| `{field}` | {_name_type(record.__annotations__[field], field)} |\n"
 
 
 def _name_type(shape: Any, name: str) -> str:

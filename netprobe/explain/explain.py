@@ -54,8 +54,7 @@ async def explain(
         protocol=request.wire.protocol,
         port=request.wire.port,
         stories=tuple(
-            _tell_story(view)
-            for view in _make_views(plan, watched, rules, recorded=settings.record)
+            tell_story(view) for view in _make_views(plan, watched, rules, recorded=settings.record)
         ),
         hosts=tuple(watched.reports[name] for name in sorted(watched.reports)),
         notes=plan.notes,
@@ -100,6 +99,7 @@ def _order_of(block: Block) -> Order:
     return (block.index, 0, 0)
 
 
-def _tell_story(view: View) -> FlowStory:
+def tell_story(view: View) -> FlowStory:
+    """Take every step of one address, and add what to do."""
     steps = tuple(step(view) for step in _STEPS)
     return FlowStory(steps, view.result, advice(view), tuple(remarks(view)))

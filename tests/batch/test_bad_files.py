@@ -29,6 +29,7 @@ from tests.batch.world import Merged, plan_of, write_results
 from tests.vantage.support import probe
 
 PING = ("ping", "icmp", ())
+OLD = Path(__file__).parents[1] / "golden" / "0.1.0" / "batch.npr"
 Lines = list[bytes]
 
 
@@ -73,6 +74,7 @@ BAD: dict[str, tuple[Callable[[World], Lines], str]] = {
         "line 2 is missing",
     ),
     "another format": (lambda w: of_version(w, format=1), "by another version of netprobe"),
+    "of 0.1.0": (lambda _: [OLD.read_bytes()], "by another version of netprobe"),
     "another wire": (lambda w: of_version(w, wire=4), "by another version of netprobe"),
     "another run": (lambda w: of_version(w, run="f" * 16), "is of run ffffffffffffffff, not of"),
     "another round": (lambda w: of_version(w, round=2), "is of round 2; expected: 1"),

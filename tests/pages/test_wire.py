@@ -6,12 +6,11 @@ import os
 import re
 from pathlib import Path
 
-from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.parts import Pace, StreamTimes
-from pages.wire import BATCH, page, parts
+from pages.wire import ALL, page, parts
 
 PATH = Path(__file__).parents[2] / "docs" / "wire.md"
-RECORDS = [*ORDERS.values(), *ANSWERS.values(), *BATCH.values(), *parts()]
+RECORDS = [*ALL.values(), *parts(ALL)]
 
 
 def test_the_page_of_the_wire_is_fresh() -> None:
@@ -32,4 +31,4 @@ def test_every_link_of_the_page_leads_to_a_part() -> None:
     """Types of fields that are records have a heading."""
     headings = {line[4:].lower() for line in page().splitlines() if line.startswith("### ")}
     assert set(re.findall(r"\(#([^)]*)\)", page())) <= headings
-    assert {Pace, StreamTimes} <= set(parts())
+    assert {Pace, StreamTimes} <= set(parts(ALL))

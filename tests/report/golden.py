@@ -11,9 +11,9 @@ from pathlib import Path
 FOLDER = Path(__file__).parent.parent / "golden" / "report"
 
 
-def check_golden(name: str, text: str) -> None:
+def check_golden(name: str, text: str, folder: Path = FOLDER) -> None:
     """Compare with the golden file, or rewrite it."""
-    path = FOLDER / name
+    path = folder / name
     if os.environ.get("NETPROBE_REWRITE") == "golden":
         path.write_text(text, encoding="utf-8")
 

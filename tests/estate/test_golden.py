@@ -1,0 +1,95 @@
+"""What every output says of one estate that has everything, when somebody last read it.
+
+``make golden`` rewrites the files; a human reads the diff.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+import netprobe
+from netprobe.model.explanation import Explanation
+from netprobe.model.reasons import REASONS
+from netprobe.report import REPORTS
+from netprobe.report.explain_report import write_explain_json, write_explain_text
+from netprobe.report.record import RecordWriter
+from netprobe.request.build import request_of_run
+from netprobe.request.rules import RequestWishes
+from netprobe.request.syntaxes import SYNTAXES
+from tests.estate.flows import make_explanation
+from tests.estate.run import make_run
+from tests.report.golden import check_golden
+from tests.report.test_record import HEADER
+
+FOLDER = Path(__file__).parents[1] / "golden" / "estate"
+# Its program and its looks have tests of their own.
+ASSETS = re.compile(r"<(script|style)>.*?</\1>", re.DOTALL)
+POLICY = re.compile(r"'sha256-[^']*'")
+VERSION = re.compile(rf'(netprobe |"netprobe_version": ?"){re.escape(netprobe.__version__)}')
+EXPLANATIONS = (("explain.json", write_explain_json), ("explain.text", write_explain_text))
+
+
+def check(name: str, text: str) -> None:
+    """Hold an output against its file, but for the version."""
+    text = POLICY.sub("HASH", ASSETS.sub(r"<\1></\1>", text))
+    check_golden(name, VERSION.sub(r"\1VERSION", text), FOLDER)
+
+
+def shorten(text: str) -> str:
+    """A JSON document with a line for each step, so that people can read what changed."""
+    document = json.loads(text)
+    assert text == json.dumps(document, indent=1, ensure_ascii="\\u" in text) + "\n"
+    lines: list[object] = [{**document, "flows": None, "workers": None}]
+    for flow in document.get("flows", document.get("workers")):
+        steps = "steps" if "steps" in flow else "stages"
+        lines += [{**flow, steps: None}, *flow[steps]]
+    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in lines)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_reports(name: str) -> None:
+    """A report of each format says of the run what it said when somebody last looked."""
+    stream = io.StringIO()
+    REPORTS[name](make_run(), stream)
+    check(f"run.{name}", stream.getvalue())
+
+
+def test_the_record(tmp_path: Path) -> None:
+    """The record has the run's results as they were when somebody last looked."""
+    report = make_run()
+    writer = RecordWriter(str(tmp_path / "r"), HEADER)
+    for result in report.collector.results():
+        writer.add(result)
+    writer.close(report.info)
+    check("run.jsonl", (tmp_path / "r").read_text())
+
+
+@pytest.mark.parametrize("syntax", ["json", "markdown"])
+def test_the_request(syntax: str) -> None:
+    """The request asks for the same rules, and leaves the same unmended."""
+    report = make_run()
+    request = request_of_run(report.info, report.findings, (), "run.json", RequestWishes())
+    stream = io.StringIO()
+    SYNTAXES[syntax].write(request, stream)
+    check(f"request.{syntax}", stream.getvalue())
+
+
+@pytest.mark.parametrize(("name", "write"), EXPLANATIONS)
+def test_the_explanation(name: str, write: Callable[[Explanation, TextIO], None]) -> None:
+    """Every step of an explanation says what it said when somebody last looked."""
+    stream = io.StringIO()
+    write(make_explanation(), stream)
+    check(name, shorten(stream.getvalue()) if name.endswith(".json") else stream.getvalue())
+
+
+def test_the_estate_has_everything() -> None:
+    """Each reason of the table of reasons is in the run; a router's time-exceeded is a loop."""
+    found = {one.reason for one in make_run().collector.results()}
+    assert set(REASONS) - found == {"time-exceeded"}
