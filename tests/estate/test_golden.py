@@ -9,6 +9,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -16,15 +17,21 @@ import pytest
 
 import netprobe
 from netprobe.model.explanation import Explanation
+from netprobe.model.konnectivity import TunnelReport
 from netprobe.model.reasons import REASONS
 from netprobe.report import REPORTS
 from netprobe.report.explain_report import write_explain_json, write_explain_text
+from netprobe.report.konnectivity_report import (
+    write_konnectivity_json,
+    write_konnectivity_text,
+)
 from netprobe.report.record import RecordWriter
 from netprobe.request.build import request_of_run
 from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
 from tests.estate.flows import make_explanation
 from tests.estate.run import make_run
+from tests.estate.tunnels import SCENES, make_tunnels
 from tests.report.golden import check_golden
 from tests.report.test_record import HEADER
 
@@ -34,6 +41,9 @@ ASSETS = re.compile(r"<(script|style)>.*?</\1>", re.DOTALL)
 POLICY = re.compile(r"'sha256-[^']*'")
 VERSION = re.compile(rf'(netprobe |"netprobe_version": ?"){re.escape(netprobe.__version__)}')
 EXPLANATIONS = (("explain.json", write_explain_json), ("explain.text", write_explain_text))
+DIAGNOSES = (
+    ("diagnose.json", write_konnectivity_json), ("diagnose.text", write_konnectivity_text),
+)  # fmt: skip
 
 
 def check(name: str, text: str) -> None:
@@ -87,6 +97,22 @@ def test_the_explanation(name: str, write: Callable[[Explanation, TextIO], None]
     stream = io.StringIO()
     write(make_explanation(), stream)
     check(name, shorten(stream.getvalue()) if name.endswith(".json") else stream.getvalue())
+
+
+@pytest.mark.parametrize(("name", "write"), DIAGNOSES)
+def test_the_diagnosis(name: str, write: Callable[[TunnelReport, TextIO], None]) -> None:
+    """Every stage before TLS, and every verdict, says what it said when somebody last looked."""
+    stream = io.StringIO()
+    write(make_tunnels(), stream)
+    check(name, shorten(stream.getvalue()) if name.endswith(".json") else stream.getvalue())
+
+
+def test_one_worker_has_all_its_stages() -> None:
+    """Alone a worker's page has each stage with its words."""
+    stream = io.StringIO()
+    for one in make_tunnels().diagnoses[: len(SCENES)]:
+        write_konnectivity_text(replace(make_tunnels(), diagnoses=(one,)), stream)
+    check("diagnose-one.text", stream.getvalue())
 
 
 def test_the_estate_has_everything() -> None:
