@@ -21,12 +21,12 @@ from netprobe.model.evidence import Evidence
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.result import VERDICTS, HostReport, Result, Summary
-from netprobe.model.trail import TrailEntry
+from netprobe.model.trail import Step
 from netprobe.probe.flows.work import Order
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
-_STEPS: tuple[Callable[[View], TrailEntry], ...] = (
+_STEPS: tuple[Callable[[View], Step], ...] = (
     near.agents_step, near.name_step, near.route_step, near.listener_step, near.probe_step,
     seen.story_step, seen.silence_step, near.reset_step, near.hops_step,
     far.arrival_step, far.way_back_step, far.control_step, far.path_mtu_step,

@@ -19,6 +19,7 @@ from netprobe.agent.wire.host_messages import (
 )
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
+from netprobe.model.notes import LookNote, WalkNote
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
@@ -151,8 +152,8 @@ class _FurtherLooks:
     def _find_walk(self) -> Walked | None:
         """Find the walk that the run made of this very flow, if it did."""
         port = self._first_port()
-        walks = [entry.facts for entry in self._evidence.trail if entry.name == "traceroute"]
-        return next((facts["walked"] for facts in walks if facts.get("port") == port), None)
+        walks = self._evidence.notes(WalkNote)
+        return next((one.walked for one in walks if one.port == port), None)
 
     def _first_port(self) -> int:
         ports = self._evidence.flow.block.ports
@@ -162,8 +163,8 @@ class _FurtherLooks:
         """Walk with what the flow's own probes carried."""
         if self._protocol not in WALKED:
             return None
-        probes = [entry for entry in self._evidence.trail if entry.name == "probe"]
-        template = probes[0].facts["part"].template if probes else 0
+        looks = self._evidence.notes(LookNote)
+        template = looks[0].template if looks else 0
         return await self._try_walk(self._protocol, self._first_port(), template)
 
     async def _try_walk(self, protocol: str, port: int, template: int) -> Walked | None:

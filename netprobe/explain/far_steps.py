@@ -9,19 +9,20 @@ from netprobe.explain.looks import outcome_words
 from netprobe.explain.near_steps import route_facts, route_words, unasked
 from netprobe.explain.view import NO_RECORDER, View
 from netprobe.model.evidence import Outcome, PathMtu, Witness
+from netprobe.model.notes import InterceptionNote
 from netprobe.model.story import Story
-from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.model.trail import Step, TrailEntry, TrailStatus
 
 
-def arrival_step(view: View) -> TrailEntry:
+def arrival_step(view: View) -> Step:
     """Tell whether the destination's recorder and listener saw the requests."""
     witness, story = view.evidence.witness, view.evidence.story
     name = view.destination.name
     if not view.has_agent(view.destination):
-        return TrailEntry("arrival", "not-possible", (view.no_agent(view.destination),))
+        return Step("arrival", "not-possible", (view.no_agent(view.destination),))
     if witness is None and story is None:
         said = f"{name}'s agent noted nothing: {_why_unwitnessed(view)}"
-        return TrailEntry("arrival", "not-possible", (said,))
+        return Step("arrival", "not-possible", (said,))
     witness, story = witness or Witness(), story or Story()
     facts = {
         "socket": _is_at_socket(witness, story),
@@ -32,7 +33,7 @@ def arrival_step(view: View) -> TrailEntry:
     if witness.seen_from is not None:
         words.append(f"it came from {witness.seen_from}: the source address is translated")
     words = words or [_why_unwitnessed(view)]
-    return TrailEntry("arrival", _arrival_status(view, witness, story), tuple(words), facts)
+    return Step("arrival", _arrival_status(view, witness, story), tuple(words), facts)
 
 
 def _why_unwitnessed(view: View) -> str:
@@ -82,10 +83,10 @@ def _interface_words(view: View, story: Story) -> Iterator[str]:
         yield f"whether a request came in is not known: {name}'s recorder saw nothing of the source"
 
 
-def way_back_step(view: View) -> TrailEntry:
+def way_back_step(view: View) -> Step:
     """Show the destination's route to the source, and what became of its answers."""
     if not view.has_agent(view.destination):
-        return TrailEntry("way-back", "not-possible", (view.no_agent(view.destination),))
+        return Step("way-back", "not-possible", (view.no_agent(view.destination),))
     back = view.further.back
     witness = view.evidence.witness or Witness()
     story = view.evidence.story or Story()
@@ -98,9 +99,9 @@ def way_back_step(view: View) -> TrailEntry:
     routed, way = _route_back(view)
     answered, answers = _describe_answers(view)
     if not way and not answers:
-        return TrailEntry("way-back", "not-possible", (unasked(view),), facts)
+        return Step("way-back", "not-possible", (unasked(view),), facts)
     status: TrailStatus = "bad" if "bad" in (routed, answered) else "ok"
-    return TrailEntry("way-back", status, (*way, *answers), facts)
+    return Step("way-back", status, (*way, *answers), facts)
 
 
 def _route_back(view: View) -> tuple[TrailStatus, tuple[str, ...]]:
@@ -134,11 +135,11 @@ def _describe_answers(view: View) -> tuple[TrailStatus, list[str]]:
     return ("bad" if failed and view.result.reason == "no-response" else "ok"), words
 
 
-def control_step(view: View) -> TrailEntry:
+def control_step(view: View) -> Step:
     """Show the address's answers to echo requests and on unused ports."""
     controls = view.further.controls
     if not controls:
-        return TrailEntry("control", "not-possible", (unasked(view),))
+        return Step("control", "not-possible", (unasked(view),))
     names = {name: f"{name}, which nobody uses" for name in controls} | {"icmp": "icmp echo"}
     words = [f"{names[name]}: {outcome_words(one)}" for name, one in controls.items()]
     facts: dict[str, Any] = {name: _outcome_facts(one) for name, one in controls.items()}
@@ -148,7 +149,7 @@ def control_step(view: View) -> TrailEntry:
     if opened or intercepted:
         status = "doubt"
     facts |= {"false_open": intercepted}
-    return TrailEntry("control", status, (*words, *_open_checks(view)), facts)
+    return Step("control", status, (*words, *_open_checks(view)), facts)
 
 
 def lives(view: View) -> bool:
@@ -164,16 +165,15 @@ def _from_destination(outcome: Outcome) -> bool:
 
 def _open_checks(view: View) -> Iterator[str]:
     """Give the run's own checks of a port that opened without our listener's word."""
-    entry = view.entry("intercepted")
-    if entry is None:
+    note = view.note(InterceptionNote)
+    if note is None:
         return
-    ports = ", ".join(str(port) for port in entry.facts["control_ports"])
-    opened = entry.facts["control_opened"]
-    words = "accept connections too" if opened else "do not accept connections"
+    ports = ", ".join(map(str, note.control_ports))
+    words = "accept connections too" if note.control_opened else "do not accept connections"
     yield f"tcp {ports}, asked because {view.wire} opened: they {words}"
-    if "ttl" in entry.facts:
-        opened = "opens too" if entry.facts["opened"] else "does not open"
-        yield f"a connection whose packets only live for {entry.facts['ttl']} hops {opened}"
+    if note.ttl is not None:
+        opened = "opens too" if note.opened else "does not open"
+        yield f"a connection whose packets only live for {note.ttl} hops {opened}"
 
 
 def _outcome_facts(outcome: Outcome) -> dict[str, Any]:
@@ -185,14 +185,14 @@ def _outcome_facts(outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def path_mtu_step(view: View) -> TrailEntry:
+def path_mtu_step(view: View) -> Step:
     """Show the largest packet that the path carries unfragmented."""
     if view.source.name == view.destination.name:
-        return TrailEntry("path-mtu", "not-needed", ("source and destination are one host",))
+        return Step("path-mtu", "not-needed", ("source and destination are one host",))
     if view.mtu is None or view.mtu[0].mtu is None:
         untested = view.mtu[0].untested if view.mtu is not None else None
         words = unasked(view) if untested is None else untested[1]
-        return TrailEntry("path-mtu", "not-possible", (words,))
+        return Step("path-mtu", "not-possible", (words,))
     evidence, result = view.mtu
     mtu = evidence.mtu
     assert mtu is not None
@@ -202,7 +202,7 @@ def path_mtu_step(view: View) -> TrailEntry:
     }  # fmt: skip
     by_verdict: dict[str, TrailStatus] = {"pass": "ok", "blocked": "bad"}
     status = by_verdict.get(result.verdict if mtu.path is not None else "", "not-possible")
-    return TrailEntry("path-mtu", status, (_mtu_words(mtu),), facts)
+    return Step("path-mtu", status, (_mtu_words(mtu),), facts)
 
 
 def _mtu_words(mtu: PathMtu) -> str:
@@ -222,17 +222,19 @@ def _mtu_words(mtu: PathMtu) -> str:
     )
 
 
-def checks_step(view: View) -> TrailEntry:
+def checks_step(view: View) -> Step:
     """Show the follow-up checks that looked at the flow, as the run's trail has them."""
     facts = {name: _check_facts(entry) for name, entry in view.checks().items()}
     if not facts:
-        return TrailEntry("checks", "not-needed", ("no follow-up check looked at the flow",))
-    return TrailEntry("checks", "ok", tuple(_check_words(*item) for item in facts.items()), facts)
+        return Step("checks", "not-needed", ("no follow-up check looked at the flow",))
+    return Step("checks", "ok", tuple(_check_words(*item) for item in facts.items()), facts)
 
 
 def _check_facts(entry: TrailEntry) -> dict[str, Any]:
     """Tell what a check noted in plain values; the steps tell of records and lists."""
-    plain = {k: v for k, v in entry.facts.items() if v is None or isinstance(v, str | int | float)}
+    plain = {
+        k: v for k, v in entry.facts().items() if v is None or isinstance(v, str | int | float)
+    }
     return plain | {"elapsed_ms": entry.elapsed_ms}
 
 

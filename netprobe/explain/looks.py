@@ -2,135 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import WalkHop
-from netprobe.judge.symptom import icmp_word
-from netprobe.model.evidence import Icmp, Outcome
-from netprobe.probe.agents.decode import PortOutcome
-from netprobe.probe.flows.batches import Part
+from netprobe.model.evidence import Outcome
 from netprobe.probe.settings import MAX_TTL
-
-_ORIGINS = {
-    "source": "the source's own kernel",
-    "destination": "the destination itself",
-    "router": "a router on the way",
-}
-_ANSWERS = {
-    "nonce": "the genuine answer of our listener (nonce and MAC are right)",
-    "foreign": "a genuine answer, but of another agent",
-    "reflected": "our own bytes came back",
-    "garbled": "bytes that are no answer to ours",
-    "silent": "the connection opened, then nothing was said",
-    "closed": "the connection opened and was closed at once",
-    "reset": "the connection opened and was reset",
-    "echo": "an echo reply",
-    "unasked": "the connection opened (SYN-ACK); nothing was sent on it",
-    "bytes": "an answer",
-}
-_MODES = {
-    ("tcp", "connect"): "TCP connect",
-    ("tcp", "nonce"): "TCP connect with a nonce for our listener",
-    ("tcp", "bytes"): "TCP connect and request to the service",
-    ("udp", "nonce"): "UDP datagram with a nonce for our listener",
-    ("udp", "bytes"): "UDP request to the service",
-    ("udp", "send"): "UDP datagram that asks for nothing",
-    ("icmp", "echo"): "ICMP echo request",
-    ("ipproto", "send"): "raw IP packet that asks for nothing",
-}
-_NOUNS = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request", "ipproto": "packet"}
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One look of the flow's own probes: what was sent, and what came back."""
-
-    part: Part
-    row: PortOutcome
-    icmp: Icmp | None
-
-    @property
-    def transport(self) -> str:
-        """``tcp``, ``udp``, ``icmp`` or ``ipproto``."""
-        return self.part.task.protocol.partition("/")[0]
-
-    def words(self, said: str | None, packet: str | None) -> str:
-        """What was sent and what came back; ``said`` is what a live service answered, ``packet``
-        what the requirement wants to be sent."""
-        sent = _MODES.get((self.transport, self.part.mode), f"{self.transport} probe")
-        if self.part.template and packet is not None:
-            sent += f" ({packet})"
-        parts = [f"{sent}: {self._count_packets()}", self._describe_reply(said), self._say_left()]
-        return ", ".join(part for part in parts if part)
-
-    def _count_packets(self) -> str:
-        packets, looks = self.row.kind.packets, self.row.looks
-        count = packets or looks
-        noun = "attempt" if self.transport == "tcp" and packets is None else _NOUNS[self.transport]
-        repeated = f" in {looks} looks" if 1 < looks < count else ""
-        return f"{count} {noun}{'' if count == 1 else 's'}{repeated}"
-
-    def _describe_reply(self, said: str | None) -> str:
-        kind = self.row.kind
-        if kind.answer is not None:
-            spoken = f": {said}" if said and kind.answer == "bytes" else ""
-            ttl = f", TTL {kind.ttl}" if kind.ttl is not None else ""
-            return f"{_ANSWERS.get(kind.answer, kind.answer)}{spoken}{ttl}{self._say_when()}"
-        if self.icmp is not None:
-            return f"{icmp_words(self.icmp)}{self._say_when()}"
-        if kind.failure is None:
-            return "no answer and no error came back"
-        if kind.failure == "no-answer":
-            return "no answer"
-        refused = kind.failure == "refused"
-        words = "refused by a reset" if refused else f"the kernel says {kind.failure}"
-        return f"{words}{self._say_when()}"
-
-    def _say_when(self) -> str:
-        elapsed_ms = self.row.kind.elapsed_ms
-        if elapsed_ms:
-            return f" after {elapsed_ms / 1000:.1f} s"
-        if self.row.rtt_us is not None:
-            return f" after {round(self.row.rtt_us / 1000, 3):g} ms"
-        return "" if elapsed_ms is None else " at once"
-
-    def _say_left(self) -> str:
-        kind = self.row.kind
-        if kind.failure is None or kind.icmp is not None:
-            return ""
-        if kind.left is False:
-            return "and the source's kernel says that no packet left the host"
-        left = kind.left is True and kind.failure == "no-answer"
-        return "and TCP_INFO shows that they left the host" if left else ""
-
-    def facts(self) -> dict[str, Any]:
-        """Give the same for programs."""
-        kind, rtt_us = self.row.kind, self.row.rtt_us
-        return {
-            "mode": self.part.mode, "packets": kind.packets, "attempts": self.row.looks,
-            "rtt_ms": None if rtt_us is None else round(rtt_us / 1000, 3),
-            "operation": kind.op, "failure": kind.failure,
-            "icmp": None if self.icmp is None else icmp_facts(self.icmp),
-            "left_host": kind.left, "answer": kind.answer, "ttl": kind.ttl,
-            "elapsed_ms": kind.elapsed_ms,
-        }  # fmt: skip
-
-
-def icmp_words(icmp: Icmp) -> str:
-    """``ICMP 3/13 (admin-prohibited) from 10.0.0.1, a router on the way, TTL 64``."""
-    ttl = f", TTL {icmp.ttl}" if icmp.ttl is not None else ""
-    name = f"ICMP {icmp.type}/{icmp.code} ({icmp_word(icmp)})"
-    return f"{name} in the error queue from {icmp.offender}, {_ORIGINS[icmp.origin]}{ttl}"
-
-
-def icmp_facts(icmp: Icmp) -> dict[str, Any]:
-    """Give the same for programs."""
-    return {
-        "type": icmp.type, "code": icmp.code, "word": icmp_word(icmp),
-        "offender": icmp.offender, "origin": icmp.origin, "ttl": icmp.ttl,
-    }  # fmt: skip
 
 
 def outcome_words(outcome: Outcome) -> str:
@@ -139,7 +16,7 @@ def outcome_words(outcome: Outcome) -> str:
     if outcome.answer is not None:
         return f"{'answered' if outcome.answer == 'echo' else 'accepted the connection'}{ttl}"
     if outcome.icmp is not None:
-        return icmp_words(outcome.icmp)
+        return outcome.icmp.words()
     if outcome.failure == "refused":
         return "refused by a reset"
     # One datagram without a word back has no failure: nobody owes an answer.

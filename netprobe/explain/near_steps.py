@@ -10,9 +10,10 @@ from netprobe.explain.looks import distance, walk_facts, walk_words
 from netprobe.explain.view import View
 from netprobe.judge.symptom import has_left
 from netprobe.model.inventory import Host
+from netprobe.model.notes import LookNote, ResetNote
 from netprobe.model.result import Verdict
 from netprobe.model.story import StoryError
-from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.model.trail import Step, TrailStatus
 
 _BY_VERDICT: dict[Verdict, TrailStatus] = {
     "pass": "ok", "blocked": "bad", "exposed": "bad", "inconclusive": "doubt",
@@ -20,7 +21,7 @@ _BY_VERDICT: dict[Verdict, TrailStatus] = {
 }  # fmt: skip
 
 
-def agents_step(view: View) -> TrailEntry:
+def agents_step(view: View) -> Step:
     """Show the agents at both ends, and their rights."""
     hosts = dict.fromkeys((view.source.name, view.destination.name))
     words = tuple(_agent_words(view, name) for name in hosts)
@@ -31,7 +32,7 @@ def agents_step(view: View) -> TrailEntry:
         status = "bad"
     elif "failed" in states.values() or "lost" in states.values():
         status = "doubt"
-    return TrailEntry("agents", status, words, {"states": states})
+    return Step("agents", status, words, {"states": states})
 
 
 def _agent_words(view: View, name: str) -> str:
@@ -46,32 +47,29 @@ def _agent_words(view: View, name: str) -> str:
     return f"{name}: Linux {kernel}, Python {report.python}, user {report.user}, {rights}{cost}"
 
 
-def name_step(view: View) -> TrailEntry:
+def name_step(view: View) -> Step:
     """Show the name, as the source resolves it."""
     asked = view.evidence.flow.address
     if asked.family is not None:
-        return TrailEntry("name", "not-needed", (f"{asked.text} is an address",))
-    entry = view.entry("name")
-    if entry is None:
-        return TrailEntry("name", "not-possible", (view.no_agent(view.source),))
-    answer: Resolved = entry.facts["answer"]
+        return Step("name", "not-needed", (f"{asked.text} is an address",))
+    answer = view.note(Resolved)
+    if answer is None:
+        return Step("name", "not-possible", (view.no_agent(view.source),))
     facts = {key: getattr(answer, key) for key in ("addresses", "failure", "words")}
     source = view.source.name
     if not answer.addresses:
         words = f"{source} cannot resolve {asked.text}: {answer.words}"
-        return TrailEntry("name", "bad", (words,), facts)
+        return Step("name", "bad", (words,), facts)
     words = f"{source} resolves {asked.text} to {', '.join(answer.addresses)}"
-    return TrailEntry("name", "ok", (words,), facts)
+    return Step("name", "ok", (words,), facts)
 
 
-def route_step(view: View) -> TrailEntry:
+def route_step(view: View) -> Step:
     """Show the source's own route, and the address that it sends from."""
     route = view.further.route
     if route is None:
-        return TrailEntry("route", "not-possible", (unasked(view),))
-    return TrailEntry(
-        "route", *route_words(view.source, view.address, route), facts=route_facts(route)
-    )
+        return Step("route", "not-possible", (unasked(view),))
+    return Step("route", *route_words(view.source, view.address, route), facts=route_facts(route))
 
 
 def unasked(view: View) -> str:
@@ -96,22 +94,22 @@ def route_facts(route: Routed) -> dict[str, Any]:
     return {key: value for key, value in route._asdict().items() if key != "id"}
 
 
-def listener_step(view: View) -> TrailEntry:
+def listener_step(view: View) -> Step:
     """Show the holder of the port at the destination while it is probed."""
     listener = view.evidence.listener
     name, wire = view.destination.name, view.wire
     facts = {"state": listener.state, "owner": listener.owner, "nat": listener.nat,
              "note": listener.note}  # fmt: skip
     if view.protocol == "icmp":
-        return TrailEntry("listener", "not-needed", ("the kernel itself answers echo requests",))
+        return Step("listener", "not-needed", ("the kernel itself answers echo requests",))
     if listener.state == "unknown" and view.result.expect == "denied":
         words = f"{wire} must not answer, so no listener is opened on {name}"
-        return TrailEntry("listener", "not-needed", (words,), facts)
+        return Step("listener", "not-needed", (words,), facts)
     if listener.state in ("unknown", "lost"):
         words = f"who holds {wire} cannot be known: {_why_unknown(view)}"
-        return TrailEntry("listener", "not-possible", (words,), facts)
+        return Step("listener", "not-possible", (words,), facts)
     status, words = _describe_listener(view)
-    return TrailEntry("listener", status, (words, *_say_nat(view)), facts)
+    return Step("listener", status, (words, *_say_nat(view)), facts)
 
 
 def _why_unknown(view: View) -> str:
@@ -152,37 +150,36 @@ def _say_nat(view: View) -> Iterator[str]:
         )
 
 
-def probe_step(view: View) -> TrailEntry:
+def probe_step(view: View) -> Step:
     """Show the packets sent, and everything that came back, ICMP errors included."""
     outcome = view.evidence.outcome
-    looks = view.looks()
+    looks = view.evidence.notes(LookNote)
     if outcome is None:
         reason, words = view.evidence.untested or ("not-tested", "nobody looked")
-        return TrailEntry("probe", "not-possible", (words,), {"reason": reason, "looks": []})
+        return Step("probe", "not-possible", (words,), {"reason": reason, "looks": []})
     if outcome.operation == "resolve":
         words = f"nothing was sent: {outcome.said or outcome.failure}"
-        return TrailEntry("probe", "not-possible", (words,), {"looks": []})
+        return Step("probe", "not-possible", (words,), {"looks": []})
     if not looks:
         # Asked over a stream of its own, which leaves no probe order.
-        return TrailEntry("probe", _BY_VERDICT[view.result.verdict], (view.result.because,))
+        return Step("probe", _BY_VERDICT[view.result.verdict], (view.result.because,))
     probe = view.evidence.flow.block.requirement.probe
     packet = None if probe is None else str(probe)
     lines = [look.words(outcome.said, packet) for look in looks]
     lines = [lines[0], *(f"again: {line}" for line in lines[1:])]
     facts = {"looks": [look.facts() for look in looks], "forged": outcome.forged}
-    return TrailEntry("probe", _BY_VERDICT[view.result.verdict], tuple(lines), facts)
+    return Step("probe", _BY_VERDICT[view.result.verdict], tuple(lines), facts)
 
 
-def reset_step(view: View) -> TrailEntry:
+def reset_step(view: View) -> Step:
     """Tell whether a reset is the destination's: by its TTL, and by what leaves the source."""
     outcome = view.evidence.outcome
     is_reset = outcome is not None and outcome.failure == "refused" and outcome.icmp is None
     if outcome is None or not is_reset or view.protocol != "tcp":
-        return TrailEntry("reset", "not-needed", ("no reset came back",))
+        return Step("reset", "not-needed", ("no reset came back",))
     if view.result.expect == "denied":
-        return TrailEntry("reset", "not-needed", ("any refusal will do where nothing must answer",))
-    entry = view.entry("forged-resets")
-    seen = entry.facts if entry is not None else {}
+        return Step("reset", "not-needed", ("any refusal will do where nothing must answer",))
+    seen = view.note(ResetNote) or ResetNote()
     facts: dict[str, Any] = {
         "forged": outcome.forged,
         "left_host": has_left(view.evidence, outcome),
@@ -191,33 +188,34 @@ def reset_step(view: View) -> TrailEntry:
     for reset in story.errors if story is not None else ():
         if reset.type is None and (reset.left or reset.not_left):
             return _by_recorder(view, reset, facts)
-    if "min_ttl" not in seen:
+    if seen.min_ttl is None:
         why = "whose reset it is cannot be checked: no TTL of a genuine answer is known"
-        return TrailEntry("reset", "not-possible", (why,), facts)
-    facts |= {key: seen[key] for key in ("min_ttl", "refused_again", "answer_ttl") if key in seen}
+        return Step("reset", "not-possible", (why,), facts)
+    facts |= {"min_ttl": seen.min_ttl, "refused_again": seen.refused_again}
+    facts |= {} if seen.answer_ttl is None else {"answer_ttl": seen.answer_ttl}
     if outcome.full_ttl is None:
-        words = [_min_ttl_words(view, seen["min_ttl"], seen["refused_again"])]
-        if "higher" in seen:
-            words.append(_higher_words(**seen["higher"]))
+        words = [_min_ttl_words(view, seen.min_ttl, seen.refused_again)]
+        if seen.higher is not None:
+            words.append(_higher_words(*seen.higher))
     else:
         facts |= {"full_ttl": outcome.full_ttl}
-        words = list(_full_ttl_words(view, outcome.full_ttl, seen.get("dies_at_first_hop")))
+        words = list(_full_ttl_words(view, outcome.full_ttl, seen.dies_at_first_hop))
     words.append(_conclude_reset(view, outcome.forged, facts["left_host"]))
     by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
-    return TrailEntry("reset", by_word[outcome.forged], tuple(words), facts)
+    return Step("reset", by_word[outcome.forged], tuple(words), facts)
 
 
-def _by_recorder(view: View, reset: StoryError, facts: dict[str, Any]) -> TrailEntry:
+def _by_recorder(view: View, reset: StoryError, facts: dict[str, Any]) -> Step:
     """Tell whose reset it is by the word of the recorder that must have seen it leave."""
     name = view.destination.name
     if reset.not_left:
         words = f"{name}'s recorder never saw it leave: something on the way forged it"
-        return TrailEntry("reset", "bad", (words,), {**facts, "forged": True})
+        return Step("reset", "bad", (words,), {**facts, "forged": True})
     words = f"{reset.left}'s recorder saw it leave"
-    return TrailEntry("reset", "ok", (words,), {**facts, "forged": reset.left != name})
+    return Step("reset", "ok", (words,), {**facts, "forged": reset.left != name})
 
 
-def _min_ttl_words(view: View, min_ttl: int, refused: bool) -> str:
+def _min_ttl_words(view: View, min_ttl: int, refused: bool | None) -> str:
     again = "refused again" if refused else "not refused any more"
     return (
         f"genuine answers of {view.address} arrive with TTL {min_ttl - 1}; a connect that ignores "
@@ -250,12 +248,12 @@ def _conclude_reset(view: View, forged: bool | None, left: bool | None) -> str:
     return f"so the reset came from nearer than {view.address}: something on the way forged it"
 
 
-def hops_step(view: View) -> TrailEntry:
+def hops_step(view: View) -> Step:
     """Show the hops that the flow's packets reach, and those that another protocol reaches."""
     flow, other = view.further.flow_walk, view.further.other_walk
     facts = {"flow": walk_facts(flow), view.further.other: walk_facts(other)}
     if flow is None and other is None:
-        return TrailEntry("hops", "not-possible", (unasked(view),), facts)
+        return Step("hops", "not-possible", (unasked(view),), facts)
     walks = ((flow, view.wire), (other, view.further.other))
     words = [walk_words(walk, what) for walk, what in walks if walk is not None]
     hop = nearer_hop(view)
@@ -264,9 +262,9 @@ def hops_step(view: View) -> TrailEntry:
             f"{view.wire} is answered at hop {hop} already, but {view.address} is "
             f"{distance(other)} hops away: something nearer answers in its name"
         )
-        return TrailEntry("hops", "doubt", tuple(words), facts)
+        return Step("hops", "doubt", tuple(words), facts)
     status = _BY_VERDICT[view.result.verdict] if distance(flow) is None else "ok"
-    return TrailEntry("hops", status, (*words, *_compare_walks(view)), facts)
+    return Step("hops", status, (*words, *_compare_walks(view)), facts)
 
 
 def nearer_hop(view: View) -> int | None:

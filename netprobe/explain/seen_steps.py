@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from netprobe.explain.view import NO_RECORDER, View
-from netprobe.judge.symptom import icmp_word
 from netprobe.model.codec import story_to_json
 from netprobe.model.evidence import Icmp
+from netprobe.model.notes import SilenceNote
 from netprobe.model.story import Story, StoryError, StoryPlace
-from netprobe.model.trail import TrailEntry
+from netprobe.model.trail import Step
 
 # What a "yes" at a place means; {source} and {destination} are the hosts.
 _PLACES = {
@@ -22,21 +22,21 @@ _PLACES = {
 }
 
 
-def story_step(view: View) -> TrailEntry:
+def story_step(view: View) -> Step:
     """Show the six places in their order, and the errors and resets with who saw them leave."""
     story = view.evidence.story
     if story is None:
         if view.result.verdict == "pass":
-            return TrailEntry("story", "not-needed", ("the answer itself says where it was",))
+            return Step("story", "not-needed", ("the answer itself says where it was",))
         if not view.recorded:
-            return TrailEntry("story", "not-possible", (NO_RECORDER,))
+            return Step("story", "not-possible", (NO_RECORDER,))
         ends = [host for host in (view.source, view.destination) if not view.captures(host)]
         lacking = " and ".join(host.name for host in ends) or "this run"
-        return TrailEntry("story", "not-possible", (f"no packet recorder for {lacking}",))
+        return Step("story", "not-possible", (f"no packet recorder for {lacking}",))
     words = [_word_place(view, name, place) for name, place in story.places()]
     words += [_word_error(view, error) for error in story.errors]
     is_bad = view.result.verdict == "blocked"
-    return TrailEntry("story", "bad" if is_bad else "ok", tuple(words), story_to_json(story))
+    return Step("story", "bad" if is_bad else "ok", tuple(words), story_to_json(story))
 
 
 def _word_place(view: View, name: str, place: StoryPlace) -> str:
@@ -59,7 +59,7 @@ def _word_error(view: View, error: StoryError) -> str:
     what = "reset"
     if error.type is not None and error.code is not None:
         icmp = Icmp(error.type, error.code, error.sender, "router")
-        what = f"ICMP {error.type}/{error.code} ({icmp_word(icmp)})"
+        what = f"ICMP {error.type}/{error.code} ({icmp.word})"
     times = f"{error.count} times " if error.count > 1 else ""
     arrived = f"{'came' if error.arrived else 'did not come'} to {view.source.name}"
     if error.left == view.source.name:
@@ -79,18 +79,18 @@ def _word_leaving(view: View, error: StoryError) -> str:
     return f"; {error.left}'s recorder saw it leave"
 
 
-def silence_step(view: View) -> TrailEntry:
+def silence_step(view: View) -> Step:
     """Show how many looks were silent, and the chance that only loss kept them so."""
-    entry = view.entry("silence") or view.entry("one-way")
-    if entry is None or "looks" not in entry.facts or not _is_silent(view):
-        return TrailEntry("silence", "not-needed", ("the flow was not silent",))
+    note = view.note(SilenceNote)
+    if note is None or not _is_silent(view):
+        return Step("silence", "not-needed", ("the flow was not silent",))
     story = view.evidence.story or Story()
-    looks, words = _count_silent(view, story, int(entry.facts["looks"]))
-    loss = float(entry.facts["loss"])
+    looks, words = _count_silent(view, story, note.looks)
+    loss = note.loss
     chance = loss**looks
     odds = f"at {loss * 100:.3g} % loss the chance is 1 in {_word_odds(chance)}"
     facts: dict[str, Any] = {"looks": looks, "loss": loss, "chance": chance}
-    return TrailEntry("silence", "ok", (f"{words}; {odds}",), facts)
+    return Step("silence", "ok", (f"{words}; {odds}",), facts)
 
 
 def _is_silent(view: View) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from netprobe.explain.extra_checks import Further
-from netprobe.explain.looks import Look
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport, Result
 from netprobe.model.trail import TrailEntry
 
+N = TypeVar("N")
 NO_RECORDER = "no packet recorder ran (--no-recorder)"
 
 
@@ -77,17 +78,12 @@ class View:
         declared = report is None or report.state == "none"
         return f"{host.name} has no agent{' (vantage: none)' if declared else ', see above'}"
 
-    def looks(self) -> list[Look]:
-        """Give the flow's own probes, in the order in which they were sent."""
-        probes = [entry.facts for entry in self.evidence.trail if entry.name == "probe"]
-        return [Look(facts["part"], facts["row"], facts["outcome"].icmp) for facts in probes]
-
     def checks(self) -> dict[str, TrailEntry]:
         """Give the entries that follow-up checks left, by the checks' names, in their order."""
         entries = {entry.name: entry for entry in self.evidence.trail}
         return {name: entry for name, entry in entries.items() if name not in ("probe", "name")}
 
-    def entry(self, check: str) -> TrailEntry | None:
-        """Find a check's entry in the trail; None where it did not look."""
-        found = [entry for entry in self.evidence.trail if entry.name == check]
+    def note(self, kind: type[N]) -> N | None:
+        """Find the last note of this kind; None where nobody looked."""
+        found = self.evidence.notes(kind)
         return found[-1] if found else None

@@ -16,7 +16,7 @@ from netprobe.agent.wire.failures import (
 )
 from netprobe.judge.rows import Symptom
 from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, Told
-from netprobe.model.icmp import icmp_words, is_late
+from netprobe.model.icmp import is_late
 from netprobe.model.matrix import AnyProbe
 from netprobe.protocols.services import service_for
 
@@ -55,11 +55,6 @@ _UNREACHABLE: Final = ("rejected-by-router", "rejected-in-its-name")
 _UNPROVED_RESETS: Final = ("reset", "reset-full-ttl", "reset-blind", "reset-unproved")
 
 
-def icmp_word(icmp: Icmp) -> str:
-    """nmap's word for an ICMP error, else its numbers: ``icmp 3/7``."""
-    return icmp_words(icmp.type, icmp.code, icmp.offender).word
-
-
 def name_failure(outcome: Outcome) -> str | None:
     """Give the name of the failure; a proxy's refusal is ``proxy-407``, ``proxy-refused`` ...."""
     return outcome.failure if outcome.refusal is None else f"proxy-{outcome.refusal}"
@@ -96,7 +91,7 @@ def is_down(evidence: Evidence) -> bool:
 def _may_be_dead(evidence: Evidence, outcome: Outcome) -> bool:
     """Tell whether an early "host unreachable", which no check looked at, is that of a host of
     which others know more."""
-    unreachable = outcome.icmp is not None and icmp_word(outcome.icmp) == "host-unreach"
+    unreachable = outcome.icmp is not None and outcome.icmp.word == "host-unreach"
     known = evidence.given_up_by or evidence.host_down
     return unreachable and evidence.concluded is None and known is not None
 
@@ -213,7 +208,7 @@ def _read_unreachable(outcome: Outcome) -> Symptom:
 
 
 def _read_icmp(outcome: Outcome, icmp: Icmp, protocol: str) -> Symptom:
-    word = icmp_word(icmp)
+    word = icmp.word
     if icmp.origin == "destination":
         # An echo request needs no listener, so every kind of refusal comes from a firewall.
         if word == "port-unreach" and protocol not in ("tcp", "icmp"):

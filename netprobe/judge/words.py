@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netprobe.judge.symptom import icmp_word, name_failure, reply_failure
+from netprobe.judge.symptom import name_failure, reply_failure
 from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, Witness
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.story import Story
@@ -29,7 +29,7 @@ def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
 def fill_reason(template: str, outcome: Outcome) -> str:
     """Give a table's reason word with the ICMP word or failure name in it."""
     icmp, failure = outcome.icmp, name_failure(outcome) or "unknown"
-    return template.format(failure=failure, icmp=icmp_word(icmp) if icmp else failure)
+    return template.format(failure=failure, icmp=icmp.word if icmp else failure)
 
 
 def warn_of_service(evidence: Evidence) -> list[str]:
@@ -68,7 +68,7 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "router": evidence.given_up_by or "a router",
         "asker": evidence.host_down or evidence.flow.source.name,
         "next_hop": next_hop(evidence) or "an unknown host",
-        "icmp": icmp_word(icmp) if icmp else (name_failure(outcome) or "no ICMP"),
+        "icmp": icmp.word if icmp else (name_failure(outcome) or "no ICMP"),
         "offender": icmp.offender if icmp else "an unknown host",
         "failure": name_failure(outcome) or "no failure",
         "elapsed": f"{(outcome.elapsed_ms or 0) / 1000:.1f} s",

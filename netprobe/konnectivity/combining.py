@@ -10,7 +10,7 @@ from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import ADDRESS_STAGES, CommonCause, Diagnosis
-from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.model.trail import Step, TrailStatus
 
 Results = Sequence[tuple[Reach, tuple[Log, Conclusion]]]
 
@@ -96,7 +96,7 @@ def _some_fail(tunnel: Tunnel, usable: Results, bad: Results) -> Conclusion:
     return Conclusion("FANOUT_ADDRESS_FAILS", said, evidence)
 
 
-def _combine_stages(results: Results, worst: TrailStatus) -> list[TrailEntry]:
+def _combine_stages(results: Results, worst: TrailStatus) -> list[Step]:
     """Give every stage once; where there are several addresses, each says its own.
 
     ``worst`` is the status of a stage that failed for some of them.
@@ -107,7 +107,7 @@ def _combine_stages(results: Results, worst: TrailStatus) -> list[TrailEntry]:
     return [replace(one, status=worst) if one.status == "bad" else one for one in joined]
 
 
-def _join_entries(name: str, results: Results) -> TrailEntry:
+def _join_entries(name: str, results: Results) -> Step:
     found = [
         (reach.address, stage)
         for reach, (log, _) in results
@@ -121,10 +121,10 @@ def _join_entries(name: str, results: Results) -> TrailEntry:
     facts = {address: dict(stage.facts) for address, stage in telling}
     elapsed_ms = max(stage.elapsed_ms for _, stage in found)
     words = (said,) if said else found[0][1].words
-    return TrailEntry(name, status, words, facts, elapsed_ms)
+    return Step(name, status, words, facts, elapsed_ms)
 
 
-def _join_words(telling: Sequence[tuple[str, TrailEntry]]) -> str:
+def _join_words(telling: Sequence[tuple[str, Step]]) -> str:
     """Give one sentence for each address; addresses with equal words share one."""
     words: dict[str, list[str]] = {}
     for address, stage in telling:

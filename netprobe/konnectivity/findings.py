@@ -12,7 +12,7 @@ from netprobe.konnectivity.tables import fill, names_words
 from netprobe.konnectivity.verdicts import VERDICTS, choose_verdict
 from netprobe.model.icmp import icmp_words
 from netprobe.model.konnectivity import STAGES, Diagnosis
-from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.model.trail import Step, TrailStatus
 from netprobe.protocols.tls_talk import Attempt
 
 _TCP_SHOWN = (
@@ -39,7 +39,7 @@ class Log:
     """The trail of one address in order, and the sentences that it proves."""
 
     def __init__(self) -> None:
-        self.stages: list[TrailEntry] = []
+        self.stages: list[Step] = []
         self.fine: list[str] = []
         self.open: list[str] = []
         self.warnings: list[str] = []
@@ -55,7 +55,7 @@ class Log:
     ) -> None:
         """Add a stage to the trail; ``fine`` is a sentence about what it proves."""
         elapsed_ms = round((_now_s() - self._began) * 1000)
-        self.stages.append(TrailEntry(name, status, (said,), dict(facts or {}), elapsed_ms))
+        self.stages.append(Step(name, status, (said,), dict(facts or {}), elapsed_ms))
         self._began = _now_s()
         if fine:
             self.fine.append(fine)
@@ -70,7 +70,7 @@ class Log:
     def skip(self, status: TrailStatus, why: str, *names: str) -> None:
         """Add stages that were skipped, with the reason."""
         done = {stage.name for stage in self.stages}
-        self.stages += [TrailEntry(name, status, (why,)) for name in names if name not in done]
+        self.stages += [Step(name, status, (why,)) for name in names if name not in done]
 
 
 def _now_s() -> float:

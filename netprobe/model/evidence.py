@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from netprobe.agent.wire import failures
+from netprobe.model.icmp import icmp_words
 from netprobe.model.name_facts import NameFacts
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
 from netprobe.model.result import Proof
 from netprobe.model.story import Story
 from netprobe.model.trail import TrailEntry
+
+N = TypeVar("N")
 
 # The answer on a connection or socket that worked:
 #   nonce      our listener's genuine answer          foreign    a genuine answer of another agent
@@ -30,6 +33,13 @@ Answer = Literal[
 Told = Literal["service", "other", "tls", "plaintext", "silent", "closed", "reset"]
 
 
+_ORIGINS = {
+    "source": "the source's own kernel",
+    "destination": "the destination itself",
+    "router": "a router on the way",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Icmp:
     """An ICMP error from the source's error queue; ``offender`` is the address that sent it.
@@ -43,6 +53,24 @@ class Icmp:
     offender: str
     origin: Literal["source", "destination", "router"]
     ttl: int | None = None
+
+    @property
+    def word(self) -> str:
+        """nmap's word for it, else its numbers: ``icmp 3/7``."""
+        return icmp_words(self.type, self.code, self.offender).word
+
+    def words(self) -> str:
+        """``ICMP 3/13 (admin-prohibited) in the error queue from 10.0.0.1, a router ...``."""
+        ttl = f", TTL {self.ttl}" if self.ttl is not None else ""
+        name = f"ICMP {self.type}/{self.code} ({self.word})"
+        return f"{name} in the error queue from {self.offender}, {_ORIGINS[self.origin]}{ttl}"
+
+    def facts(self) -> dict[str, Any]:
+        """Give the same for programs."""
+        return {
+            "type": self.type, "code": self.code, "word": self.word,
+            "offender": self.offender, "origin": self.origin, "ttl": self.ttl,
+        }  # fmt: skip
 
 
 class ServerClock(NamedTuple):
@@ -227,6 +255,10 @@ class FlowFacts:
     service: ServiceFinding | None = None
     names: NameFacts | None = None
     trail: tuple[TrailEntry, ...] = ()
+
+    def notes(self, kind: type[N]) -> list[N]:
+        """Give the notes of this kind in the trail, in order."""
+        return [entry.note for entry in self.trail if isinstance(entry.note, kind)]
 
     @property
     def concluded(self) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from netprobe.model.result import HostReport, Result
-from netprobe.model.trail import TrailEntry
+from netprobe.model.trail import Step
 
 # Every explanation has all of them, in this order.
 STEPS = (
@@ -21,7 +21,7 @@ class FlowStory:
     ``where`` and ``advice`` are sentences; ``remarks`` what the steps show beside the verdict.
     """
 
-    steps: tuple[TrailEntry, ...]
+    steps: tuple[Step, ...]
     result: Result
     advice: str = ""
     remarks: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from netprobe.model.trail import Facts, TrailEntry
+from netprobe.model.trail import Facts, Step
 
 # In the order in which they are looked at; the columns of the table over several workers.
 STAGES = (
@@ -57,7 +57,7 @@ class Diagnosis:
     evidence: Facts = field(default_factory=dict)
     fine: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
-    stages: tuple[TrailEntry, ...] = ()
+    stages: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from netprobe.model.dataclass_json import Json
-from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.model.trail import Step, TrailStatus
 from netprobe.report.page import Line, PagePart, Style, field
 
 # The mark before an entry's words, so that the failing step stands out.
@@ -21,14 +21,14 @@ _STYLES: dict[TrailStatus, Style] = {
 }  # fmt: skip
 
 
-def trail_fields(entries: Iterable[TrailEntry]) -> Iterator[PagePart]:
+def trail_fields(entries: Iterable[Step]) -> Iterator[PagePart]:
     """Give each entry as a labelled field, one line a sentence."""
     for entry in entries:
         first, *rest = entry.words
         yield from field(entry.name.replace("-", " "), [f"{_MARKS[entry.status]}{first}", *rest])
 
 
-def trail_lines(entries: Iterable[TrailEntry], width: int) -> Iterator[PagePart]:
+def trail_lines(entries: Iterable[Step], width: int) -> Iterator[PagePart]:
     """Each entry as one line: its name in a column of this width, its status, its sentences."""
     for entry in entries:
         words = "; ".join(entry.words)
@@ -36,12 +36,12 @@ def trail_lines(entries: Iterable[TrailEntry], width: int) -> Iterator[PagePart]
         yield Line(text.rstrip(), _STYLES[entry.status], hang=width + 11)
 
 
-def status_column(entries: Iterable[TrailEntry], name: str) -> str:
+def status_column(entries: Iterable[Step], name: str) -> str:
     """Give one word for the status of the entry of this name, as a table shows it."""
     return next((_COLUMN[entry.status] for entry in entries if entry.name == name), "-")
 
 
-def steps_to_json(entries: Iterable[TrailEntry]) -> list[Json]:
+def steps_to_json(entries: Iterable[Step]) -> list[Json]:
     """``steps`` of ``netprobe.explain/1``."""
     return [
         {
@@ -54,7 +54,7 @@ def steps_to_json(entries: Iterable[TrailEntry]) -> list[Json]:
     ]
 
 
-def stages_to_json(entries: Iterable[TrailEntry]) -> list[Json]:
+def stages_to_json(entries: Iterable[Step]) -> list[Json]:
     """``stages`` of ``netprobe.konnectivity/1``, with status words of their own."""
     return [
         {

@@ -27,14 +27,28 @@ from netprobe.model.evidence import (
 )
 from netprobe.model.explanation import Explanation
 from netprobe.model.inventory import Vantage
+from netprobe.model.notes import (
+    BundleNote,
+    ConclusionNote,
+    HigherNote,
+    InterceptionNote,
+    LimitNote,
+    LookNote,
+    NamesNote,
+    NextHopNote,
+    ResetNote,
+    ScoutNote,
+    ServiceNote,
+    SilenceNote,
+    SilentHopNote,
+    SizeNote,
+    StoryNote,
+    WalkNote,
+)
 from netprobe.model.plan import PATH_MTU, Block, Flow
 from netprobe.model.result import HostReport
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.model.trail import TrailEntry, TrailStatus
-from netprobe.probe.agents.decode import PortOutcome
-from netprobe.probe.flows.batches import Part
-from netprobe.probe.flows.work import Task, Want
-from netprobe.protocols import protocol_for
 from tests.plan.conftest import host, requirement
 from tests.probe.fakes import kind
 
@@ -68,9 +82,9 @@ ONCE = StoryPlace("yes", 1)
 NO = StoryPlace("no")
 
 
-def note(name: str, status: TrailStatus = "ok", **facts: Any) -> TrailEntry:
+def note(name: str, what: Any = None, status: TrailStatus = "ok") -> TrailEntry:
     """What a check leaves in the trail."""
-    return TrailEntry(name, status, facts=facts, elapsed_ms=12)
+    return TrailEntry(name, status, what, elapsed_ms=12)
 
 
 def make_block(protocol: str = "tcp", destination: Any = B, **changes: Any) -> Block:
@@ -86,17 +100,9 @@ def look(
     block: Block, what: OutcomeKind, icmp: Icmp | None = None, mode: str = "nonce", **row: Any
 ) -> TrailEntry:
     """A look of the flow's own probes: what was sent, and what came back."""
-    end, address = block.destinations[0]
-    wants = (Want(Flow(block, A, end, address), (0, 0, 0)),)
-    task = Task(A, address.text, 4, block.protocol, None, False, block.ports, wants)
-    service = protocol_for(None)
-    part = Part(task, block.ports, ((block.ports, OURS),), service, mode, row.pop("template", 0),
-                paced=False)  # fmt: skip
-    rtt_us, looks = row.get("rtt_us"), row.get("looks", 1)
-    outcome = Outcome(what.op, what.failure, icmp)
-    first = block.ports[0][0] if block.ports else 0
-    told = PortOutcome(first, first, what, rtt_us, looks)
-    return TrailEntry("probe", facts={"part": part, "row": told, "outcome": outcome})
+    template, rtt_us, looks = row.get("template", 0), row.get("rtt_us"), row.get("looks", 1)
+    sent = LookNote(block.protocol, mode, template, what, rtt_us, looks, icmp)
+    return TrailEntry("probe", note=sent)
 
 
 def view(outcome: Outcome | None, block: Block | None = None, **known: Any) -> View:
@@ -162,8 +168,8 @@ def _passing() -> Iterator[View]:
 def _silent() -> Iterator[View]:
     tcp = make_block()
     sent = look(tcp, kind(failure="no-answer", left=True, packets=6), mode="connect", looks=2)
-    silence = note("silence", looks=16, loss=0.05)
-    walked = note("traceroute", port=6443, walked=LOST_WALK)
+    silence = note("silence", SilenceNote(16, 0.05))
+    walked = note("traceroute", WalkNote(6443, LOST_WALK))
     lost = replace(FURTHER, flow_walk=LOST_WALK, other_walk=LONG_WALK)
     base: dict[str, Any] = {
         "listener": OURS, "witness": Witness(), "further": lost, "trace": Trace(ROUTER, 1),
@@ -186,7 +192,7 @@ def _silent() -> Iterator[View]:
     failing = Witness(socket=True, reply_failure="not-permitted")
     yield view(SILENT, story=Story(destination_out=NO), **{**base, "witness": failing})
     one_way = make_block("ipproto/4")
-    arrived = (look(one_way, kind(op="send"), mode="send"), note("one-way", looks=9, loss=0.1))
+    arrived = (look(one_way, kind(op="send"), mode="send"), note("one-way", SilenceNote(9, 0.1)))
     yield view(Outcome("send", None), one_way, listener=OURS, witness=Witness(), trail=arrived)
     # Nothing left the source.
     stuck = look(tcp, kind(failure="no-answer", left=False, packets=2), mode="connect")
@@ -203,18 +209,18 @@ def _refused() -> Iterator[View]:
         (None, None, {}),
         (True, None, ttl),
         (False, None, {**ttl, "refused_again": False}),
-        (None, None, {**ttl, "higher": {"min_ttl": 65, "refused": True}}),
+        (None, None, {**ttl, "higher": HigherNote(65, True)}),
         (True, True, {"min_ttl": 64, "refused_again": True, "dies_at_first_hop": True}),
         (None, True, {"min_ttl": 64, "refused_again": True, "dies_at_first_hop": False}),
         (False, False, ttl),
         (None, None, {"refused_by": ROUTER, "refusal_ttl": 64}),
     )
     for forged, full, facts in cases:
-        trail = (sent, note("forged-resets", **facts))
+        trail = (sent, note("forged-resets", ResetNote(**facts)))
         outcome = replace(RESET, forged=forged, full_ttl=full)
         yield view(outcome, listener=OURS, witness=Witness(), trail=trail)
     left = replace(RESET, forged=True, left_host=False)
-    yield view(left, listener=OURS, trail=(sent, note("forged-resets", **ttl)),
+    yield view(left, listener=OURS, trail=(sent, note("forged-resets", ResetNote(**ttl))),
                story=Story(source_out=NO))  # fmt: skip
     for one in (error(left="b"), error(not_left="b"), error(left="a")):
         story = Story(source_out=YES, errors=(one,))
@@ -237,13 +243,13 @@ def _opened() -> Iterator[View]:
     facts: dict[str, Any] = {"control_ports": [64999, 64998], "control_opened": True}
     nearer = CheckConclusion("intercepted", "something nearer opens it")
     near = replace(FURTHER, flow_walk=Walked(1, [WalkHop(1, "10.0.2.2")], True, None))
-    yield view(opened, listener=OURS, trail=(sent, note("intercepted", "bad", **facts)),
-               conclusion=nearer, further=near)  # fmt: skip
+    noted = note("intercepted", InterceptionNote(**facts), "bad")
+    yield view(opened, listener=OURS, trail=(sent, noted), conclusion=nearer, further=near)
     facts |= {"control_opened": False, "ttl": 1, "opened": True}
-    yield view(opened, listener=OURS, trail=(sent, note("intercepted", **facts)),
+    yield view(opened, listener=OURS, trail=(sent, note("intercepted", InterceptionNote(**facts))),
                further=replace(near, controls={"icmp": ECHO, "tcp/64999": OPEN}))  # fmt: skip
     service = ServiceFinding("tls", "TLS where plaintext is expected")
-    told = note("services", told="tls", said="TLS where plaintext is expected")
+    told = note("services", ServiceNote("tls", "TLS where plaintext is expected"))
     live = Listener("live", "etcd (pid 7) on 0.0.0.0")
     yield view(Outcome("answer", None, answer="unasked"), make_block(probe="http"), listener=live,
                service=service, trail=(told,))  # fmt: skip
@@ -259,14 +265,14 @@ def _without_agents() -> Iterator[View]:
     far = make_block("udp", FAR)
     sent = look(far, kind(op="send"), mode="send")
     beside = replace(FURTHER, back=None, other="udp/64999", other_walk=LOST_WALK)
-    silence = note("silence", looks=3, loss=0.5)
+    silence = note("silence", SilenceNote(3, 0.5))
     yield view(Outcome("answer", "no-answer"), far, trail=(sent, silence), further=beside)
     named = make_block(destination=NAMED)
     answers = Resolved(1, ["10.0.2.2", "10.0.2.3"], None, "")
-    names = TrailEntry("name", "ok", facts={"answer": answers})
+    names = TrailEntry("name", "ok", answers)
     yield view(SILENT, named, address="10.0.2.2", trail=(names,))
     nothing = answers._replace(addresses=[], failure="not-found", words="Name or service not known")
-    unknown = TrailEntry("name", "bad", facts={"answer": nothing})
+    unknown = TrailEntry("name", "bad", nothing)
     unresolved = Outcome("resolve", "not-found", said="Name or service not known")
     yield view(unresolved, named, trail=(unknown,), further=unasked)
     yield view(None, named, untested=("agent-lost", "a was lost"), further=unasked)
@@ -289,20 +295,20 @@ def _holders() -> Iterator[View]:
 def _checked() -> Iterator[View]:
     """Notes of all checks, which the last step prints."""
     trail = (
-        note("names", server="10.1.1.20", told={"api.example": ["10.0.2.2"]}),
-        note("next-hop", dev="eth0", next_hop=ROUTER, neighbour="00:00:5e:00:01:01"),
-        note("next-hop", "bad", dev="eth0", next_hop=None, neighbour="failed"),
-        note("route", next_hop=ROUTER),
-        note("bundle", "bad", failed=2),
-        note("machine", "bad", concluded="other-machine"),
-        note("dead-host", scout="tcp", port=22),
-        note("dead-host", concluded="host-down"),
-        note("rate-limit", limited=True),
-        note("path-width", "bad", path=1400, needed=1450),
-        note("path-mtu", path=1400, needed=1450),
-        note("egress", "bad"),
-        note("story", told=True),
-        note("traceroute", port=6443, walked=FULL_WALK),
+        note("names", NamesNote("10.1.1.20", {"api.example": ["10.0.2.2"]})),
+        note("next-hop", NextHopNote("eth0", ROUTER, "00:00:5e:00:01:01")),
+        note("next-hop", NextHopNote("eth0", None, "failed"), "bad"),
+        note("route", SilentHopNote(ROUTER)),
+        note("bundle", BundleNote(2), "bad"),
+        note("machine", ConclusionNote("other-machine"), "bad"),
+        note("dead-host", ScoutNote("tcp", 22)),
+        note("dead-host", ConclusionNote("host-down")),
+        note("rate-limit", LimitNote(True)),
+        note("path-width", SizeNote(1400, 1450), "bad"),
+        note("path-mtu", SizeNote(1400, 1450)),
+        note("egress", status="bad"),
+        note("story", StoryNote(True)),
+        note("traceroute", WalkNote(6443, FULL_WALK)),
         TrailEntry("arrivals", elapsed_ms=3),
         TrailEntry("late-refusals", elapsed_ms=4),
         TrailEntry("return-path", elapsed_ms=5),

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from netprobe.explain.extra_checks import Further
 from netprobe.explain.far_steps import checks_step
 from netprobe.explain.view import View
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence, Listener, Outcome
+from netprobe.model.notes import ConclusionNote
 from netprobe.model.plan import Block, Flow
 from netprobe.model.trail import TrailEntry
 from tests.plan.conftest import host, requirement
 
 A = host("a", "node", addresses=("10.0.0.1",))
 B = host("b", "node", addresses=("10.0.0.2",))
+
+
+class LabelNote(NamedTuple):
+    """What a new check notes; a field that nobody looked at is left out."""
+
+    sent: bool
+    hops: list[int]
+    changed: bool | None = None
 
 
 def make_view(*trail: TrailEntry) -> View:
@@ -30,8 +41,8 @@ def test_every_entry_of_the_trail_is_printed() -> None:
     """A new check needs no step of its own; records stand in the steps that tell of them."""
     step = checks_step(
         make_view(
-            TrailEntry("probe", facts={"row": object()}),
-            TrailEntry("flow-label", facts={"sent": True, "hops": [1, 2]}, elapsed_ms=12),
+            TrailEntry("probe", note=ConclusionNote("x")),
+            TrailEntry("flow-label", note=LabelNote(True, [1, 2]), elapsed_ms=12),
             TrailEntry("traceroute", elapsed_ms=80),
         )
     )

@@ -16,13 +16,13 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.errors import RequestError
 from netprobe.explain.explain import summary_of
-from netprobe.explain.looks import distance, icmp_words, walk_words
+from netprobe.explain.looks import distance, walk_words
 from netprobe.explain.request import FlowRequest, Wire, parse_wire, plan_flow
 from netprobe.model.evidence import Icmp
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import STEPS, Explanation, FlowStory
 from netprobe.model.result import Result
-from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.model.trail import Step, TrailStatus
 from netprobe.report.explain_report import write_explain_json, write_explain_text
 
 TODAY = date(2026, 11, 20)
@@ -236,10 +236,10 @@ def test_a_walk_is_said_in_one_line(
 
 def test_an_icmp_error_says_who_sent_it() -> None:
     """The offender is an end of the flow or a router."""
-    assert icmp_words(Icmp(3, 13, "10.0.1.1", "router", 63)) == (
+    assert Icmp(3, 13, "10.0.1.1", "router", 63).words() == (
         "ICMP 3/13 (admin-prohibited) in the error queue from 10.0.1.1, a router on the way, TTL 63"
     )
-    assert icmp_words(Icmp(3, 3, "10.0.2.2", "destination")).endswith("the destination itself")
+    assert Icmp(3, 3, "10.0.2.2", "destination").words().endswith("the destination itself")
 
 
 def explanation(verdict: str = "blocked", *, optional: bool = False) -> Explanation:
@@ -254,7 +254,7 @@ def explanation(verdict: str = "blocked", *, optional: bool = False) -> Explanat
     )  # fmt: skip
     marks: tuple[TrailStatus, ...] = ("ok", "bad", "doubt", "not-needed", "not-possible")
     steps = tuple(
-        TrailEntry(name, marks[number % 5], (f"{name} says", "and more"), {"number": number})
+        Step(name, marks[number % 5], (f"{name} says", "and more"), {"number": number})
         for number, name in enumerate(STEPS)
     )
     story = FlowStory(steps, result, "Allow it.", ("and this",))

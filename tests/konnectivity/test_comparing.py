@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netprobe.konnectivity.comparing import compare_names
 from netprobe.model.konnectivity import Diagnosis, TunnelOutcome
-from netprobe.model.trail import TrailEntry
+from netprobe.model.trail import Step
 
 HOST = "k.example.com"
 
@@ -21,7 +21,7 @@ def worker(name: str, *addresses: str, outcome: TunnelOutcome = "ok") -> Diagnos
         title="",
         because="",
         remedy="start it",
-        stages=(TrailEntry("names", "ok", ("",), facts),),
+        stages=(Step("names", "ok", ("",), facts),),
     )
 
 

@@ -7,7 +7,7 @@ import json
 
 from netprobe.konnectivity.combining import causes
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
-from netprobe.model.trail import TrailEntry
+from netprobe.model.trail import Step
 from netprobe.report.konnectivity_report import (
     write_konnectivity_json,
     write_konnectivity_text,
@@ -18,7 +18,7 @@ def diagnosis(worker: str, code: str = "KONN_REACHED_MTLS", title: str = "fine")
     """A worker's verdict; its stages fail at TLS where it is not fine."""
     good = code.startswith("KONN")
     stages = tuple(
-        TrailEntry(name, "ok" if good or name != "tls-small" else "bad", (f"{name} said",))
+        Step(name, "ok" if good or name != "tls-small" else "bad", (f"{name} said",))
         for name in STAGES
     )
     return Diagnosis(

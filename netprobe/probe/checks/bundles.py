@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
+from netprobe.model.notes import BundleNote
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.checks.silence import LEAST_LOOK_MS, UNKNOWN_MS
 from netprobe.probe.flows.prober import Observation
@@ -66,10 +67,8 @@ class Bundles(Check):
         ports = port_sets.text(port_sets.normalise((port, port) for port in failed))
         said = f"{len(failed)} of {SOURCE_PORTS} source ports fail every time ({ports})"
         conclusion = CheckConclusion("bad-link", said)
-        return [
-            replace(one, conclusion=conclusion).noting(self.name, "bad", failed=len(failed))
-            for one in group
-        ]
+        note = BundleNote(len(failed))
+        return [replace(one, conclusion=conclusion).noting(self.name, note, "bad") for one in group]
 
 
 def _choose_first(seen: Observation, key: bytes) -> int:

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.icmp import is_late
+from netprobe.model.notes import ConclusionNote
 from netprobe.model.trail import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
@@ -77,7 +78,8 @@ class DeadHosts(Check):
 
 
 def _conclude_down(seen: Observation, conclusion: CheckConclusion) -> Observation:
-    return replace(seen, conclusion=conclusion).noting(DeadHosts.name, concluded=conclusion.name)
+    note = ConclusionNote(conclusion.name)
+    return replace(seen, conclusion=conclusion).noting(DeadHosts.name, note)
 
 
 async def _has_address(agent: AgentMethods, address: str) -> bool:

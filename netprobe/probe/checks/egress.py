@@ -47,7 +47,7 @@ def _conclude_room(seen: Observation, egress: Egress) -> Observation:
     if NO_BUFFERS not in (seen.outcome.failure, egress.failure):
         return seen.noting(EgressLook.name)
     conclusion = CheckConclusion("no-room", _describe_egress(egress))
-    return replace(seen, conclusion=conclusion).noting(EgressLook.name, "bad")
+    return replace(seen, conclusion=conclusion).noting(EgressLook.name, status="bad")
 
 
 def _describe_egress(egress: Egress) -> str:

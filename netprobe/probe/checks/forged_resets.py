@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Icmp
+from netprobe.model.notes import HigherNote, ResetNote
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.genuine import (
@@ -67,7 +67,7 @@ class ForgedResets(Check):
             pieces = await looks.without_ttl(resets)
         among = {id(seen) for seen in resets}
         others = [seen for seen in group if id(seen) not in among]
-        return others + [piece.noting(self.name, **looks.facts) for piece in pieces]
+        return others + [piece.noting(self.name, looks.note) for piece in pieces]
 
 
 async def is_forged(
@@ -85,15 +85,15 @@ async def is_forged(
 
 @dataclass
 class _ResetLooks:
-    """The looks at the resets of one pair; ``facts`` are what the trail says of them."""
+    """The looks at the resets of one pair; ``note`` is what the trail has of them."""
 
     task: Task
     scene: Scene
-    facts: dict[str, Any] = field(default_factory=dict)
+    note: ResetNote = field(default_factory=ResetNote)
 
     async def with_ttl(self, resets: list[Observation], ttl: int) -> list[Observation]:
         """Resets with a TTL above that of genuine answers may have been made nearer."""
-        self.facts["answer_ttl"] = ttl
+        self.note = ResetNote(answer_ttl=ttl)
         found: list[Observation] = []
         for group in group_by(resets, arrival_ttl):
             arrived = arrival_ttl(group[0])
@@ -101,7 +101,7 @@ class _ResetLooks:
                 found += await self._check_ports(group, ttl)
             else:
                 nearer = count_lost_hops(arrived) < count_lost_hops(ttl)
-                self.facts |= {"min_ttl": ttl + 1, "refused_again": nearer}
+                self.note = self.note._replace(min_ttl=ttl + 1, refused_again=nearer)
                 found += [piece.amending(forged=nearer) for piece in group]
         # A neighbour's resets arrive with a full TTL, and so do those of the own firewall.
         return [one if may_have_left(one) else one.amending(forged=True) for one in found]
@@ -109,7 +109,7 @@ class _ResetLooks:
     async def beside_refusal(self, resets: list[Observation], refusal: Icmp) -> list[Observation]:
         """A router refuses the address, of which nothing genuine was ever heard."""
         ttl = refusal.ttl
-        self.facts |= {"refused_by": refusal.offender, "refusal_ttl": ttl}
+        self.note = ResetNote(refused_by=refusal.offender, refusal_ttl=ttl)
         unknown = [seen for seen in resets if arrival_ttl(seen) is None]
         ports = port_sets.union(seen.ports for seen in unknown)
         near = await self._find_refused(ports, ttl) if ports and ttl is not None else ()
@@ -159,8 +159,8 @@ class _ResetLooks:
     async def _find_refused(self, ports: Ports, min_ttl: int) -> Ports:
         """Find the ports whose resets arrive with at least this TTL, and note that."""
         refused = await find_refused(self.task, ports, min_ttl, self.scene)
-        self.facts.setdefault("min_ttl", min_ttl)
-        self.facts.setdefault("refused_again", bool(refused))
+        if self.note.min_ttl is None:
+            self.note = self.note._replace(min_ttl=min_ttl, refused_again=bool(refused))
         return refused
 
     async def _find_full(self, resets: list[Observation]) -> Ports:
@@ -198,7 +198,8 @@ class _ResetLooks:
             return False
         agent = self.scene.fleet.agent(task.source)
         walked = await agent.walk("tcp", task.address, ports[0][0], source_address(task), 1)
-        self.facts["dies_at_first_hop"] = any(hop.address for hop in walked.hops)
+        dies = any(hop.address for hop in walked.hops)
+        self.note = self.note._replace(dies_at_first_hop=dies)
         return any(hop.ttl == 1 and hop.address not in (None, task.address) for hop in walked.hops)
 
     async def _start_higher(self, forged: Ports) -> bool:
@@ -206,7 +207,7 @@ class _ResetLooks:
         first = ((forged[0][0], forged[0][0]),)
         answers = await self.scene.prober.ask(self.task, "tcp", first, look_ms=CHECK_MS, min_ttl=65)
         higher = any(one.failure == "refused" for _, one in answers)
-        self.facts["higher"] = {"min_ttl": 65, "refused": higher}
+        self.note = self.note._replace(higher=HigherNote(65, higher))
         return higher
 
 

@@ -10,10 +10,10 @@ the host, nothing needs to be asked, and a few ports stand for all with another 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
+from netprobe.model.notes import InterceptionNote
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.distance import count_hops
@@ -63,7 +63,7 @@ class Intercepted(Check):
         nearer = await looks.find_intercepted(group)
         return [
             (replace(piece, conclusion=looks.conclusion) if is_nearer else piece).noting(
-                self.name, "bad" if is_nearer else "ok", **looks.facts
+                self.name, looks.note, "bad" if is_nearer else "ok"
             )
             for seen in group
             for is_nearer, piece in seen.cut(nearer)
@@ -72,18 +72,18 @@ class Intercepted(Check):
 
 @dataclass
 class _OpenLooks:
-    """The looks at the connections of one pair; ``facts`` are what the trail says of them."""
+    """The looks at the connections of one pair; ``note`` is what the trail has of them."""
 
     task: Task
     scene: Scene
-    facts: dict[str, Any] = field(default_factory=dict)
+    note: InterceptionNote = field(default_factory=InterceptionNote)
     conclusion: CheckConclusion = NEARER
 
     async def find_intercepted(self, group: list[Observation]) -> Ports:
         """Find the ports that something nearer than the destination opened."""
         everything = port_sets.union(seen.ports for seen in group)
         opened = await self._control_ports_open()
-        self.facts |= {"control_ports": list(CONTROL_PORTS[:2]), "control_opened": opened}
+        self.note = InterceptionNote(CONTROL_PORTS[:2], opened)
         if opened:
             self.conclusion = EVERYBODY
             return everything
@@ -138,7 +138,7 @@ class _OpenLooks:
         """Find the ports that open to a SYN with this TTL."""
         answers = await self.scene.prober.ask(self.task, "tcp", ports, look_ms=CHECK_MS, ttl=ttl)
         opened = port_sets.union(some for some, one in answers if one.answer is not None)
-        self.facts |= {"ttl": ttl, "opened": self.facts.get("opened", False) or bool(opened)}
+        self.note = self.note._replace(ttl=ttl, opened=self.note.opened or bool(opened))
         return opened
 
 

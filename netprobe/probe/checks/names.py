@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from netprobe.errors import AgentError
 from netprobe.model.name_facts import NameFacts, ServerTold
+from netprobe.model.notes import NamesNote
 from netprobe.model.plan import AskedName
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.name_questions import DNS_PORT, NameSurvey, make_stranger
@@ -74,7 +75,7 @@ def _note_facts(
     elsewhere = tuple(told for answers, told in alike.items() if answers != own)
     told = {one.name: list(one.addresses) or one.said for one in facts.own.told}
     return replace(seen, names=replace(facts, elsewhere=elsewhere)).noting(
-        Names.name, server=facts.own.server, told=told
+        Names.name, NamesNote(facts.own.server, told)
     )
 
 

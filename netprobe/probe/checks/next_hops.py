@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from netprobe.agent.wire.host_messages import Egress
 from netprobe.model.evidence import CheckConclusion
+from netprobe.model.notes import NextHopNote
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.check import Check, Scene
@@ -45,8 +46,8 @@ class NextHops(Check):
         task = group[0].task
         hop = await ask_next_hop(scene.fleet.agent(task.source), task.address, source_address(task))
         found = [_conclude_hop(seen, hop) for seen in group]
-        return [one.noting(self.name, dev=hop.dev, next_hop=hop.next_hop, neighbour=hop.neighbour)
-                if one.conclusion else one for one in found]  # fmt: skip
+        note = NextHopNote(hop.dev, hop.next_hop, hop.neighbour)
+        return [one.noting(self.name, note) if one.conclusion else one for one in found]
 
 
 async def ask_next_hop(agent: AgentMethods, address: str, source: str | None) -> Egress:

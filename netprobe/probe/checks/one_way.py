@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 
+from netprobe.model.notes import SilenceNote
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
@@ -48,7 +49,7 @@ class OneWay(Check):
         if one.outcome is None:
             return one
         looks = one.outcome.packets or one.outcome.attempts
-        return one.noting(self.name, looks=looks, loss=loss)
+        return one.noting(self.name, SilenceNote(looks, loss))
 
 
 async def _ask_again(seen: Observation, scene: Scene) -> list[Observation]:

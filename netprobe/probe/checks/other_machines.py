@@ -11,6 +11,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from netprobe.model.evidence import CheckConclusion
+from netprobe.model.notes import ConclusionNote
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.next_hops import ask_next_hop
@@ -142,5 +143,5 @@ def _is_doubtful(seen: Observation) -> bool:
 
 def _conclude_machine(seen: Observation, conclusion: CheckConclusion) -> Observation:
     return replace(seen, conclusion=conclusion).noting(
-        OtherMachines.name, "bad", concluded=conclusion.name
+        OtherMachines.name, ConclusionNote(conclusion.name), "bad"
     )

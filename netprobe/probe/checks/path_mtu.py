@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu
+from netprobe.model.notes import SizeNote
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.result import Proof
 from netprobe.probe.checks.check import Check, Scene
@@ -52,7 +53,7 @@ async def _measure_path(wanted: Observation, group: list[Observation], scene: Sc
     except AgentError as error:
         return replace(wanted, untested=(error.reason, str(error)))
     measured = replace(wanted, outcome=Outcome(PATH_MTU, None), mtu=mtu)
-    return measured.noting(PathMtuLook.name, path=mtu.path, needed=mtu.needed)
+    return measured.noting(PathMtuLook.name, SizeNote(mtu.path, mtu.needed))
 
 
 async def _measure_best(task: Task, group: list[Observation], scene: Scene, needed: int) -> PathMtu:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from netprobe.model.notes import SizeNote
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 
@@ -24,7 +25,5 @@ class PathWidth(Check):
         mtu = await scene.widths.find(answered[0]) if answered else None
         if mtu is None:
             return group
-        return [
-            replace(seen, mtu=mtu).noting(self.name, "bad", path=mtu.path, needed=mtu.needed)
-            for seen in group
-        ]
+        note = SizeNote(mtu.path, mtu.needed)
+        return [replace(seen, mtu=mtu).noting(self.name, note, "bad") for seen in group]

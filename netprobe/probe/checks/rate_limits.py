@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 from netprobe.model import ports as port_sets
+from netprobe.model.notes import LimitNote
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene, group_by
@@ -86,7 +87,7 @@ class RateLimits(Check):
             end_s = _now_s() + BUDGET_S
             for pair in slow:
                 found += await _ask_slowly(pair, scene, end_s)
-        found = [seen.noting(self.name, limited=seen.limited) for seen in found]
+        found = [seen.noting(self.name, LimitNote(seen.limited)) for seen in found]
         if scene.round is not None:
             found = await with_witnesses(found, scene.round)
         asked = {id(seen) for pair in slow for seen in pair}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import ServiceFinding
+from netprobe.model.notes import ServiceNote
 from netprobe.model.stream import Pipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
@@ -76,7 +77,7 @@ class Services(Check):
         for finding in dict.fromkeys(findings):
             some = port_sets.normalise((p, p) for p, one in told.items() if one == finding)
             piece = replace(seen, ports=some, service=finding)
-            pieces.append(piece.noting(self.name, told=finding.told, said=finding.said))
+            pieces.append(piece.noting(self.name, ServiceNote(finding.told, finding.said)))
         return [*pieces, replace(seen, ports=rest)] if rest else pieces
 
 

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from netprobe.model import ports as port_sets
+from netprobe.model.notes import SilenceNote
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ROUND_TRIPS, Timing
@@ -59,7 +60,7 @@ class Silence(Check):
             if asked == before:
                 break  # the source's agent is gone
         loss = round(chance.loss, 3)
-        return [piece.noting(self.name, looks=asked, loss=loss) for piece in found + silent]
+        return [piece.noting(self.name, SilenceNote(asked, loss)) for piece in found + silent]
 
 
 def _count_more(seen: Observation, asked: int, scene: Scene) -> int:

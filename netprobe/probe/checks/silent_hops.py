@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.inventory import Host
+from netprobe.model.notes import SilentHopNote
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.checks.next_hops import distance
 from netprobe.probe.flows.prober import Observation, source_address
@@ -59,11 +60,11 @@ class SilentHops(Check):
             return group
         other = [route for route in routes if route.gateway not in (None, gateway)]
         conclusion = CheckConclusion("next-hop-silent", _word_routes(other), gateway)
-        certain = any(route.answers for route in other)
+        certain, note = any(route.answers for route in other), SilentHopNote(gateway)
         return [
-            replace(seen, conclusion=conclusion).noting(self.name, "bad", next_hop=gateway)
+            replace(seen, conclusion=conclusion).noting(self.name, note, "bad")
             if certain or _is_unseen(seen)
-            else seen.noting(self.name, next_hop=gateway)
+            else seen.noting(self.name, note)
             for seen in group
         ]
 

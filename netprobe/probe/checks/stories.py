@@ -15,6 +15,7 @@ from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.evidence import Witness
+from netprobe.model.notes import StoryNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
 from netprobe.probe.agents.agent import AgentMethods
@@ -81,7 +82,7 @@ class Stories(Check):
     async def _read_stories(self, group: list[Observation], scene: Scene) -> list[Observation]:
         told = await ask_recorders(group, scene)
         return [
-            piece.noting(self.name, told=bool(one.source or one.destination))
+            piece.noting(self.name, StoryNote(bool(one.source or one.destination)))
             for some, one in told
             for seen in some
             for piece in _cut_by_story(seen, one)

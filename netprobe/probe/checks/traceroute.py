@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.model.evidence import Trace
+from netprobe.model.notes import WalkNote
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.settings import MAX_TTL
@@ -48,9 +49,8 @@ class Traceroute(Check):
             task.protocol, task.address, port, source_address(task), MAX_TTL, seen.part.template
         )
         trace = _read_trace(walked, task.address)
-        return [
-            replace(one, trace=trace).noting(self.name, port=port, walked=walked) for one in group
-        ]
+        note = WalkNote(port, walked)
+        return [replace(one, trace=trace).noting(self.name, note) for one in group]
 
 
 def _read_trace(walked: Walked, address: str) -> Trace | None:

@@ -36,7 +36,7 @@ class ResolvedNames:
         answer = self.answers.get((want.flow.source.name, want.flow.address.text))
         if answer is None:
             return ()
-        return (TrailEntry("name", "ok" if answer.addresses else "bad", facts={"answer": answer}),)
+        return (TrailEntry("name", "ok" if answer.addresses else "bad", answer),)
 
     def evidence(self, want: Want) -> list[Evidence]:
         """Make the evidence of a flow whose name the source could not resolve; else nothing."""

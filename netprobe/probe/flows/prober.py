@@ -14,9 +14,10 @@ from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import FlowFacts, Outcome
 from netprobe.model.inventory import Host
+from netprobe.model.notes import LookNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import Sight
-from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.model.trail import CheckNote, TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply, Reader
 from netprobe.probe.agents.fleet import Fleet
@@ -107,9 +108,11 @@ class Observation(FlowFacts):
         came = self.came == "yes"
         return came or (self.witness is not None and self.witness.socket)
 
-    def noting(self, name: str, status: TrailStatus = "ok", **facts: Any) -> Observation:
+    def noting(
+        self, name: str, note: CheckNote | None = None, status: TrailStatus = "ok"
+    ) -> Observation:
         """Give the same with one more entry in its trail."""
-        return replace(self, trail=(*self.trail, TrailEntry(name, status, facts=facts)))
+        return replace(self, trail=(*self.trail, TrailEntry(name, status, note)))
 
     def amending(self, **changes: Any) -> Observation:
         """Give the same with changes of its outcome, which must be there."""
@@ -362,13 +365,17 @@ def _join_rows(
 def read_reply(part: Part, number: int, reader: Reader, reply: ProbeReply) -> Iterator[Observation]:
     """Read every outcome of an order, by the listener that it met."""
     for outcome, rows in _join_rows(reader.read(reply.rows)).items():
-        facts = {"part": part, "row": rows[0], "outcome": outcome}
-        trail = (TrailEntry("probe", facts=facts),)
+        trail = (TrailEntry("probe", note=_note_look(part, rows[0], outcome)),)
         for some, listener in part.listener(port_sets.union(row.ports for row in rows)):
             yield Observation(
                 part.task, part, some, number, reply.own_port,
                 outcome=outcome, listener=listener, trail=trail,
             )  # fmt: skip
+
+
+def _note_look(part: Part, row: PortOutcome, outcome: Outcome) -> LookNote:
+    protocol, mode, template = part.task.protocol, part.mode, part.template
+    return LookNote(protocol, mode, template, row.kind, row.rtt_us, row.looks, outcome.icmp)
 
 
 def _lose_rest(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netprobe.model.evidence import CheckConclusion, Outcome
-from netprobe.model.icmp import HOST_DOWN_MS, icmp_words
+from netprobe.model.icmp import HOST_DOWN_MS
 from netprobe.probe.flows.chance import Chance
 
 # A refusal arrives within a round trip.
@@ -137,6 +137,5 @@ def is_own_kernels_word(outcome: Outcome) -> bool:
 def is_host_unreachable(outcome: Outcome) -> bool:
     """Whether somebody said that nobody answers for the address, or refused it in these words."""
     if outcome.icmp is not None:
-        icmp = outcome.icmp
-        return icmp_words(icmp.type, icmp.code, icmp.offender).word == "host-unreach"
+        return outcome.icmp.word == "host-unreach"
     return outcome.failure == "host-unreachable"

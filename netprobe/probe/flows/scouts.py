@@ -14,6 +14,7 @@ from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.icmp import HOST_DOWN_MS
+from netprobe.model.notes import ConclusionNote, ScoutNote
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.reachability import is_host_unreachable
@@ -67,8 +68,9 @@ class Scouts:
         a router's that has given up. Of a source's own kernel the neighbour table knows more.
         """
         conclusion = CheckConclusion("router-gives-up")
+        note = ConclusionNote(conclusion.name)
         return [
-            replace(one, conclusion=conclusion).noting("dead-host", concluded=conclusion.name)
+            replace(one, conclusion=conclusion).noting("dead-host", note)
             if one.outcome is not None and one.outcome.icmp and one.outcome.icmp.origin == "router"
             else one
             for one in self.seen
@@ -82,12 +84,12 @@ class Scouts:
     def stand_for_rest(self, scout: Observation) -> list[Observation]:
         """Give the flows that need not be sent what a scout saw, with the scout in their trail."""
         assert scout.outcome is not None
-        port = scout.ports[0][0] if scout.ports else None
+        note = ScoutNote(scout.task.protocol, scout.ports[0][0] if scout.ports else None)
         return [
             replace(
                 scout, task=part.task, part=part, ports=part.ports, listener=listener,
                 stood_for=True,
-            ).noting("dead-host", scout=scout.task.protocol, port=port)
+            ).noting("dead-host", note)
             for part in self.rest
             for _, listener in part.listener(part.ports)
         ]  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome
+from netprobe.model.notes import BundleNote
 from netprobe.probe.checks.check import Check, Need, Scene, apply_check, run_checks
 from netprobe.probe.flows.prober import Observation
 from tests.patience import PATIENCE_S
@@ -176,15 +177,13 @@ async def test_every_flow_that_was_looked_at_has_one_entry_with_its_time() -> No
     class Slow(Scripted):
         async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
             await asyncio.sleep(0.004)
-            noted = group[0].noting(self.name, "bad", ports=1)
+            noted = group[0].noting(self.name, BundleNote(1), "bad")
             return [noted, *note(group[1:])]
 
     found = await apply_check(Slow(), [flow(port=1), flow(port=2)], bare_scene())
 
-    entries = [
-        [(entry.name, entry.status, dict(entry.facts)) for entry in one.trail] for one in found
-    ]
-    assert entries == [[("scripted", "bad", {"ports": 1})], [("scripted", "ok", {})]]
+    entries = [[(entry.name, entry.status, entry.note) for entry in one.trail] for one in found]
+    assert entries == [[("scripted", "bad", BundleNote(1))], [("scripted", "ok", None)]]
     assert all(one.trail[0].elapsed_ms >= 3 for one in found)
 
 
@@ -199,7 +198,7 @@ async def test_what_a_look_leaves_as_it_was_has_no_entry() -> None:
 
 async def test_an_entry_of_an_earlier_check_stays_as_it_is() -> None:
     """Times are those of the check's own look."""
-    seen = flow().noting("earlier", fact=1)
+    seen = flow().noting("earlier", BundleNote(1))
 
     (found,) = await apply_check(Scripted(), [seen], bare_scene())
 

@@ -20,6 +20,7 @@ from netprobe.agent.wire.orders import (
 )
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import CheckConclusion, Icmp, Listener, Outcome
+from netprobe.model.notes import ConclusionNote
 from netprobe.probe.checks import dead_hosts
 from netprobe.probe.checks.dead_hosts import TRIES, DeadHosts
 from netprobe.probe.flows.prober import Observation
@@ -90,7 +91,7 @@ async def test_an_early_word_is_tried_with_ports_that_nobody_needs(
 
     assert found.concluded == said
     last = found.trail[-1]
-    assert (last.name, dict(last.facts)) == ("dead-host", {"concluded": said})
+    assert (last.name, last.note) == ("dead-host", ConclusionNote(said))
 
 
 @pytest.mark.parametrize(

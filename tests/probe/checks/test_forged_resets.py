@@ -21,6 +21,7 @@ from netprobe.agent.wire.orders import (
 from netprobe.agent.wire.parts import OutcomeKind, WalkHop
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
+from netprobe.model.notes import HigherNote, ResetNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import Sight, Story, StoryPlace
 from netprobe.probe.checks.forged_resets import ForgedResets, is_forged
@@ -123,9 +124,7 @@ async def test_a_reset_with_the_ttl_of_answers_is_genuine() -> None:
     assert words(found) == [(((443, 443),), (False, False))]
     assert [order.min_ttl for order in agent.orders(ProbeOrder)] == [61] * LEAST_LOOKS
     assert len(agent.asked) == LEAST_LOOKS
-    assert dict(found[0].trail[0].facts) == {
-        "answer_ttl": 60, "min_ttl": 61, "refused_again": False,
-    }  # fmt: skip
+    assert found[0].trail[0].note == ResetNote(answer_ttl=60, min_ttl=61, refused_again=False)
 
 
 async def test_a_reset_that_has_crossed_fewer_routers_is_forged() -> None:
@@ -158,7 +157,7 @@ async def test_resets_that_start_with_a_higher_ttl_tell_nothing(ttl: int) -> Non
     assert (higher.min_ttl, higher.blocks[0].ports) == (65, [(443, 443)])
 
     assert words(found) == [(((443, 443),), (None, None))]
-    assert found[0].trail[0].facts["higher"] == {"min_ttl": 65, "refused": True}
+    assert found[0].notes(ResetNote)[0].higher == HigherNote(65, True)
 
 
 @pytest.mark.parametrize(("left", "forged"), [("yes", False), ("no", True), ("unknown", False)])
@@ -326,7 +325,7 @@ async def test_only_ports_with_a_full_ttl_are_the_first_hops() -> None:
     walks = [(order.proto, order.port, order.max_ttl) for order in agent.orders(WalkOrder)]
     assert walks == [("tcp", 443, 1)]
     assert agent.orders(ProbeOrder)[-1].blocks[0].ports == [(CONTROL_PORTS[0],) * 2]
-    assert found[0].trail[0].facts["dies_at_first_hop"] is True
+    assert found[0].notes(ResetNote)[0].dies_at_first_hop is True
 
 
 async def test_a_lowered_ttl_is_seen_at_the_first_question() -> None:

@@ -12,6 +12,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.model.evidence import Outcome
+from netprobe.model.notes import InterceptionNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import Story, StoryPlace
 from netprobe.probe.checks.intercepted import EVERYBODY, NEARER, Intercepted
@@ -85,7 +86,7 @@ async def test_who_accepts_ports_that_nobody_uses_accepts_everything() -> None:
     assert source.orders(WalkOrder) == []
     (entry,) = found[0].trail
     assert entry.status == "bad"
-    assert dict(entry.facts) == {"control_ports": list(CONTROL_PORTS[:2]), "control_opened": True}
+    assert entry.note == InterceptionNote(CONTROL_PORTS[:2], True)
 
 
 async def test_one_control_port_may_be_somebodys() -> None:
@@ -103,8 +104,7 @@ async def test_what_opens_with_a_ttl_that_does_not_reach_is_opened_nearer() -> N
 
     assert conclusions(found) == [(((443, 443),), NEARER.said), (((444, 444),), None)]
     assert [order.ttl for order in connects(source)] == [None, 2]
-    facts = found[0].trail[0].facts
-    assert (facts["control_opened"], facts["ttl"], facts["opened"]) == (False, 2, True)
+    assert found[0].trail[0].note == InterceptionNote(CONTROL_PORTS[:2], False, 2, True)
     assert [order.max_ttl for order in source.orders(WalkOrder)] == [MAX_TTL]
 
 
@@ -117,7 +117,7 @@ async def test_without_a_distance_nothing_is_sent_short(walks: dict[str, list[st
 
     assert conclusions(found) == [(((443, 444),), None)]
     assert len(connects(source)) == 1
-    assert found[0].trail[0].facts["control_opened"] is False
+    assert found[0].notes(InterceptionNote)[0].control_opened is False
 
 
 async def test_where_echo_tells_no_distance_a_closed_udp_port_does() -> None:

@@ -12,6 +12,7 @@ from netprobe.agent.wire.host_messages import Nameservers, NameserversOrder
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import Outcome
 from netprobe.model.inventory import Address
+from netprobe.model.notes import NamesNote
 from netprobe.model.plan import AskedName
 from netprobe.probe.agents.name_questions import NameQuestions
 from netprobe.probe.checks.names import Names
@@ -91,9 +92,7 @@ async def test_every_server_that_the_source_may_use_is_asked() -> None:
     assert found.names.own.server == "10.0.0.2"
     others = [(one.server, one.resolver) for one in found.names.others]
     assert others == [("10.0.0.3", False), ("10.0.0.9", True)]
-    assert dict(found.trail[-1].facts) == {
-        "server": "10.0.0.2", "told": {"api.x.test": "NXDOMAIN"},
-    }  # fmt: skip
+    assert found.trail[-1].note == NamesNote("10.0.0.2", {"api.x.test": "NXDOMAIN"})
 
 
 async def test_programs_ask_from_the_kernels_choice() -> None:

@@ -20,6 +20,7 @@ from netprobe.agent.wire.orders import (
 from netprobe.agent.wire.parts import OrderArrivals
 from netprobe.model.evidence import Outcome, PathMtu, Witness
 from netprobe.model.inventory import Host
+from netprobe.model.notes import SizeNote
 from netprobe.model.plan import PATH_MTU
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.path_mtu import PathMtuLook
@@ -260,7 +261,7 @@ async def test_other_flows_stay_as_they_are() -> None:
     assert second is flow
     assert (first.outcome, first.listener.state) == (Outcome(PATH_MTU, None), "unknown")
     (entry,) = first.trail
-    assert (entry.name, dict(entry.facts)) == ("path-mtu", {"path": 1400, "needed": 1500})
+    assert (entry.name, entry.note) == ("path-mtu", SizeNote(1400, 1500))
 
 
 @pytest.mark.parametrize("with_agent", [True, False])

@@ -9,6 +9,7 @@ import pytest
 
 from netprobe.model.evidence import CheckConclusion, Outcome, ServiceFinding
 from netprobe.model.inventory import Address
+from netprobe.model.notes import ServiceNote
 from netprobe.model.ports import Ports
 from netprobe.model.stream import Event
 from netprobe.probe.checks.services import PORTS_ASKED, Services
@@ -47,7 +48,7 @@ async def test_a_service_that_says_who_it_is_is_one() -> None:
 
     assert found.outcome == OPEN
     assert found.service == ServiceFinding("service", "health probe: 200 ok")
-    assert dict(found.trail[-1].facts) == {"told": "service", "said": "health probe: 200 ok"}
+    assert found.trail[-1].note == ServiceNote("service", "health probe: 200 ok")
     assert source.asked == [Target("10.0.0.2", 80, None)]
 
 

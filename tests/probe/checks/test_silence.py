@@ -11,6 +11,7 @@ from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Answer, Outcome
+from netprobe.model.notes import SilenceNote
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
@@ -78,7 +79,7 @@ async def test_silence_is_asked_as_often_as_the_chance_of_error_demands() -> Non
     assert found.outcome is not None
     assert found.silent
     assert (found.outcome.attempts, found.outcome.packets) == (LEAST_LOOKS, LEAST_LOOKS)
-    assert dict(found.trail[-1].facts) == {"looks": LEAST_LOOKS, "loss": LEAST_LOSS}
+    assert found.trail[-1].note == SilenceNote(LEAST_LOOKS, LEAST_LOSS)
     assert [entry.name for entry in found.trail] == ["probe", "silence"]
 
 
@@ -93,7 +94,7 @@ async def test_loss_makes_more_looks() -> None:
     wanted = world.scene.prober.chance.count_looks()
     assert wanted > LEAST_LOOKS
     assert sum(looks for _, _, looks in world.timings) == wanted - 1
-    assert found.trail[-1].facts["looks"] == wanted
+    assert found.notes(SilenceNote)[-1].looks == wanted
 
 
 async def test_what_answers_late_is_answered_and_tells_of_loss() -> None:

@@ -125,5 +125,6 @@ async def test_the_trail_says_what_the_resolver_answered(source: FakeAgent, stat
 
     (entry,) = found.entries(want())
     assert (entry.name, entry.status) == ("name", status)
-    assert entry.facts["answer"].addresses == (["192.0.2.1"] if status == "ok" else [])
+    assert isinstance(entry.note, Resolved)
+    assert entry.note.addresses == (["192.0.2.1"] if status == "ok" else [])
     assert found.entries(want(target=TARGET)) == ()

@@ -19,6 +19,7 @@ from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Icmp, Listener, Outcome
 from netprobe.model.inventory import Address
+from netprobe.model.notes import LookNote
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.order_batches import Heard
@@ -95,8 +96,7 @@ async def test_a_sighting_has_its_ports_its_listener_and_its_order() -> None:
     ]
     (entry,) = found[0].trail
     assert entry.name == "probe"
-    assert entry.facts["part"] is found[0].part
-    assert entry.facts["row"].kind == OPEN
+    assert entry.note == LookNote("tcp", found[0].part.mode, 0, OPEN, 1000, 1, None)
 
 
 async def test_an_order_asks_for_the_destinations_own_answer() -> None:
