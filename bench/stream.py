@@ -17,7 +17,7 @@ from netprobe.model.evidence import Evidence, Icmp, Listener, Outcome, Witness
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.matrix import Requirement
 from netprobe.model.plan import Block, Flow
-from netprobe.report.collector import Collector
+from netprobe.report.record.collector import Collector
 
 PORTS = ((30000, 32767),)
 OURS = Listener("ours")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.report.html.document import SCRIPTS
+from netprobe.report.run.html.document import SCRIPTS
 
 ROOT = Path(__file__).parents[1]
 MATRICES = {path.name for path in (ROOT / "matrices").glob("*.yaml")}
@@ -57,7 +57,7 @@ def test_the_wheel_lists_its_matrices_where_no_checkout_is(built: Path, tmp_path
     assert {line.split()[0] + ".yaml" for line in done.stdout.splitlines()} == MATRICES
     others = ("tests/", "demo/", "ansible_collections/")
     assert not [name for name in names if name.startswith(others)]
-    assert {f"netprobe/report/html/{one}" for one in (*SCRIPTS, "page.css")} <= set(names)
+    assert {f"netprobe/report/run/html/{one}" for one in (*SCRIPTS, "page.css")} <= set(names)
 
 
 @pytest.mark.slow

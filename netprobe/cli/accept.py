@@ -18,8 +18,8 @@ from netprobe.model.accepted import NEVER
 from netprobe.model.exit import PASS
 from netprobe.model.result import Finding, Result
 from netprobe.report.outputs import OutputTarget, write_or_raise
-from netprobe.report.reading import read_run
-from netprobe.report.wording import excuse_text, number, plural
+from netprobe.report.page.wording import excuse_text, number, plural
+from netprobe.report.record.reading import read_run
 from netprobe.request.accepting import Consent, accept, addresses_of_run, write_accepted
 
 

@@ -13,10 +13,10 @@ from netprobe.load.pods import read_pods
 from netprobe.load.request import load_request
 from netprobe.model.audit import PortAudit
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
-from netprobe.report.audit_junit import write_audit_junit
-from netprobe.report.audit_report import write_audit_json, write_audit_text
 from netprobe.report.outputs import write_or_raise
-from netprobe.report.progress import progress
+from netprobe.report.page.progress import progress
+from netprobe.report.verbs.audit import write_audit_json, write_audit_text
+from netprobe.report.verbs.audit_junit import write_audit_junit
 
 
 def audit_ports_verb(options: VerbOptions) -> int:

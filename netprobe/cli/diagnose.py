@@ -26,9 +26,9 @@ from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport
 from netprobe.model.printable import word_command
-from netprobe.report.konnectivity_report import write_konnectivity_json, write_konnectivity_text
 from netprobe.report.outputs import write_or_raise
-from netprobe.report.progress import progress
+from netprobe.report.page.progress import progress
+from netprobe.report.verbs.konnectivity import write_konnectivity_json, write_konnectivity_text
 from netprobe.vantage.launch import Launcher
 
 # Options that the request takes as they are.

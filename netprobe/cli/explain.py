@@ -13,9 +13,9 @@ from netprobe.explain.explain import explain, summary_of
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import Explanation
-from netprobe.report.explain_report import write_explain_json, write_explain_text
 from netprobe.report.outputs import write_or_raise
-from netprobe.report.progress import progress
+from netprobe.report.page.progress import progress
+from netprobe.report.verbs.explain import write_explain_json, write_explain_text
 from netprobe.signals import run_to_end
 
 

@@ -32,12 +32,12 @@ def matrix_show_verb(options: VerbOptions) -> int:
     from netprobe.load.matrix.file import load_matrices
     from netprobe.model.inventory import Inventory
     from netprobe.plan.conditions import why_not
-    from netprobe.report.matrix_report import (
+    from netprobe.report.outputs import write_outputs
+    from netprobe.report.verbs.matrix import (
         write_matrix_json,
         write_matrix_text,
         write_matrix_yaml,
     )
-    from netprobe.report.outputs import write_outputs
 
     wanted = read_outputs(options, MATRIX_FORMATS)
     (chosen,), notes = choose(load_matrices([options["name"]]), Inventory(()), options["sets"])
@@ -67,11 +67,11 @@ def init_verb(matrices: Sequence[str]) -> int:
 def schema_verb(kind: str) -> int:
     """Print a JSON Schema."""
     if kind == "run":
-        from netprobe.report.run_schema import run_schema_text
+        from netprobe.report.run.schema import run_schema_text
 
         text = run_schema_text()
     elif kind == "audit":
-        from netprobe.report.audit_report import audit_schema_text
+        from netprobe.report.verbs.audit import audit_schema_text
 
         text = audit_schema_text()
     else:

@@ -13,9 +13,9 @@ from netprobe.judge.accepted import Acceptances
 from netprobe.model.plan import Plan
 from netprobe.model.result import Result
 from netprobe.model.sink import Sink
-from netprobe.report.changes import fates_of
-from netprobe.report.earlier import Baseline
-from netprobe.report.reading import read_earlier
+from netprobe.report.record.changes import fates_of
+from netprobe.report.record.earlier import Baseline
+from netprobe.report.record.reading import read_earlier
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,14 @@ from netprobe.judge.findings import fold
 from netprobe.model.exit import BLOCKED, PASS, exit_status
 from netprobe.model.result import Finding, Result
 from netprobe.model.run import RunInfo
-from netprobe.report import REPORTS
-from netprobe.report.changes import Changes, compare, fates_of
-from netprobe.report.collector import Collector, Report, collect
-from netprobe.report.diff import DIFF_WRITERS, RunDiff
-from netprobe.report.evidence import EvidenceFolder
-from netprobe.report.headline import totals
 from netprobe.report.outputs import OutputTarget, write_or_raise, write_outputs
-from netprobe.report.reading import read_earlier, read_run
+from netprobe.report.record.changes import Changes, compare, fates_of
+from netprobe.report.record.collector import Collector, Report, collect
+from netprobe.report.record.evidence import EvidenceFolder
+from netprobe.report.record.reading import read_earlier, read_run
+from netprobe.report.run import REPORTS
+from netprobe.report.run.headline import totals
+from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
 
 
 def report_verb(options: VerbOptions) -> int:
@@ -75,7 +75,7 @@ def finish(  # noqa: PLR0913  # the end of a run has as many sides
     ``redact``: with numbers for names. The collector is closed.
     """
     if redact:
-        from netprobe.report.redact import redact_run
+        from netprobe.report.record.redact import redact_run
 
         info, collector, changes = redact_run(info, collector, changes)
     unwritten = [*problems]

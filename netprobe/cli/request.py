@@ -26,10 +26,10 @@ from netprobe.model.firewall import PERMANENT, RULE_PLACES, FirewallRequest
 from netprobe.model.printable import clean
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
-from netprobe.report.collector import Collector
 from netprobe.report.outputs import OutputTarget, Writer, write_or_raise
-from netprobe.report.reading import read_run
-from netprobe.report.wording import number, plural
+from netprobe.report.page.wording import number, plural
+from netprobe.report.record.collector import Collector
+from netprobe.report.record.reading import read_run
 from netprobe.request.build import request_of_run
 from netprobe.request.from_plan import request_of_plan
 from netprobe.request.rules import RequestWishes

@@ -34,23 +34,23 @@ from netprobe.plan.choices import CoverChoice, refuse_too_much
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
 from netprobe.probe.settings import FORKS, ProbeSettings
-from netprobe.report.asked_rules import rule_notes
-from netprobe.report.changes import Changes, compare
-from netprobe.report.collector import Collector
-from netprobe.report.earlier import KEEPS, TakeOver, done_ports, word_changes
-from netprobe.report.evidence import EvidenceFolder, open_folder
-from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
-from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import OutputTarget, check_file, write_or_raise
-from netprobe.report.plan_report import (
+from netprobe.report.page.progress import phases_text, progress
+from netprobe.report.record.changes import Changes, compare
+from netprobe.report.record.collector import Collector
+from netprobe.report.record.earlier import KEEPS, TakeOver, done_ports, word_changes
+from netprobe.report.record.evidence import EvidenceFolder, open_folder
+from netprobe.report.record.merge import ranges_of
+from netprobe.report.record.reading import read_earlier
+from netprobe.report.record.record import RecordWriter, ResultKey, header_of
+from netprobe.report.run.asked_rules import rule_notes
+from netprobe.report.verbs.hosts import write_hosts_json, write_hosts_text
+from netprobe.report.verbs.plan import (
     word_warnings,
     write_plan_count,
     write_plan_json,
     write_plan_text,
 )
-from netprobe.report.progress import phases_text, progress
-from netprobe.report.reading import read_earlier
-from netprobe.report.record import RecordWriter, ResultKey, header_of
 from netprobe.vantage.core_dumps import forbid_core_dumps
 from netprobe.vantage.launch import Launcher
 

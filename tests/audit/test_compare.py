@@ -10,7 +10,7 @@ from netprobe.audit.compare import facts_of, ports_of
 from netprobe.audit.sightings import read_view
 from netprobe.audit.table import RULES
 from netprobe.model.audit import SocketHolder
-from netprobe.report.audit_report import KINDS
+from netprobe.report.verbs.audit import KINDS
 from tests.audit.builders import POD_GROUP, findings, kinds, registry_of, site, told, view_of
 
 OCP = "openshift-host-ports"

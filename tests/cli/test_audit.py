@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.main import status_of
-from netprobe.report.audit_report import audit_schema_text
+from netprobe.report.verbs.audit import audit_schema_text
 
 INVENTORY = """schema: netprobe.inventory/1
 hosts:

@@ -79,5 +79,5 @@ def test_who_asks_for_no_page_imports_none_of_it() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
     )
-    late = ("html", "html.document", "map_run", "pair_map", "redact")
+    late = ("run.html", "run.html.document", "run.map", "run.pair_map", "record.redact")
     assert not {f"netprobe.report.{name}" for name in late} & set(done.stdout.split())

@@ -11,7 +11,7 @@ import pytest
 from netprobe import __version__
 from netprobe.cli import options as cli_options
 from netprobe.probe.settings import FORKS
-from netprobe.report import REPORTS
+from netprobe.report.run import REPORTS
 from tests.cli.command import ROOT, environment, netprobe
 
 HEAVY = (

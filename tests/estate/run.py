@@ -37,7 +37,7 @@ from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, PlannedRequire
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
-from netprobe.report.collector import Report, collect
+from netprobe.report.record.collector import Report, collect
 from tests.judge.test_accepted import ENTRY, TODAY
 from tests.plan.conftest import host, requirement
 from tests.report.samples import INFO

@@ -19,13 +19,13 @@ import netprobe
 from netprobe.model.explanation import Explanation
 from netprobe.model.konnectivity import TunnelReport
 from netprobe.model.reasons import REASONS
-from netprobe.report import REPORTS
-from netprobe.report.explain_report import write_explain_json, write_explain_text
-from netprobe.report.konnectivity_report import (
+from netprobe.report.record.record import RecordWriter
+from netprobe.report.run import REPORTS
+from netprobe.report.verbs.explain import write_explain_json, write_explain_text
+from netprobe.report.verbs.konnectivity import (
     write_konnectivity_json,
     write_konnectivity_text,
 )
-from netprobe.report.record import RecordWriter
 from netprobe.request.build import request_of_run
 from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES

@@ -23,7 +23,7 @@ from netprobe.model.exit import exit_status
 from netprobe.model.explanation import STEPS, Explanation, FlowStory
 from netprobe.model.result import Result
 from netprobe.model.trail import Step, TrailStatus
-from netprobe.report.explain_report import write_explain_json, write_explain_text
+from netprobe.report.verbs.explain import write_explain_json, write_explain_text
 
 TODAY = date(2026, 11, 20)
 INVENTORY = {

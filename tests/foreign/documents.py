@@ -12,7 +12,7 @@ from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.plan import PlannedMatrix, Skipped
 from netprobe.model.result import HostReport, Result
 from netprobe.model.story import Story, StoryError, StoryPlace
-from netprobe.report.json_run import write_json
+from netprobe.report.run.json import write_json
 from tests.report.samples import report_of
 from tests.report.test_redact import accepted_entry
 from tests.request import samples

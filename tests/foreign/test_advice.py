@@ -17,8 +17,8 @@ from netprobe.konnectivity.explaining import word_explain
 from netprobe.model.inventory import Address, Host, Ssh, Vantage
 from netprobe.model.printable import clean, word_command
 from netprobe.model.run import RunInfo
-from netprobe.report.earlier import TakeOver
-from netprobe.report.record import Earlier
+from netprobe.report.record.earlier import TakeOver
+from netprobe.report.record.record import Earlier
 from netprobe.vantage.base import COMMAND
 from netprobe.vantage.ssh import SSH
 from tests.foreign.payloads import PAYLOADS

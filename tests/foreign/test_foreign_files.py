@@ -25,9 +25,9 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import Result
 from netprobe.plan.asked import keep_asked, keep_ruled
-from netprobe.report.asked_rules import rule_notes
-from netprobe.report.reading import read_earlier
-from netprobe.report.record import Earlier
+from netprobe.report.record.reading import read_earlier
+from netprobe.report.record.record import Earlier
+from netprobe.report.run.asked_rules import rule_notes
 from netprobe.request.safe import check_words
 from tests.foreign import documents
 from tests.foreign.payloads import PAYLOADS, kind_of, put_text, rename_texts, texts_in

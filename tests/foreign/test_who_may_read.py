@@ -11,8 +11,8 @@ import pytest
 from netprobe.batch.engine_folder import ENGINE_FILE
 from netprobe.cli.options import DIFF_FORMATS, MATRIX_FORMATS, REQUEST_FORMATS, RUN_FORMATS
 from netprobe.judge.findings import fold
-from netprobe.report.evidence import open_folder
-from netprobe.report.record import RecordWriter, header_of
+from netprobe.report.record.evidence import open_folder
+from netprobe.report.record.record import RecordWriter, header_of
 from tests.foreign import documents
 from tests.foreign.world import UNDOS, run_command, store_plan, store_report
 from tests.report.plans import PLAN

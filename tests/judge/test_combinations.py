@@ -27,7 +27,7 @@ from netprobe.model.evidence import (
 )
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.story import Sight, Story, StoryPlace
-from netprobe.report.contradictions import check_alone
+from netprobe.report.record.contradictions import check_alone
 from pages.combinations import make_evidence
 
 MAYBE = st.none() | st.booleans()

@@ -8,7 +8,7 @@ import json
 from netprobe.konnectivity.combining import causes
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
 from netprobe.model.trail import Step
-from netprobe.report.konnectivity_report import (
+from netprobe.report.verbs.konnectivity import (
     write_konnectivity_json,
     write_konnectivity_text,
 )

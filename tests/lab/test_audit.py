@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
 
-from netprobe.report.audit_report import audit_schema_text
+from netprobe.report.verbs.audit import audit_schema_text
 from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab, Namespace, unprivileged
 from tests.needs import skip

@@ -8,7 +8,7 @@ import pytest
 
 from netprobe.model.exit import exit_status
 from netprobe.model.result import Summary
-from netprobe.report.collector import collect
+from netprobe.report.record.collector import collect
 from tests.report.samples import BLOCKED, PASSED, flow
 
 

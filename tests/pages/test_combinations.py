@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from netprobe.model.combinations import PRINTED
-from netprobe.report.contradictions import check_alone
+from netprobe.report.record.contradictions import check_alone
 from pages.combinations import list_combinations, page
 
 OF_0_1_0 = Path(__file__).parents[1] / "golden" / "0.1.0" / "combinations.txt"

@@ -29,10 +29,10 @@ from netprobe.model.result import HostReport, Result
 from netprobe.plan.select import Selection
 from netprobe.probe.agents import live_fleet as fleet_module
 from netprobe.probe.settings import ProbeSettings
-from netprobe.report.collector import Collector
-from netprobe.report.merge import ranges_of
 from netprobe.report.outputs import OutputTarget
-from netprobe.report.record import RecordWriter, header_of
+from netprobe.report.record.collector import Collector
+from netprobe.report.record.merge import ranges_of
+from netprobe.report.record.record import RecordWriter, header_of
 from netprobe.vantage.launch import Launcher
 from tests.reach.recorded import Estate, starter
 

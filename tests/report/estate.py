@@ -11,7 +11,7 @@ from netprobe.judge.findings import fold
 from netprobe.model.plan import PlannedRequirement, Skipped
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
-from netprobe.report.collector import Report, collect
+from netprobe.report.record.collector import Report, collect
 from tests.report.samples import BLOCKED, INFO, PASSED
 
 # Requirement, protocol, port: between all hosts.

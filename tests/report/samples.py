@@ -8,7 +8,7 @@ from typing import Any
 from netprobe.model.plan import PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.model.run import RunInfo
-from netprobe.report.collector import Report, collect
+from netprobe.report.record.collector import Report, collect
 
 DROPPED = (
     "7 SYNs, no answer; {to}'s packet recorder never saw them; last hop that answered: 10.0.0.1"

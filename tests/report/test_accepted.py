@@ -19,13 +19,13 @@ from netprobe.judge.findings import fold
 from netprobe.model.accepted import Acceptance
 from netprobe.model.exit import exit_status
 from netprobe.model.result import AcceptedBy, Result
-from netprobe.report import REPORTS
-from netprobe.report.accepted_text import entry_text
-from netprobe.report.collector import Report, collect
-from netprobe.report.reading import read_run
-from netprobe.report.record import RecordWriter, header_of
-from netprobe.report.run_schema import run_schema_text
-from netprobe.report.spool import Spool
+from netprobe.report.record.collector import Report, collect
+from netprobe.report.record.reading import read_run
+from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.record.spool import Spool
+from netprobe.report.run import REPORTS
+from netprobe.report.run.accepted_text import entry_text
+from netprobe.report.run.schema import run_schema_text
 from tests.judge.test_accepted import ENTRY, TODAY
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, port

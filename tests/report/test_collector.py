@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from netprobe.errors import NetprobeError
 from netprobe.model.result import Result
-from netprobe.report.collector import collect
-from netprobe.report.merge import Ranges, merge_neighbours
-from netprobe.report.spool import Spool, place
+from netprobe.report.record.collector import collect
+from netprobe.report.record.merge import Ranges, merge_neighbours
+from netprobe.report.record.spool import Spool, place
 from tests.report.samples import BLOCKED, PASSED, flow, port
 from tests.report.strategies import results
 
@@ -155,7 +155,7 @@ def test_memory_is_flat() -> None:
 
 
 WHOLE = """
-from netprobe.report.collector import collect
+from netprobe.report.record.collector import collect
 from tests.report.test_collector import stream
 assert sum(1 for _ in collect(stream(200_000)).results()) == 200_000
 # Not ru_maxrss: that counts what the parent had when it forked.

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from netprobe.report.html.document import read_asset
-from netprobe.report.pair_map import WORST
+from netprobe.report.run.html.document import read_asset
+from netprobe.report.run.pair_map import WORST
 
 Vector = tuple[float, float, float]
 

@@ -19,10 +19,10 @@ from netprobe.model.plan import PATH_MTU, PlannedRequirement
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
-from netprobe.report.collector import Report, collect
-from netprobe.report.contradictions import FlowsSeen
-from netprobe.report.json_run import write_json
-from netprobe.report.record import RecordWriter, header_of
+from netprobe.report.record.collector import Report, collect
+from netprobe.report.record.contradictions import FlowsSeen
+from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.run.json import write_json
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, REFUSED, port
 

@@ -15,11 +15,11 @@ from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.dataclass_json import WrongValue
 from netprobe.model.exit import exit_status
 from netprobe.model.result import AcceptedBy
-from netprobe.report import REPORTS
-from netprobe.report.changes import compare, fates_of
-from netprobe.report.collector import Report
-from netprobe.report.coverage_text import coverage_line
-from netprobe.report.redact import redact_run
+from netprobe.report.record.changes import compare, fates_of
+from netprobe.report.record.collector import Report
+from netprobe.report.record.redact import redact_run
+from netprobe.report.run import REPORTS
+from netprobe.report.run.coverage_text import coverage_line
 from tests.report.samples import BLOCKED, INFO, PASSED, report_of
 
 GROUP = Unprobed(

@@ -12,10 +12,10 @@ import pytest
 from netprobe.errors import RequestError
 from netprobe.model.plan import PlannedMatrix
 from netprobe.model.result import Result
-from netprobe.report.changes import compare, fates_of
-from netprobe.report.diff import DIFF_WRITERS, RunDiff
-from netprobe.report.earlier import Baseline
-from netprobe.report.record import Earlier
+from netprobe.report.record.changes import compare, fates_of
+from netprobe.report.record.earlier import Baseline
+from netprobe.report.record.record import Earlier
+from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
 from tests.report.golden import check_golden
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, port

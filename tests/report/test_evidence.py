@@ -14,7 +14,7 @@ import pytest
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
 from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
-from netprobe.report.evidence import MOST_FLOWS, open_folder
+from netprobe.report.record.evidence import MOST_FLOWS, open_folder
 from tests.report.samples import BLOCKED
 
 # An IPv4 SYN from 10.0.0.1 to 10.0.0.2.

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netprobe.report import json_document
-from netprobe.report.json_document import WrongDocument, walk_document
+from netprobe.report.record import json_document
+from netprobe.report.record.json_document import WrongDocument, walk_document
 from tests.model.test_json_text import VALUES
 
 

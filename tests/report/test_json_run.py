@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any
 
-from netprobe.report.json_run import write_json
+from netprobe.report.run.json import write_json
 from tests.report.samples import BLOCKED, PASSED, everything, finding, report_of
 
 RUN_KEYS = (

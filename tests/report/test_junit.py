@@ -16,8 +16,8 @@ from junitparser import JUnitXml
 from netprobe.model.plan import PlannedRequirement
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
-from netprobe.report.collector import Report
-from netprobe.report.junit_run import write_junit
+from netprobe.report.record.collector import Report
+from netprobe.report.run.junit import write_junit
 from tests.report import test_accepted
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, report_of
 from tests.report.strategies import results

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from netprobe.model.result import AcceptedBy
-from netprobe.report import map_run
-from netprobe.report.collector import Report
-from netprobe.report.late_runs import write_map
-from netprobe.report.map_run import SIGNS, map_parts
-from netprobe.report.page import write_plain
-from netprobe.report.pair_map import group_alike, map_pairs, sort_hosts
-from netprobe.report.terminal import write_terminal
+from netprobe.report.page.page import write_plain
+from netprobe.report.page.terminal import write_terminal
+from netprobe.report.record.collector import Report
+from netprobe.report.run import map as map_run
+from netprobe.report.run.late import write_map
+from netprobe.report.run.map import SIGNS, map_parts
+from netprobe.report.run.pair_map import group_alike, map_pairs, sort_hosts
 from tests.report.estate import make_estate
 from tests.report.golden import check_golden
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, flow, port, report_of

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from netprobe.model.printable import escape_markdown
-from netprobe.report import markdown_run
-from netprobe.report.collector import Report
-from netprobe.report.github_run import write_github
-from netprobe.report.markdown_run import MOST_BYTES, write_markdown
+from netprobe.report.record.collector import Report
+from netprobe.report.run import markdown as markdown_run
+from netprobe.report.run.github import write_github
+from netprobe.report.run.markdown import MOST_BYTES, write_markdown
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, report_of
 
 

@@ -9,7 +9,7 @@ from netprobe.load.matrix.chosen_settings import choose
 from netprobe.load.matrix.file import load_matrices
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix
-from netprobe.report.matrix_report import write_matrix_text, write_matrix_yaml
+from netprobe.report.verbs.matrix import write_matrix_text, write_matrix_yaml
 
 SITE = """\
 schema: netprobe.matrix/1

@@ -16,11 +16,11 @@ import pytest
 from netprobe.cli.report import diff_verb, report_verb
 from netprobe.errors import RequestError
 from netprobe.model.accepted import CheckedAcceptance
-from netprobe.report.collector import Report, collect
-from netprobe.report.earlier import TakeOver, done_ports
-from netprobe.report.json_run import write_json
-from netprobe.report.reading import read_earlier
-from netprobe.report.record import RecordWriter, header_of
+from netprobe.report.record.collector import Report, collect
+from netprobe.report.record.earlier import TakeOver, done_ports
+from netprobe.report.record.reading import read_earlier
+from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.run.json import write_json
 from tests.judge.test_accepted import ENTRY
 from tests.mutations import damaged, json_of, mutated
 from tests.report.plans import PLAN

@@ -16,9 +16,9 @@ import pytest
 
 from netprobe.model.plan import PlannedRequirement
 from netprobe.model.result import Result
-from netprobe.report.collector import Collector, Report
-from netprobe.report.late_runs import write_html
-from netprobe.report.pair_map import map_pairs
+from netprobe.report.record.collector import Collector, Report
+from netprobe.report.run.late import write_html
+from netprobe.report.run.pair_map import map_pairs
 from tests.patience import PATIENCE_S
 from tests.report.estate import estate_info, make_estate, make_hosts, walk_estate
 from tests.report.samples import BLOCKED, PASSED, everything, finding, flow, report_of

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from netprobe.errors import Problem
 from netprobe.load.yaml.source import parse
 from netprobe.model.result import HostReport
-from netprobe.report.changes import compare, fates_of
-from netprobe.report.diff import RunDiff, write_diff_text
-from netprobe.report.hosts_report import write_hosts_json, write_hosts_text
-from netprobe.report.matrix_report import to_yaml
-from netprobe.report.plan_report import write_plan_count, write_plan_json, write_plan_text
+from netprobe.report.record.changes import compare, fates_of
+from netprobe.report.verbs.diff import RunDiff, write_diff_text
+from netprobe.report.verbs.hosts import write_hosts_json, write_hosts_text
+from netprobe.report.verbs.matrix import to_yaml
+from netprobe.report.verbs.plan import write_plan_count, write_plan_json, write_plan_text
 from tests.report.golden import check_golden
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, port

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from netprobe.errors import FileErrors
-from netprobe.report.collector import Report
-from netprobe.report.json_run import write_json
-from netprobe.report.reading import read_run
-from netprobe.report.record import RecordWriter, header_of
+from netprobe.report.record.collector import Report
+from netprobe.report.record.reading import read_run
+from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.run.json import write_json
 from tests.report.plans import PLAN
 from tests.report.samples import PASSED, everything, port
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from netprobe.errors import FileErrors, NetprobeError
 from netprobe.model.result import Result
-from netprobe.report.record import (
+from netprobe.report.record.record import (
     RecordWriter,
     header_of,
     key_of,

@@ -12,10 +12,10 @@ import pytest
 from netprobe.judge.findings import fold
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.result import HostReport
-from netprobe.report import REPORTS
-from netprobe.report.changes import compare, fates_of
-from netprobe.report.collector import Report, collect
-from netprobe.report.redact import Redactor, redact_run
+from netprobe.report.record.changes import compare, fates_of
+from netprobe.report.record.collector import Report, collect
+from netprobe.report.record.redact import Redactor, redact_run
+from netprobe.report.run import REPORTS
 from tests.report.estate import make_estate
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, flow, report_of
 

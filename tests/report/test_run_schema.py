@@ -14,10 +14,10 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # h
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.codec import info_to_json, result_to_json
-from netprobe.report.changes import Changes
-from netprobe.report.reading import read_run
-from netprobe.report.record import RecordWriter, header_of
-from netprobe.report.run_schema import run_schema_text
+from netprobe.report.record.changes import Changes
+from netprobe.report.record.reading import read_run
+from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.run.schema import run_schema_text
 from tests.judge.test_accepted import ENTRY
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, PASSED, everything

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from netprobe.model.plan import Skipped
-from netprobe.report import REPORTS
-from netprobe.report.collector import Report
-from netprobe.report.terminal import write_terminal
-from netprobe.report.text_run import text_parts, write_text
+from netprobe.report.page.terminal import write_terminal
+from netprobe.report.record.collector import Report
+from netprobe.report.run import REPORTS
+from netprobe.report.run.text import text_parts, write_text
 from tests.report.golden import check_golden
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, port, report_of
 from tests.report.test_json_run import document

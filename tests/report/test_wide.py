@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 
 from netprobe.model.plan import Skipped
-from netprobe.report.wide_run import write_wide
+from netprobe.report.run.wide import write_wide
 from tests.report.golden import check_golden
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, report_of
 

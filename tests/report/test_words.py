@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from netprobe.model.names import names_text
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
-from netprobe.report.flow_groups import Survey, flow_lines, needs
-from netprobe.report.wording import duration, listed, plural, port_text, where_text
+from netprobe.report.page.flow_groups import Survey, flow_lines, needs
+from netprobe.report.page.wording import duration, listed, plural, port_text, where_text
 from tests.report.samples import BLOCKED, PASSED, port
 
 

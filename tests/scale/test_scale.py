@@ -22,7 +22,7 @@ from netprobe.probe.flows.batches import parts
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.work import Work, join
 from netprobe.probe.settings import ProbeSettings
-from netprobe.report.collector import Collector
+from netprobe.report.record.collector import Collector
 
 NODE_PORTS = ((30000, 32767),)
 NODE_PORT_COUNT = 2768

@@ -1,0 +1,101 @@
+"""Progress on standard error: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from netprobe.model.printable import clean
+from netprobe.model.result import HostReport
+from netprobe.model.run import RunInfo
+from netprobe.model.sink import Events
+from netprobe.report.page.page import encodable
+from netprobe.report.page.wording import number
+
+# A log file wants to see that something goes on, not to fill up.
+PLAIN_INTERVAL_S = 5.0
+PLAIN_STEP_PERCENT = 10
+LEAST_TOLD_S = 0.05
+
+
+@contextmanager
+def progress(stream: TextIO, *, verbose: bool = False) -> Iterator[Events]:
+    """Give the events of one run, shown as the stream allows; on leaving, the live line is gone.
+
+    ``verbose``: a stream that is no terminal also gets what the run waits for, as it changes.
+    """
+    if stream.isatty() and os.environ.get("TERM") != "dumb":
+        # rich takes 60 ms to import, and pipes do not need it.
+        from netprobe.report.page.live import live_progress  # noqa: PLC0415
+
+        with live_progress(stream) as events:
+            yield events
+    else:
+        yield PlainProgress(stream, verbose=verbose)
+
+
+class PlainProgress:
+    """Lines for a log: hosts that failed, and progress every 5 s or 10 %."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        verbose: bool = False,
+    ) -> None:
+        self._verbose = verbose
+        self._note = ""
+        self._stream = stream
+        self._clock = clock
+        self._last_s = clock()
+        self._last_percent = 0
+
+    def host(self, report: HostReport) -> None:
+        """Print the problem of a host; a working host prints nothing."""
+        if report.state in ("failed", "lost"):
+            self._print_line(host_text(report))
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Say how far the run is, where enough time or work has passed."""
+        percent = 100 * done_flows // total_flows if total_flows else 0
+        now_s = self._clock()
+        step = min(self._last_percent + PLAIN_STEP_PERCENT, 100)
+        stepped = percent >= step > self._last_percent
+        changed = self._verbose and note not in ("", self._note)
+        if not stepped and not changed and now_s < self._last_s + PLAIN_INTERVAL_S:
+            return
+        self._last_s, self._last_percent, self._note = now_s, percent, note
+        waits = f", waits for {note}" if note else ""
+        self._print_line(f"{progress_text(done_flows, total_flows)}{waits}")
+
+    def _print_line(self, text: str) -> None:
+        self._stream.write(f"netprobe: {encodable(clean(text), self._stream)}\n")
+        self._stream.flush()
+
+
+def host_text(report: HostReport) -> str:
+    """Give one line about a host that cannot be used."""
+    what = "agent lost" if report.state == "lost" else "no agent"
+    return f"{report.name}: {what}: {host_words(report)}"
+
+
+def host_words(report: HostReport) -> str:
+    """Give the words of the host or of ssh, without the host's name, which stands before them."""
+    return report.words.removeprefix(f"{report.name}: ")
+
+
+def progress_text(done_flows: int, total_flows: int) -> str:
+    """``1,234 of 5,678 flows (21 %)``."""
+    percent = 100 * done_flows // total_flows if total_flows else 100
+    return f"{number(done_flows)} of {number(total_flows)} flows ({percent} %)"
+
+
+def phases_text(info: RunInfo) -> str:
+    """Say where the time of a run went: ``12.3 s: second looks 8.1 s, starts 0.9 s ...``."""
+    longest = sorted(info.phases.items(), key=lambda item: -item[1])
+    parts = [f"{phase} {seconds:.1f} s" for phase, seconds in longest if seconds >= LEAST_TOLD_S]
+    return f"{info.elapsed_s:.1f} s: {', '.join(parts)}"

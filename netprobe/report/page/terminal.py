@@ -1,0 +1,56 @@
+"""Writes a page to a terminal: wrapped at its width, coloured unless NO_COLOR is set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from netprobe.model.printable import clean
+from netprobe.report.page.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, encodable
+
+_STYLES: dict[Style, str] = {
+    "plain": "", "good": "bold green", "bad": "bold red", "doubt": "bold yellow",
+    "quiet": "dim", "strong": "bold",
+}  # fmt: skip
+
+
+def write_terminal(parts: Iterable[PagePart], stream: TextIO, width: int | None = None) -> None:
+    """Write the parts with rich's Text only: its markup would take ``[fd00::10]`` for a style.
+
+    ``width`` None: as wide as the terminal is.
+    """
+    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    for part in parts:
+        lines = (
+            _render_line(part, console) if isinstance(part, Line) else _render_field(part, console)
+        )
+        for line in lines:
+            console.print(line, soft_wrap=True)
+
+
+def _render_line(part: Line, console: Console) -> Iterator[Text]:
+    """Wrap a line; what does not fit on the first hangs under it."""
+    text = clean(part.text)
+    indent = len(text) - len(text.lstrip(" "))
+    for number, line in enumerate(_wrap_text(text.strip(), part.hang, part.style, console)):
+        yield Text.assemble(" " * (part.hang if number else indent), line)
+
+
+def _render_field(part: Field, console: Console) -> Iterator[Text]:
+    """Render a label, and beside it text that wraps under itself."""
+    margin = len(INDENT) + LABEL_WIDTH + 1
+    label = f"{INDENT}{part.label}".ljust(margin)
+    for text in part.lines:
+        for line in _wrap_text(clean(text), margin, "plain", console):
+            yield Text.assemble((label, _STYLES["quiet"]), line)
+            label = " " * margin
+
+
+def _wrap_text(text: str, margin: int, style: Style, console: Console) -> Iterator[Text]:
+    whole = Text(encodable(text, console.file), style=_STYLES[style])  # type: ignore[arg-type]
+    for line in whole.wrap(console, max(20, console.width - margin), overflow="fold"):
+        line.rstrip()
+        yield line

@@ -1,0 +1,1 @@
+"""Results on their way: collected, recorded, read again, compared, and without their names."""

@@ -1,0 +1,253 @@
+"""Compares two runs: what became of the flows that both probed, and what one alone probed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
+from netprobe.model.result import PORTLESS, Result
+from netprobe.report.page.flow_groups import Addresses, FlowNames, flow_lines, need
+from netprobe.report.page.page import Line, PagePart, Style
+from netprobe.report.page.page import field as fields
+from netprobe.report.page.wording import number, plural
+from netprobe.report.record.record import ResultKey, key_of
+
+Class = Literal["good", "bad", "open", "untested"]
+
+
+_CLASSES: dict[str, Class] = {
+    "pass": "good", "blocked": "bad", "exposed": "bad", "not-tested": "untested",
+    "covered": "untested",
+}  # fmt: skip
+_MOST_LINES = 40
+_MOST_REQUIREMENTS = 20
+
+
+class Fate(NamedTuple):
+    """What became of a flow in one run; of a failure also what was seen of it, and where."""
+
+    kind: Class
+    seen: str = ""
+    place: str = ""
+
+
+# That of a flow which a run has not.
+NOT_PROBED = Fate("untested")
+# Of every flow of a run the ports by their fate.
+Fates = Mapping[ResultKey, Mapping[Fate, Ports]]
+
+
+@dataclass(slots=True)
+class Unshared:
+    """The flows that one of two runs alone has probed: how many, how many failed, and their names.
+
+    ``names`` are by matrix and requirement.
+    """
+
+    kinds: Counter[Class] = field(default_factory=Counter)
+    names: dict[tuple[str, str], FlowNames] = field(default_factory=dict)
+
+    def add(self, key: ResultKey, kind: Class, ports: Ports) -> None:
+        """Count these ports of a flow."""
+        matrix, requirement, source, destination, address, protocol = key
+        self.kinds[kind] += count(ports)
+        names = self.names.setdefault((matrix, requirement), FlowNames())
+        shown = () if ports == PORTLESS else ports
+        names.add_flows(source, (destination, address), protocol, shown)
+
+    @property
+    def flows(self) -> int:
+        """How many flows there are."""
+        return self.kinds.total()
+
+    @property
+    def failed(self) -> int:
+        """How many of them are blocked or exposed."""
+        return self.kinds["bad"]
+
+
+@dataclass(slots=True)
+class Changes:
+    """Flows that both runs have probed by what became of them, and those of one run alone.
+
+    ``otherwise`` are failures that fail in another way than before, ``moved`` those that fail at
+    another place, both by what was seen then. ``unknown`` ones are inconclusive now. ``known``
+    counts flows that pass and could not be judged before, ``unchanged`` all others. ``failed``
+    counts those that failed before, whether or not the new run has them. A flow that is not tested
+    was not probed; ``lost`` counts those that failed before.
+    """
+
+    worse: list[Result] = field(default_factory=list)
+    fixed: list[Result] = field(default_factory=list)
+    still: list[Result] = field(default_factory=list)
+    otherwise: dict[str, list[Result]] = field(default_factory=dict)
+    moved: dict[str, list[Result]] = field(default_factory=dict)
+    unknown: list[Result] = field(default_factory=list)
+    known: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    lost: int = 0
+    only_later: Unshared = field(default_factory=Unshared)
+    only_earlier: Unshared = field(default_factory=Unshared)
+
+    def counts(self) -> dict[str, int]:
+        """Give the flows of every kind of change, worst first."""
+        return {
+            "worse": _count_flows(self.worse),
+            "unknown": _count_flows(self.unknown),
+            "fixed": _count_flows(self.fixed),
+            "otherwise": sum(map(_count_flows, self.otherwise.values())),
+            "moved": sum(map(_count_flows, self.moved.values())),
+            "still": _count_flows(self.still),
+            "known": self.known,
+            "unchanged": self.unchanged,
+            "failed": self.failed,
+            "only_later": self.only_later.flows,
+            "only_later_failed": self.only_later.failed,
+            "only_earlier": self.only_earlier.flows,
+            "only_earlier_failed": self.only_earlier.failed,
+        }
+
+
+def fates_of(results: Iterable[Result]) -> Fates:
+    """Give what became of every flow of a run; a flow is one requirement and its two ends."""
+    found: dict[ResultKey, dict[Fate, list[PortRange]]] = {}
+    for result in results:
+        ranges = found.setdefault(key_of(result), {}).setdefault(_fate_of(result), [])
+        ranges.extend(result.ports or PORTLESS)
+    return {
+        key: {fate: normalise(ranges) for fate, ranges in fates.items()}
+        for key, fates in found.items()
+    }
+
+
+def compare(old: Fates, new: Iterable[Result]) -> Changes:
+    """Compare flow by flow, port by port, what both runs have probed."""
+    changes = Changes()
+    shared: dict[ResultKey, list[PortRange]] = {}
+    for result in new:
+        key = key_of(result)
+        for part, before in cut_by_fate(result, old):
+            _sort_in(changes, part, before)
+        shared.setdefault(key, []).extend(result.ports or PORTLESS)
+    for key, fates in old.items():
+        seen = normalise(shared.get(key, ()))
+        for fate, ports in fates.items():
+            changes.failed += count(ports) if fate.kind == "bad" else 0
+            gone = subtract(ports, seen)
+            if gone and fate.kind != "untested":
+                changes.only_earlier.add(key, fate.kind, gone)
+    return changes
+
+
+def cut_by_fate(result: Result, fates: Fates) -> Iterator[tuple[Result, Fate]]:
+    """Cut a result where the fates of its ports in another run differ."""
+    left = result.ports or PORTLESS
+    for fate, former in fates.get(key_of(result), {}).items():
+        for part in intersect(left, former):
+            yield result.cut(part), fate
+        left = subtract(left, former)
+    for part in left:
+        yield result.cut(part), NOT_PROBED
+
+
+def _fate_of(result: Result) -> Fate:
+    kind = _CLASSES.get(result.verdict, "open")
+    if kind != "bad":
+        return Fate(kind)
+    by = f" by {result.rejected_by}" if result.rejected_by else ""
+    place = f"[{', '.join(result.where)}]{by}"
+    return Fate(kind, f"{result.state}, {result.reason}", place)
+
+
+def _sort_in(changes: Changes, result: Result, before: Fate) -> None:
+    """Sort in a result by what became of its ports before; what nobody tested is left out."""
+    now = _fate_of(result)
+    ports = result.ports or PORTLESS
+    if now.kind != "untested" and before.kind != "untested":
+        _sort_in_shared(changes, result, now, before)
+    elif now.kind != "untested":
+        changes.only_later.add(key_of(result), now.kind, ports)
+    elif before.kind != "untested":
+        changes.only_earlier.add(key_of(result), before.kind, ports)
+        changes.lost += result.port_count if before.kind == "bad" else 0
+
+
+def _sort_in_shared(changes: Changes, result: Result, now: Fate, before: Fate) -> None:
+    kinds = (before.kind, now.kind)
+    if kinds == ("bad", "bad"):
+        _sort_in_failure(changes, result, now, before)
+    elif now.kind == "bad":
+        changes.worse.append(result)
+    elif kinds == ("bad", "good"):
+        changes.fixed.append(result)
+    elif kinds == ("open", "good"):
+        changes.known += result.port_count
+    elif now.kind == "open" and before.kind != "open":
+        changes.unknown.append(result)
+    else:
+        changes.unchanged += result.port_count
+
+
+def _sort_in_failure(changes: Changes, result: Result, now: Fate, before: Fate) -> None:
+    then = f"{before.seen} {before.place}"
+    if now.place != before.place:
+        changes.moved.setdefault(then, []).append(result)
+    elif now != before:
+        changes.otherwise.setdefault(then, []).append(result)
+    else:
+        changes.still.append(result)
+
+
+def change_parts(changes: Changes, addresses: Addresses) -> Iterator[Sequence[PagePart]]:
+    """Give a section for each kind of change that there is, what became worse first."""
+    sections: tuple[tuple[str, Mapping[str, Sequence[Result]], Style], ...] = (
+        ("NEWLY BLOCKED OR EXPOSED", {"": changes.worse}, "bad"),
+        ("NO LONGER KNOWN", {"": changes.unknown}, "doubt"),
+        ("FIXED", {"": changes.fixed}, "good"),
+        ("MOVED: STILL BLOCKED OR EXPOSED, AT ANOTHER PLACE", changes.moved, "plain"),
+        ("STILL BLOCKED OR EXPOSED, IN ANOTHER WAY", changes.otherwise, "plain"),
+        ("STILL BLOCKED OR EXPOSED", {"": changes.still}, "plain"),
+    )
+    for title, by_fate, style in sections:
+        flows = sum(map(_count_flows, by_fate.values()))
+        if flows:
+            head = Line(f"{title} ({plural(flows, 'flow')})", style)
+            rest = (_list_results(then, some, addresses) for then, some in by_fate.items())
+            yield head, *(part for parts in rest for part in parts)
+
+
+def unshared_parts(changes: Changes, addresses: Addresses) -> Iterator[Sequence[PagePart]]:
+    """Give a section for what each run alone has probed, the later run first."""
+    for title, some in (
+        ("ONLY THE LATER RUN PROBED", changes.only_later),
+        ("ONLY THE EARLIER RUN PROBED", changes.only_earlier),
+    ):
+        if some.flows:
+            failed = f", {number(some.failed)} of them blocked or exposed" if some.failed else ""
+            head = Line(f"{title} ({plural(some.flows, 'flow')}{failed})", "doubt")
+            lines = [
+                Line(f"   {requirement} ({matrix}): {names.text(addresses)}")
+                for (matrix, requirement), names in some.names.items()
+            ]
+            rest = len(lines) - _MOST_REQUIREMENTS
+            more = [Line(f"   and {plural(rest, 'more requirement')}", "quiet")] if rest > 0 else []
+            yield head, *lines[:_MOST_REQUIREMENTS], *more
+
+
+def _count_flows(results: Sequence[Result]) -> int:
+    return sum(result.port_count for result in results)
+
+
+def _list_results(then: str, results: Sequence[Result], addresses: Addresses) -> Iterator[PagePart]:
+    by_need: dict[str, list[Result]] = {}
+    for result in results:
+        by_need.setdefault(need(result), []).append(result)
+    for text, members in by_need.items():
+        yield from fields("flows", flow_lines(members, addresses, _MOST_LINES))
+        yield from fields("purpose", [text])
+        yield from fields("before", [then] if then else [])
+        yield from fields("seen", [members[0].because])

@@ -1,0 +1,127 @@
+"""The results of a run as reports read them: counted at once, kept in plan order, memory flat."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from netprobe.model.result import VERDICTS, Finding, Result, Summary
+from netprobe.model.run import RunInfo
+from netprobe.report.page.flow_groups import End, Survey
+from netprobe.report.page.wording import EXCUSES, excuse_of
+from netprobe.report.record.changes import Changes
+from netprobe.report.record.merge import Ranges, merge_neighbours
+from netprobe.report.record.spool import Spool, place
+
+
+@dataclass(slots=True)
+class Warned:
+    """How many flows carry one warning, and the first of them."""
+
+    first: Result
+    flows: int = 0
+
+
+@dataclass(slots=True)
+class Collector:
+    """A sink that keeps everything that reports need.
+
+    ``ranges`` are those of the plan: neighbouring ports are merged within them, nowhere without.
+    Passes and the rest lie apart, because the terminal report and the findings read only the rest.
+    ``refused``: the passes that rest on a refusal, by destination and address.
+    """
+
+    ranges: Ranges = field(default_factory=dict)
+    warned: dict[str, Warned] = field(default_factory=dict)
+    refused: dict[End, Survey] = field(default_factory=dict)
+    _passes: Spool = field(default_factory=Spool)
+    _others: Spool = field(default_factory=Spool)
+    _counts: Counter[str] = field(default_factory=Counter)
+    _deciding: Counter[str] = field(default_factory=Counter)
+    _extra: Counter[str] = field(default_factory=Counter)
+
+    def add(self, result: Result) -> None:
+        """Count and keep one result."""
+        flows = result.port_count
+        self._counts[result.verdict] += flows
+        if result.decides:
+            self._deciding[result.verdict] += flows
+        if result.verdict == "pass":
+            # With ``expect: denied`` a refusal is the wanted answer, not a weak proof.
+            if result.proof == "refusal" and result.expect == "allowed":
+                self._extra["refusals"] += flows
+                end = (result.destination, result.address)
+                self.refused.setdefault(end, Survey(result)).add(result)
+            self._passes.add(result)
+        else:
+            excuse = excuse_of(result)
+            if excuse is not None:
+                self._extra[excuse] += flows
+            self._others.add(result)
+        for text in result.warnings:
+            self.warned.setdefault(text, Warned(result)).flows += flows
+
+    def results(self) -> Iterator[Result]:
+        """Give every result in plan order, neighbouring ports with one fate merged."""
+        everything = heapq.merge(self._passes, self._others, key=place)
+        return merge_neighbours(everything, self.ranges)
+
+    def failures(self) -> Iterator[Result]:
+        """Give every result that is not ``pass``, in plan order, neighbours merged."""
+        return merge_neighbours(self._others, self.ranges)
+
+    def passes(self) -> Iterator[Result]:
+        """Give every pass in plan order, ports of a range as they came."""
+        return iter(self._passes)
+
+    def summary(self, skipped: int) -> Summary:
+        """Give the counts, in flows; ``skipped`` is in requirements, as the plan lists them."""
+        return Summary(
+            counts={verdict: self._counts[verdict] for verdict in VERDICTS},
+            skipped=skipped,
+            refusals=self._extra["refusals"],
+            deciding={verdict: self._deciding[verdict] for verdict in VERDICTS},
+            **{excuse: self._extra[excuse] for excuse in EXCUSES},
+        )
+
+    def close(self) -> None:
+        """Give the disk space back."""
+        self._passes.close()
+        self._others.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run, ready to be printed in any format; ``changes`` since the run that it retries."""
+
+    info: RunInfo
+    collector: Collector
+    findings: tuple[Finding, ...] = ()
+    changes: Changes | None = None
+
+    @property
+    def deciding_findings(self) -> list[Finding]:
+        """The findings that count for the exit status."""
+        return [one for one in self.findings if any(member.decides for member in one.members)]
+
+    @property
+    def summary(self) -> Summary:
+        """The counts of the run."""
+        summary = self.collector.summary(len(self.info.skipped))
+        for group in self.info.coverage.unprobed if self.info.coverage else ():
+            summary.counts[group.verdict] += group.flows
+            # Who accepts a failure accepts no flow that it stands for.
+            is_open = summary.accepted and group.by_verdict != "pass"
+            if group.decides:
+                summary.deciding["not-tested" if is_open else group.verdict] += group.flows
+        return summary
+
+
+def collect(results: Iterable[Result], ranges: Ranges | None = None) -> Collector:
+    """Give a collector that holds these results."""
+    collector = Collector(ranges or {})
+    for result in results:
+        collector.add(result)
+    return collector

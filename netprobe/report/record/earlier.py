@@ -1,0 +1,225 @@
+"""What a run takes over from an earlier one: ``--resume`` goes on, ``--retry`` asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from netprobe.errors import RequestError
+from netprobe.model.codec import PlanOrder
+from netprobe.model.plan import Block, Flow, Plan
+from netprobe.model.ports import PortRange, Ports, intersect, normalise, union
+from netprobe.model.printable import clean, word_command
+from netprobe.model.result import PORTLESS, Result, Verdict
+from netprobe.report.page.wording import number
+from netprobe.report.record.changes import Changes, Fates, cut_by_fate, fates_of
+from netprobe.report.record.record import Earlier, ResultKey, key_of
+
+# The verdicts that each option keeps; all other flows of the plan are probed.
+KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
+    "--resume": frozenset({"pass", "blocked", "exposed"}),
+    "--retry": frozenset({"pass"}),
+}
+
+# The key of a flow of the plan; no address where the source resolves a name.
+_FlowKey = tuple[str, str, str, str, str | None, str]
+# Every place of a flow in the plan, and its block there.
+_PlannedFlow = tuple[tuple[PlanOrder, Block], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """An earlier run and the option (of ``KEEPS``) that says what is kept of it."""
+
+    option: str
+    earlier: Earlier
+
+    def kept(self, plan: Plan) -> Iterator[Result]:
+        """Give the earlier results to keep, of flows that this plan has too, at their place in it.
+
+        If the inventory has changed, results of hosts that are gone or have other addresses are
+        not kept. What the plan knows comes from the plan, and what was accepted or known then is
+        forgotten. Raises RequestError where matrices or settings differ.
+        """
+        self._refuse_other_request(plan)
+        planned = _plan_flows(plan)
+        for result in self.earlier.read_results():
+            key = key_of(result)
+            by_name = (*key[:4], None, key[5])  # the source resolved it: no address in the plan
+            flows = planned.get(key) or planned.get(by_name)
+            if result.verdict in KEEPS[self.option] and flows is not None:
+                yield from _keep_planned(result, flows)
+
+    def asked_again(self) -> Iterator[Result]:
+        """Give what a covering plan must hold too: all of a run that covered, else what failed."""
+        covered = self.earlier.info.coverage is not None
+        for result in self.earlier.read_results():
+            if covered or result.verdict not in KEEPS[self.option]:
+                yield result
+
+    def _refuse_other_request(self, plan: Plan) -> None:
+        then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
+        now = {matrix.name: dict(matrix.settings) for matrix in plan.matrices}
+        if then != now:
+            raise RequestError(
+                f"{self.option} {self.earlier.path}: that run is of {_name_matrices(then)}, this "
+                f"one is of {_name_matrices(now)}; give the same matrices and settings, or start "
+                f"without {self.option}"
+            )
+
+    @property
+    def is_of_plan(self) -> bool:
+        """Tell whether it is a request from before any run, which has no results to mend."""
+        of_request = self.earlier.rules is not None
+        return of_request and next(self.earlier.read_results(), None) is None
+
+    def fates(self) -> Fates | None:
+        """Give what became of all flows; None where no failure is asked again."""
+        if self.option == "--resume" or self.is_of_plan:
+            return None
+        return fates_of(self.earlier.read_results())
+
+    def word_kept(self, counts: Mapping[str, int]) -> str:
+        """Say what is kept, in one sentence with the other option where that would help."""
+        told = ", ".join(f"{number(flows)} {verdict}" for verdict, flows in counts.items() if flows)
+        begun = self.earlier.info.started_at or "at an unknown time"
+        if self.is_of_plan:
+            return f"RETRIED: what {self.earlier.path} asks for (made from a plan at {begun})"
+        if self.earlier.rules is not None:
+            return f"RETRIED: what {self.earlier.path} asks for (its run begun {begun})"
+        words = f"{told or 'no'} of {self.earlier.path} (begun {begun}) kept, not probed again"
+        if self.option == "--retry":
+            return f"RETRIED: {words}"
+        again = word_command(["--retry", self.earlier.path])
+        return f"RESUMED: {words}; {again} probes again what did not pass"
+
+
+def word_changes(changes: Changes) -> str:
+    """Say in one line what became of the flows that failed before."""
+    counts = changes.counts()
+    told = [
+        (counts["fixed"], "pass now"),
+        (counts["still"] + counts["otherwise"] + counts["moved"], "still blocked or exposed"),
+        (counts["unknown"] + changes.lost, "no longer known"),
+        (counts["only_earlier_failed"] - changes.lost, "not in this plan"),
+    ]
+    words = ", ".join(f"{number(flows)} {what}" for flows, what in told if flows)
+    before = f"{number(counts['failed'])} failed before" + (f": {words}" if words else "")
+    first = changes.only_later
+    failed = f" ({number(first.failed)} blocked or exposed)" if first.failed else ""
+    more = [
+        (counts["worse"], "newly blocked or exposed"),
+        (counts["known"], "newly known to pass"),
+        (first.flows, f"probed for the first time{failed}"),
+    ]
+    return "; ".join([before, *(f"{number(flows)} {what}" for flows, what in more if flows)])
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """An earlier run that the new one is held against; with ``only_new`` its failures are known."""
+
+    earlier: Earlier
+    fates: Fates
+    only_new: bool
+
+    def refuse_other_matrices(self, plan: Plan) -> None:
+        """Raises RequestError where it and the plan share no matrix: all would seem new."""
+        then = [matrix.name for matrix in self.earlier.info.matrices]
+        now = [matrix.name for matrix in plan.matrices]
+        if not set(then) & set(now):
+            raise RequestError(
+                f"--baseline {self.earlier.path}: that run is of {clean(', '.join(then))}, this "
+                f"one is of {clean(', '.join(now))}; give a run of the same matrix"
+            )
+
+    def mark(self, result: Result) -> Iterator[Result]:
+        """Give the result, cut where some of its ports fail in the baseline and others do not."""
+        if not self.only_new or result.verdict not in ("blocked", "exposed"):
+            yield result
+            return
+        for part, before in cut_by_fate(result, self.fates):
+            yield replace(part, known=self.earlier.path) if before.kind == "bad" else part
+
+    def word_changes(self, changes: Changes) -> str:
+        """Say in one line what is new since the baseline."""
+        counts, first = changes.counts(), changes.only_later
+        same = counts["still"] + counts["otherwise"] + counts["moved"]
+        moved = f" ({number(counts['moved'])} moved)" if counts["moved"] else ""
+        told = [
+            f"{number(counts['worse'] + first.failed)} newly blocked or exposed",
+            f"{number(same)} still{moved}",
+            f"{number(counts['fixed'])} fixed",
+        ]
+        more = [
+            (counts["unknown"], "no longer known"),
+            (counts["only_earlier"], "not probed by this run"),
+            (first.flows, "not probed by the baseline"),
+        ]
+        told += [f"{number(flows)} {what}" for flows, what in more if flows]
+        begun = self.earlier.info.started_at or "at an unknown time"
+        return f"BASELINE: {self.earlier.path} (begun {begun}): {', '.join(told)}"
+
+
+def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
+    """Give the ports of these results, for every flow; () for protocols without ports."""
+    done: dict[ResultKey, list[PortRange]] = {}
+    for result in results:
+        done.setdefault(key_of(result), []).extend(result.ports)
+    return {key: normalise(ranges) for key, ranges in done.items()}
+
+
+def _plan_flows(plan: Plan) -> dict[_FlowKey, _PlannedFlow]:
+    """The place and the block of every flow of the plan.
+
+    A covering plan has one block more for each part of the ports; each overlay between two hosts
+    has its path MTU.
+    """
+    found: dict[_FlowKey, _PlannedFlow] = {}
+    for block in plan.blocks:
+        for place, source in enumerate(block.sources):
+            for peer in block.peers(place):
+                key = _flow_key(Flow(block, source, *block.destinations[peer]))
+                found[key] = (*found.get(key, ()), (block.order(place, peer), block))
+    return found
+
+
+def _keep_planned(result: Result, flows: _PlannedFlow) -> Iterator[Result]:
+    """Give what the plan asks for of an earlier result, with what the plan says of it."""
+    same = (one for one in flows if one[1].requirement.purpose == result.purpose)
+    order, block = next(same, flows[0])
+    requirement = block.requirement
+    if result.expect != requirement.expect:
+        return
+    kept = replace(
+        result,
+        order=order,
+        purpose=requirement.purpose,
+        row=requirement.row,
+        optional=requirement.optional,
+        waived=block.waiver.reason if block.waiver else None,
+        accepted=None,
+        known=None,
+    )
+    ports = union(block.ports for _, block in flows)
+    yield from map(kept.cut, intersect(kept.ports or PORTLESS, ports or PORTLESS))
+
+
+def _flow_key(flow: Flow) -> _FlowKey:
+    block = flow.block
+    address = None if block.family is None else flow.address.text
+    ends = (flow.source.name, flow.destination.name, address)
+    return (block.matrix, block.requirement.id, *ends, block.protocol)
+
+
+def _name_matrices(matrices: Mapping[str, Mapping[str, object]]) -> str:
+    told = "; ".join(
+        f"{name} ({', '.join(f'{key}={_word_value(value)}' for key, value in settings.items())})"
+        for name, settings in matrices.items()
+    )
+    return clean(told)
+
+
+def _word_value(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,251 @@
+"""The record of a run (``netprobe.record/1``, JSON Lines): written as results become final.
+
+First line: the header. Then one line a result. Last line: ``{"end": ...}``, which a crash leaves
+out. A last line that a crash tore is not read; everything before it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from io import FileIO
+from itertools import chain, count
+from operator import attrgetter
+from typing import Any
+
+import netprobe
+from netprobe.errors import FileErrors, NetprobeError, Problem
+from netprobe.files import is_special, open_file, replacing
+from netprobe.model.codec import (
+    RECORD_SCHEMA,
+    RUN_SCHEMA,
+    header_from_json,
+    info_from_json,
+    info_to_json,
+    result_from_json,
+    result_to_json,
+)
+from netprobe.model.dataclass_json import Json, WrongValue
+from netprobe.model.firewall import FirewallRule
+from netprobe.model.json_text import MAX_CHARACTERS, MIB, WrongJson, parse_json
+from netprobe.model.plan import Plan
+from netprobe.model.ports import normalise
+from netprobe.model.result import Result
+from netprobe.model.run import RunInfo, info_before
+from netprobe.report.record.contradictions import Contradictions, check_unprobed
+from netprobe.report.record.merge import Ranges, ranges_of
+
+EXPECTED = f"a JSON report ({RUN_SCHEMA}) or a record ({RECORD_SCHEMA})"
+
+ResultKey = tuple[str, str, str, str, str, str]
+
+FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "protocol")
+# The key that all results of one flow share, whatever their ports.
+key_of: Callable[[Result], ResultKey] = attrgetter(*FLOW_KEYS)
+
+
+class RecordWriter:
+    """A sink that writes every result at once, so that a crash loses nothing that was measured.
+
+    The file takes its name only with its header in it. With ``kept`` results of an earlier record
+    these are in it too before the name changes hands: the old record is whole, or the new one is.
+    Raises NetprobeError where the file cannot be made. A disk that fills up later does not stop the
+    run: ``problem`` then holds one line for the user, and nothing more is written.
+    """
+
+    def __init__(self, path: str, header: Json, kept: Iterable[Result] = ()) -> None:
+        self.path = path
+        self.problem: str | None = None
+        try:
+            self._file = _create_file(path, chain([_to_line(header)], map(_result_line, kept)))
+        except OSError as error:
+            raise NetprobeError(self._word_error(error)) from error
+
+    def add(self, result: Result) -> None:
+        """Write one result and hand it to the kernel."""
+        self._write_line(_result_line(result))
+
+    def close(self, info: RunInfo | None) -> None:
+        """Write the last line, unless the run did not come to one, and see all on the disk."""
+        if info is not None:
+            self._write_line(_to_line({"end": info_to_json(info)}))
+        with suppress(OSError):  # a pipe or a device has nothing to sync
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+    def _write_line(self, line: bytes) -> None:
+        if self.problem is None:
+            try:
+                _write_all(self._file, line)
+            except OSError as error:
+                self.problem = self._word_error(error)
+
+    def _word_error(self, error: OSError) -> str:
+        return f"cannot write the record {self.path}: {error.strerror or error}"
+
+
+def header_of(plan: Plan, started_at: str) -> Json:
+    """Give the first line of a record: the plan that is about to run."""
+    ranges = ranges_of(plan)
+    return {
+        "schema": RECORD_SCHEMA,
+        "netprobe_version": netprobe.__version__,
+        **info_to_json(info_before(plan, started_at)),
+        "ranges": [
+            [*key, [list(part) for part in ports]] for key, ports in ranges.items() if ports
+        ],
+    }
+
+
+def _create_file(path: str, lines: Iterable[bytes]) -> FileIO:
+    """Open the file with these lines in it, under its name only when they are all there."""
+    if is_special(path):
+        return _begin_file(path, lines)
+    with replacing(path) as temporary:
+        return _begin_file(temporary, lines)
+
+
+def _begin_file(path: str, lines: Iterable[bytes]) -> FileIO:
+    file = open(path, "wb", buffering=0)  # noqa: SIM115 (open as long as the run)
+    try:
+        for line in lines:
+            _write_all(file, line)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _write_all(file: FileIO, line: bytes) -> None:
+    """Write all bytes: on a nearly full disk one write may take a part, and the next fails."""
+    rest = memoryview(line)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _to_line(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _result_line(result: Result) -> bytes:
+    return _to_line({"order": list(result.order), **result_to_json(result)})
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An earlier run, read from a record or from a JSON report.
+
+    ``read_results`` reads them anew at every call, those of a record never all into memory.
+    ``info`` of a record is its last line, or its header where a crash left no last line.
+    ``rules`` are those of a firewall request: its results are the flows that it asks for. None
+    for the file of a run.
+    """
+
+    path: str
+    is_record: bool
+    info: RunInfo
+    ranges: Ranges
+    read_results: Callable[[], Iterator[Result]]
+    rules: tuple[FirewallRule, ...] | None = None
+
+
+def is_record(path: str) -> bool:
+    """Tell whether the first line is the header of a record. Raises FileErrors."""
+    with suppress(WrongJson):
+        first = parse_json(next(_lines_of(path), b""))
+        return isinstance(first, dict) and _is_record_schema(first.get("schema"))
+    return False
+
+
+def _is_record_schema(schema: object) -> bool:
+    return isinstance(schema, str) and schema.startswith("netprobe.record/")
+
+
+def read_record(path: str) -> Earlier:
+    """Read header and end of a record. Raises FileErrors where it is none."""
+    header: Json = {}
+    last: Json | None = None
+    for number, line in enumerate(_lines_of(path), 1):
+        if number == 1:
+            header = _parse_line(path, number, line) or {}
+        elif line.startswith(b'{"end":'):
+            last = _parse_line(path, number, line)
+    if header.get("schema") != RECORD_SCHEMA:
+        words = f"{word_schema(header.get('schema'))}, expected {EXPECTED}"
+        raise FileErrors([Problem(path, 1, 1, words)])
+    end = last.get("end") if last else None
+    info = read_info(path, end if isinstance(end, dict) else header)
+    try:
+        ranges = header_from_json(header).ranges
+    except WrongValue as error:
+        raise FileErrors([Problem(path, 1, 1, str(error))]) from None
+    by_key = {
+        (matrix, name, protocol): normalise(ports) for matrix, name, protocol, ports in ranges
+    }
+    return Earlier(path, True, info, by_key, partial(_read_results, path, info))
+
+
+def _read_results(path: str, info: RunInfo) -> Iterator[Result]:
+    contradictions = Contradictions(info)
+    for number, line in enumerate(_lines_of(path), 1):
+        data = None if number == 1 else _parse_line(path, number, line)
+        if data is not None and "end" not in data:
+            yield _read_result(path, number, data, contradictions)
+
+
+def read_info(path: str, data: Json) -> RunInfo:
+    """Read a run's own keys in this file. Raises FileErrors where a value is of another type."""
+    try:
+        info = info_from_json(data)
+        check_unprobed(info)
+    except WrongValue as error:
+        raise FileErrors([Problem(path, 0, 0, f"is no report of a run ({error})")]) from None
+    return info
+
+
+def word_schema(schema: object) -> str:
+    """Begin the sentence about a file whose ``schema`` is another one, or none."""
+    if isinstance(schema, str):
+        return f"schema is {schema[:60]!r}"
+    return "is no report of netprobe"
+
+
+def _lines_of(path: str) -> Iterator[bytes]:
+    """Every line that ends in a newline; a torn last line is one that a crash did not finish."""
+    with open_file(path, EXPECTED) as stream:
+        for number in count(1):
+            line = stream.readline(MAX_CHARACTERS + 1)
+            if len(line) > MAX_CHARACTERS:
+                words = f"longer than {MAX_CHARACTERS // MIB} MiB, expected a line of a record"
+                raise FileErrors([Problem(path, number, 1, words)])
+            if not line.endswith(b"\n"):
+                return
+            yield line
+
+
+def _parse_line(path: str, number: int, line: bytes) -> Json | None:
+    """Parse a line's object, None for a blank line."""
+    if not line.strip():
+        return None
+    try:
+        data = parse_json(line)
+    except WrongJson as error:
+        problem = Problem(path, number, error.place + 1, f"{error}, expected a line of a record")
+        raise FileErrors([problem]) from None
+    if not isinstance(data, dict):
+        raise FileErrors([Problem(path, number, 1, "is no JSON object, expected a result")])
+    return data
+
+
+def _read_result(path: str, number: int, data: Json, contradictions: Contradictions) -> Result:
+    try:
+        result = result_from_json(data, data.get("order"))
+        contradictions.check(result)
+    except WrongValue as error:
+        words = f"is no result, expected the keys of {RECORD_SCHEMA} ({error})"
+        raise FileErrors([Problem(path, number, 1, words)]) from None
+    return result

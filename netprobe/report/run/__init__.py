@@ -1,0 +1,29 @@
+"""A finished run in every format.
+
+A format is a module with one function and one line in ``REPORTS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TextIO
+
+from netprobe.report.record.collector import Report
+from netprobe.report.run.github import write_github
+from netprobe.report.run.json import write_json
+from netprobe.report.run.junit import write_junit
+from netprobe.report.run.late import write_html, write_map
+from netprobe.report.run.markdown import write_markdown
+from netprobe.report.run.text import write_text
+from netprobe.report.run.wide import write_wide
+
+REPORTS: Final[Mapping[str, Callable[[Report, TextIO], None]]] = {
+    "text": write_text,
+    "wide": write_wide,
+    "map": write_map,
+    "json": write_json,
+    "html": write_html,
+    "junit": write_junit,
+    "markdown": write_markdown,
+    "github": write_github,
+}

@@ -1,0 +1,137 @@
+"""What a covering run says: what is certain, what follows, what chance says; the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from netprobe.model.coverage import Coverage, Unprobed
+from netprobe.model.result import Result
+from netprobe.report.page.page import Line, PagePart, Style
+from netprobe.report.page.wording import listed, number, plural
+
+MOST_GROUPS = 20
+MOST_MIXED = 6
+MOST_TOLD = 2
+# Of a result that stands for a group: no flow of a plan has this place.
+NO_PLACE = (-1, -1, -1)
+
+
+def coverage_line(about: Coverage, verb: str = "were probed") -> str:
+    """Say in one line what is certain, what follows for zones, and what only chance says."""
+    share = _word_share(about.probed, about.required)
+    twice = "" if about.copies == 1 else f" {about.copies} times"
+    pairs = _word_share(about.pairs, about.all_pairs)
+    left = sum(one.flows for one in about.unprobed if one.verdict != "covered")
+    missed = f", but for {plural(left, 'flow')} that nothing stands for" if left else ""
+    certain = (
+        f"{number(about.probed)} of {plural(about.required, 'flow')} {verb} ({share}), each of "
+        f"{plural(about.hosts, 'host')} to and from each of "
+        f"{plural(len(about.zones), 'zone')}{twice}, each port between each two zones, between "
+        f"{number(about.pairs)} of {plural(about.all_pairs, 'pair')} of hosts ({pairs}){missed}"
+    )
+    mixed = f" (not so: {listed(about.mixed, MOST_TOLD)})" if about.mixed else ""
+    follows = (
+        f"for zones that treat their hosts alike{mixed} no rule between zones, nor between a host "
+        "and a zone (for part of a range only by chance), was missed"
+    )
+    return f"{certain}; {follows}; {_word_chance(about)} (seed {about.seed})"
+
+
+def _word_chance(about: Coverage) -> str:
+    sources, ends = about.hidden
+    if about.single >= 1 or not sources:
+        return "every pair of hosts was probed at the ports that are no range"
+    return (
+        f"inside two zones only chance finds a rule: for {number(sources)} x {number(ends)} hosts "
+        f"with 95 %, for a single pair with {_word_percent(about.single)}"
+    )
+
+
+def _word_share(part: int, total: int) -> str:
+    return _word_percent(part / total if total else 1.0)
+
+
+def _word_percent(share: float) -> str:
+    """``0.04 %``: two digits that count, and never 100 % for less than all."""
+    percent = min(share, 0.999 if share < 1 else 1.0) * 100
+    return f"{float(f'{percent:.2g}') if percent < 10 else round(percent, 1):g} %"
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Groups of one requirement with one fate, and how many zones they are between."""
+
+    first: Unprobed
+    flows: int = 0
+    between: int = 0
+
+
+def coverage_parts(about: Coverage | None) -> Iterator[PagePart]:
+    """Show the flows that were not probed, by requirement and by what is known of them."""
+    if about is None:
+        return
+    covered = [one for one in about.unprobed if one.verdict == "covered"]
+    rest = [one for one in about.unprobed if one.verdict != "covered"]
+    failing = [one for one in covered if one.by_verdict != "pass"]
+    passing = [one for one in covered if one.by_verdict == "pass"]
+    if about.mixed:
+        yield Line()
+        yield Line(
+            "MIXED: these zones do not treat their hosts alike, so that all their hosts were "
+            f"probed at the ports that fail ({plural(about.completed, 'flow')} more)", "doubt",
+        )  # fmt: skip
+        yield Line(f"   {listed(about.mixed, MOST_MIXED)}")
+    yield from _write_groups(rest, "NOT COVERED: not probed, and nothing stands for it", "doubt")
+    words = "COVERED BY FLOWS THAT FAIL: not probed, where all hosts of two zones fail alike"
+    yield from _write_groups(failing, words, "doubt")
+    yield from _write_groups(passing, "COVERED: not probed; another flow stands for each", "plain")
+
+
+def _write_groups(groups: list[Unprobed], title: str, style: Style) -> Iterator[PagePart]:
+    if not groups:
+        return
+    sums: dict[tuple[object, ...], _Sum] = {}
+    for one in groups:
+        fate = one.because if one.verdict != "covered" else one.by_verdict
+        key = (one.matrix, one.requirement, one.protocol, one.itself, fate)
+        known = sums.setdefault(key, _Sum(one))
+        known.flows += one.flows
+        known.between += 1
+    yield Line()
+    yield Line(f"{title} ({plural(sum(one.flows for one in sums.values()), 'flow')})", style)
+    largest = sorted(sums.values(), key=lambda known: -known.flows)
+    for known in largest[:MOST_GROUPS]:
+        yield Line(f"   {_word_sum(known)}", hang=3)
+    if len(sums) > MOST_GROUPS:
+        yield Line(f"   and {number(len(sums) - MOST_GROUPS)} more groups, see -o wide", "quiet")
+
+
+def _word_sum(known: _Sum) -> str:
+    first = known.first
+    zones = f"{first.from_zone} to {first.to_zone}"
+    if first.itself:
+        zones = f"hosts of {first.from_zone} to themselves"
+    more = known.between - 1
+    between = f"{zones} and {plural(more, 'more pair')} of zones" if more else zones
+    advice = ""
+    if first.verdict == "covered" and first.by_verdict in ("blocked", "exposed"):
+        what = "Allow" if first.by_verdict == "blocked" else "Close"
+        advice = f". {what} it for all hosts of these zones, not only for those that were probed"
+    return (
+        f"{first.requirement} ({first.matrix}) {first.protocol}: {plural(known.flows, 'flow')}, "
+        f"{between}: {first.because}{advice}"
+    )
+
+
+def example_of(about: Coverage, group: Unprobed) -> Result:
+    """Give a group as one result between the first of its hosts, for reports that group results."""
+    ports = group.ports[0] if group.ports else (None, None)
+    destination = about.destinations(group)[0]
+    return Result(
+        order=NO_PLACE, matrix=group.matrix, requirement=group.requirement, purpose="", row="",
+        optional=group.optional, expect=group.expect, waived=group.waived,
+        source=about.sources(group)[0], destination=destination, address=destination,
+        protocol=group.protocol, port=ports[0], end_port=ports[1], verdict=group.verdict,
+        state="unknown", reason=group.reason, proof="none", where=(), because=group.because,
+    )  # fmt: skip

@@ -1,0 +1,200 @@
+"""The first and the last lines of the report for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import netprobe
+from netprobe.model.accepted import NEVER
+from netprobe.model.exit import tested
+from netprobe.model.result import Summary
+from netprobe.report.page.page import Line
+from netprobe.report.page.wording import duration, number, plural
+from netprobe.report.record.collector import Report
+from netprobe.report.run.coverage_text import coverage_line
+
+
+def headline(report: Report, causes: int) -> Iterator[Line]:
+    """Give the first lines: what is of an earlier run, a partial run, the worst, what is new."""
+    summary = report.summary
+    if report.info.earlier:
+        yield Line(report.info.earlier, "doubt")
+    if tested(summary):
+        if not report.info.complete:
+            yield Line(_word_partial_run(report, summary), "doubt")
+        yield from scope(report)
+    yield _word_verdict(report, causes)
+    if tested(summary) and report.info.baseline:
+        yield Line(report.info.baseline, "plain")
+
+
+def split_headline(report: Report) -> tuple[Line, list[Line]]:
+    """Give the line with the verdict, which is a heading, and the lines beside it."""
+    failed = [one for one in report.deciding_findings if one.verdict in ("blocked", "exposed")]
+    verdict = _word_verdict(report, len(failed))
+    return verdict, [line for line in headline(report, len(failed)) if line != verdict]
+
+
+def _word_verdict(report: Report, causes: int) -> Line:
+    """Word the worst that was seen, or that there was nothing to see."""
+    summary = report.summary
+    if not tested(summary):
+        return Line(_nothing_tested(report, summary), "doubt")
+    worst = _word_worst_verdict(summary, causes, _count_missing(report))
+    return Line(f"{worst.text}{_word_excused(report, worst.style == 'good')}", worst.style)
+
+
+def scope(report: Report) -> Iterator[Line]:
+    """Give the tested part of the matrix, where it is not the whole, and whose results these are,
+    where that is not certain."""
+    if report.info.selection:
+        yield Line(f"SELECTION: {report.info.selection}", "doubt")
+    if report.info.coverage:
+        words = coverage_line(report.info.coverage)
+        if not report.info.complete:
+            words = "the run did not come to its end; nothing is said of what was not probed"
+        yield Line(f"COVERAGE: {words}", "doubt")
+    if report.info.sample:
+        yield Line(f"SAMPLE: {report.info.sample}", "doubt")
+    if report.info.trust:
+        yield Line(f"TRUST: {report.info.trust}", "doubt")
+
+
+def _nothing_tested(report: Report, summary: Summary) -> str:
+    planned = max(report.info.planned_flows, sum(summary.counts.values()))
+    if not planned and report.info.selection:
+        return f"NOTHING WAS TESTED: the filters left no flow to probe ({report.info.selection})"
+    if not planned:
+        why = f" ({plural(summary.skipped, 'requirement')} skipped)" if summary.skipped else ""
+        return f"NOTHING WAS TESTED: there was no flow to probe{why}"
+    if not report.info.complete and not report.info.interrupted:
+        # A crash, or a run that still goes on: its end is unknown.
+        results = plural(planned, "flow")
+        return f"NOTHING WAS TESTED: the record ends before any of {results} had a result"
+    if not report.info.complete:
+        return f"NOTHING WAS TESTED: stopped before any of {plural(planned, 'flow')} was probed"
+    return f"NOTHING WAS TESTED: none of {plural(planned, 'flow')} could be probed"
+
+
+def _word_partial_run(report: Report, summary: Summary) -> str:
+    planned = max(report.info.planned_flows, sum(summary.counts.values()))
+    why = "it was interrupted" if report.info.interrupted else "it did not come to its end"
+    return f"PARTIAL RUN: {why}; {number(tested(summary))} of {plural(planned, 'flow')} were probed"
+
+
+def _count_missing(report: Report) -> int:
+    """Count the planned flows that have no result."""
+    return max(0, report.info.planned_flows - sum(report.summary.counts.values()))
+
+
+def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
+    deciding = summary.deciding
+    failed = [
+        f"{number(deciding[verdict])} {verdict}"
+        for verdict in ("blocked", "exposed")
+        if deciding.get(verdict)
+    ]
+    required = sum(deciding.values())
+    total = plural(required, "required flow")
+    if failed:
+        word = "BLOCKED" if deciding.get("blocked") else "EXPOSED"
+        cause = f", {plural(causes, 'finding')}" if causes else ""
+        covered = deciding.get("covered", 0)
+        rest = f" ({number(covered)} of them covered, not probed)" if covered else ""
+        return Line(f"{word}: {' and '.join(failed)} of {total}{rest}{cause}", "bad")
+    other = bool(summary.accepted or summary.known)
+    unknown = deciding.get("inconclusive", 0) + deciding.get("not-tested", 0) + missing
+    if unknown:
+        total = plural(required + missing, "required flow")
+        nothing = "nothing else" if other else "nothing"
+        text = (
+            f"UNKNOWN: {nothing} is blocked, but {number(unknown)} of {total} could not be judged"
+        )
+        return Line(text, "doubt")
+    refused = f"; {number(summary.refusals)} on a refusal alone" if summary.refusals else ""
+    covered = deciding.get("covered", 0)
+    if covered:
+        all_pass = _word_all_pass(required - covered, other, probed=True)
+        text = f"COVERED: {all_pass}{refused}; {number(covered)} more were not probed"
+        return Line(text, "good")
+    return Line(f"PASS: {_word_all_pass(required, other)}{refused}", "good")
+
+
+def _word_all_pass(required: int, other: bool, *, probed: bool = False) -> str:
+    """Word how many flows are fine; ``other``: they are not all that are required.
+
+    ``probed``: there are further ones that were not.
+    """
+    if other and not required:
+        return "nothing else is required"
+    words = f"{'other ' if other else ''}required {'and probed ' if probed else ''}flow"
+    if required == 1:
+        return f"the {words} is as it should be"
+    return f"all {number(required)} {words}s are as they should be"
+
+
+def _word_excused(report: Report, passes: bool) -> str:
+    """Word what did not pass and does not decide; optional and waived flows only of a pass."""
+    summary = report.summary
+    words = ""
+    if summary.accepted:
+        words += f"; {number(summary.accepted)} accepted{_word_first_end(report)} did not pass"
+    if summary.known:
+        words += f"; {number(summary.known)} known from the baseline did not pass"
+    excused = summary.waived + summary.optional
+    if excused and passes:
+        words += f"; {number(excused)} optional or waived did not pass"
+    return words
+
+
+def _word_first_end(report: Report) -> str:
+    """Word until when what is accepted is; the first end where there are several."""
+    ends = {one.until for one in report.info.accepted if one.flows and one.is_in_force}
+    dates = sorted(ends - {NEVER})
+    if not dates:
+        return " without an end" if ends else ""
+    return f" until {dates[0]}" if len(ends) == 1 else f" (the first until {dates[0]})"
+
+
+def origin(report: Report) -> Iterator[Line]:
+    """Version, time, matrices and settings, for people who get the report from others."""
+    info = report.info
+    yield Line(f"netprobe {netprobe.__version__}, {info.started_at}", "quiet")
+    for matrix in info.matrices:
+        yield Line(f"{matrix.name}{_word_settings(matrix.settings)}", "quiet")
+
+
+def _word_settings(settings: Mapping[str, object]) -> str:
+    texts = [f"{name}={word_value(value)}" for name, value in settings.items() if value != ""]
+    return f" ({', '.join(texts)})" if texts else ""
+
+
+def word_value(value: object) -> str:
+    """Word the value of a setting: ``true``, ``sds+cloud``."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "+".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
+
+
+def totals(report: Report) -> Line:
+    """Give the last line: all counts, and always how many passes rest on a refusal."""
+    summary = report.summary
+    counts = summary.counts
+    parts = [
+        f"{number(counts['pass'])} pass ({number(summary.refusals)} on a refusal)",
+        *(
+            f"{number(counts[verdict])} {verdict.replace('-', ' ')}"
+            for verdict in ("blocked", "exposed", "inconclusive", "not-tested")
+        ),
+        *([f"{number(counts['covered'])} covered"] if counts.get("covered") else []),
+    ]
+    total = plural(sum(counts.values()), "flow")
+    missing = _count_missing(report)
+    after = [f"{number(missing)} more without a result"] if missing else []
+    after += [
+        f"{number(flows)} {word}"
+        for flows, word in ((summary.accepted, "accepted"), (summary.known, "known"))
+        if flows
+    ]
+    after += [f"{number(summary.skipped)} skipped", duration(report.info.elapsed_s)]
+    return Line(f"{total}: {'; '.join([', '.join(parts), *after])}", "strong")

@@ -1,0 +1,260 @@
+"""The sections of the page that are read without its program, in print and in mail previews."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from netprobe.model.result import Finding, HostReport
+from netprobe.report.page.flow_groups import Addresses, addresses_of
+from netprobe.report.page.page import Field, Line, PagePart
+from netprobe.report.page.progress import host_words
+from netprobe.report.page.wording import EXCUSES, number, plural
+from netprobe.report.record.collector import Report
+from netprobe.report.run import sections
+from netprobe.report.run.coverage_text import coverage_parts
+from netprobe.report.run.html.elements import Child, Markup, element
+from netprobe.report.run.map import SIGNS
+from netprobe.report.run.pair_map import WORST, Cell, Fate, PairMap
+from netprobe.report.run.text import finding_fields
+
+# Of a finding's groups of flows; the search of the page finds all of them.
+MOST_FLOW_LINES = 40
+MOST_OPEN_LINES = 6
+MOST_OPEN_CHARACTERS = 400
+# All findings have a line; the first ones all their text, as long as there is room.
+MOST_CHARACTERS = 500_000
+# More findings than this are listed first, and more skipped requirements or hosts are cut.
+MANY_FINDINGS = 3
+MOST_LINES = 2_000
+
+_STATES = {
+    "agent": "agent", "none": "destination only", "failed": "no agent", "lost": "agent lost",
+    "unknown": "unknown",
+}  # fmt: skip
+
+
+def make_sign(fate: Fate) -> Markup:
+    """Give the sign of a verdict or fate; its word must stand beside it."""
+    return element("span", SIGNS[fate], class_=f"sign {fate}", aria_hidden="true")
+
+
+def _make_section(name: str, title: str, *children: Markup) -> Markup:
+    head = element("h2", title, id=f"{name}-title")
+    return element("section", head, *children, id=name, aria_labelledby=f"{name}-title")
+
+
+def findings_section(report: Report) -> Markup:
+    """Show every finding with what to do; those beyond the room only by their title."""
+    told = report.deciding_findings
+    if not told:
+        return _make_section("findings", "Findings", element("p", "There is nothing to mend."))
+    addresses = addresses_of(report.info)
+    articles: list[Markup] = []
+    room = MOST_CHARACTERS
+    for finding in told:
+        article = _write_finding(finding, addresses)
+        room -= len(article)
+        articles.append(article if room > 0 else _write_title(finding, "h3"))
+    count = plural(len(told), "finding")
+    return _make_section("findings", count.capitalize(), *_list_findings(told), *articles)
+
+
+def _list_findings(findings: list[Finding]) -> Iterator[Markup]:
+    """List many findings before they are told: whoever reads on knows what is still to come."""
+    if len(findings) <= MANY_FINDINGS:
+        return
+    lines = [
+        element(
+            "li",
+            make_sign(one.verdict),
+            _hide_word(one.verdict),
+            element("a", one.title, href=f"#finding-{one.number}"),
+            value=str(one.number),
+        )
+        for one in findings
+    ]
+    yield element("ol", *lines, class_="contents onscreen")
+
+
+def _hide_word(word: str) -> Markup:
+    """Give a word that only readers of screens get: others see its sign."""
+    return element("span", f"{word}: ", class_="unseen")
+
+
+def _write_title(finding: Finding, tag: str) -> Markup:
+    words = f"{finding.number}. {finding.verdict.upper()}: {finding.title}"
+    return element(tag, make_sign(finding.verdict), words, id=f"finding-{finding.number}")
+
+
+def _write_finding(finding: Finding, addresses: Addresses) -> Markup:
+    fields = list(finding_fields(finding, addresses, MOST_FLOW_LINES))
+    return element(
+        "article",
+        _write_title(finding, "h3"),
+        element("dl", *(_write_field(one) for one in fields)),
+        element("div", class_="actions"),
+        class_=finding.verdict,
+        data_finding=str(finding.number),
+    )
+
+
+def _write_field(field: Field) -> Markup:
+    """Give a field; what is long can be opened, so that the next finding stays in sight."""
+    mark = "todo" if field.label == "to do" else None
+    lines = [line.replace("see -o wide", "see Flows") for line in field.lines]
+    items = [element("dd", _fold_text(line), class_=mark) for line in lines[:MOST_OPEN_LINES]]
+    rest = [element("p", _fold_text(line)) for line in lines[MOST_OPEN_LINES:]]
+    if rest:
+        head = element("summary", f"and {number(len(rest))} more")
+        items.append(element("dd", element("details", head, *rest)))
+    return Markup(element("dt", field.label, class_=mark) + "".join(items))
+
+
+def _fold_text(text: str) -> Child:
+    """Give a text, a long one with its end folded away."""
+    if len(text) <= MOST_OPEN_CHARACTERS:
+        return text
+    cut = text.rfind(" ", 0, MOST_OPEN_CHARACTERS)
+    begin, end = text[:cut], text[cut:]
+    return element("details", element("summary", f"{begin} …"), element("p", f"… {end.strip()}"))
+
+
+def roles_section(pairs: PairMap) -> Markup:
+    """Show the table of roles; each cell has its figures in words too."""
+    if not pairs.cells:
+        return _make_section("roles", "Who reaches whom", element("p", "There was no flow."))
+    ends = pairs.destinations
+    corner = element("td", "from ↓ to →", class_="corner quiet")
+    heads = [element("th", role, scope="col") for role in ends]
+    rows = [
+        element(
+            "tr",
+            element("th", source, scope="row"),
+            *(_write_cell(source, end, pairs.cells.get((source, end))) for end in ends),
+        )
+        for source in pairs.sources
+    ]
+    table = element(
+        "table",
+        element("thead", element("tr", corner, *heads)),
+        element("tbody", *rows),
+        class_="roles",
+    )
+    hint = "A cell counts flows; the worst of them gives its sign. Open one for its hosts."
+    return _make_section(
+        "roles",
+        "Who reaches whom",
+        element("p", hint, class_="quiet onscreen"),
+        element("div", table, class_="wide", role="region", aria_label="Roles", tabindex="0"),
+        element("ul", *map(_explain_sign, reversed(WORST)), class_="legend quiet"),
+    )
+
+
+def _explain_sign(fate: Fate) -> Markup:
+    more = f" ({', '.join(EXCUSES)})" if fate == "excused" else ""
+    return element("li", make_sign(fate), f"{fate.replace('-', ' ')}{more}")
+
+
+def _write_cell(source: str, destination: str, cell: Cell | None) -> Markup:
+    if cell is None:
+        return element("td")
+    worst = cell.worst
+    failed = "" if worst == "pass" else f"{number(cell.counts[worst])}/"
+    words = f"{number(cell.flows)} pass" if worst == "pass" else cell.words
+    return element(
+        "td",
+        element(
+            "span",
+            make_sign(worst),
+            element("span", f"{failed}{number(cell.flows)}", aria_hidden="true"),
+            _hide_word(words),
+            class_="figures",
+        ),
+        class_="bad" if worst not in ("excused", "pass") else None,
+        data_from=source,
+        data_to=destination,
+        title=words,
+    )
+
+
+def rest_section(report: Report) -> Markup:
+    """Show what is beside the findings: changes, what is open, what is excused, limits, notes."""
+    rest = sections.survey_rest(report)
+    parts = [
+        *sections.changed_parts(report), *sections.warning_parts(report),
+        *sections.open_parts(rest), *coverage_parts(report.info.coverage),
+        *sections.refusal_parts(report),
+        *sections.accepted_parts(report), *sections.excused_parts(rest),
+        *sections.limit_parts(report, rest), *sections.note_parts(report),
+    ]  # fmt: skip
+    if not parts:
+        parts = [Line("   There is nothing else to say.")]
+    return _make_section("rest", "Beside the findings", *_write_parts(parts))
+
+
+def _write_parts(parts: Iterable[PagePart]) -> Iterator[Markup]:
+    """Give a page for people as HTML: a line that is not indented is a heading."""
+    fields: list[Field] = []
+    for part in parts:
+        if isinstance(part, Field):
+            fields.append(part)
+            continue
+        if fields:
+            yield element("dl", *map(_write_field, fields))
+            fields = []
+        text = part.text.replace("see -o wide", "see Flows")
+        if text.strip():
+            yield element("p" if text.startswith(" ") else "h3", text.strip())
+    if fields:
+        yield element("dl", *map(_write_field, fields))
+
+
+def skipped_section(report: Report) -> Markup:
+    """List what was not tested on purpose, with the reason."""
+    skipped = report.info.skipped
+    rows = [
+        (one.matrix, one.requirement, _name_ends(one.source, one.destination), one.reason)
+        for one in skipped
+    ]
+    columns = ("Matrix", "Requirement", "Hosts", "Why it is not tested")
+    return _make_section(
+        "skipped",
+        f"Skipped on purpose: {number(len(skipped))}",
+        _write_table(columns, rows, "Skipped") if rows else element("p", "Nothing."),
+    )
+
+
+def _name_ends(source: str | None, destination: str | None) -> str:
+    return " → ".join(filter(None, (source, destination)))
+
+
+def hosts_section(report: Report) -> Markup:
+    """List the hosts, what they are, and what their agents could do."""
+    rows = [_host_cells(host) for host in report.info.hosts]
+    columns = ("Host", "Roles", "Addresses", "Zone", "Agent", "What it lacks")
+    return _make_section(
+        "hosts",
+        f"Hosts: {number(len(rows))}",
+        _write_table(columns, rows, "Hosts") if rows else element("p", "None is known."),
+    )
+
+
+def _host_cells(host: HostReport) -> tuple[str, ...]:
+    words = [host_words(host), *host.cost]
+    cells = (host.name, ", ".join(host.roles), ", ".join(host.addresses), host.zone or "")
+    return (*cells, _STATES.get(host.state, host.state), "; ".join(filter(None, words)))
+
+
+def _write_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], label: str) -> Markup:
+    heads = [element("th", text, scope="col") for text in columns]
+    lines = [element("tr", *(element("td", text) for text in row)) for row in rows[:MOST_LINES]]
+    more = len(rows) - MOST_LINES
+    if more > 0:
+        lines.append(element("tr", element("td", f"and {number(more)} more", colspan="9")))
+    table = element(
+        "table",
+        element("thead", element("tr", *heads)),
+        element("tbody", *lines),
+        class_="listing",
+    )
+    return element("div", table, class_="wide", role="region", aria_label=label, tabindex="0")

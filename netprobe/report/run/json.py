@@ -1,0 +1,77 @@
+"""The report for programs: ``netprobe.run/1``, written as a stream, one result a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TextIO
+
+import netprobe
+from netprobe.model.codec import (
+    RUN_SCHEMA,
+    finding_to_json,
+    info_to_json,
+    result_to_json,
+    summary_to_json,
+)
+from netprobe.model.dataclass_json import Json
+from netprobe.report.page.flow_groups import End, Survey
+from netprobe.report.record.collector import Report
+from netprobe.report.record.spool import place
+
+
+def write_json(report: Report, stream: TextIO) -> None:
+    """Write the document; memory holds one result at a time."""
+    info = info_to_json(report.info)
+    skipped = info.pop("skipped")
+    warned = sorted(report.collector.warned.items())
+    refused = sorted(report.collector.refused.items(), key=lambda item: place(item[1].first))
+    document = {
+        "schema": RUN_SCHEMA,
+        "netprobe_version": netprobe.__version__,
+        **info,
+        "summary": summary_to_json(report.summary),
+        **({} if report.changes is None else {"changes": report.changes.counts()}),
+        "warnings": [{"text": text, "count": about.flows} for text, about in warned],
+        "refusals": [_refusal_to_json(end, survey) for end, survey in refused],
+        "findings": map(finding_to_json, report.findings),
+        "results": map(result_to_json, report.collector.results()),
+        "skipped": skipped,
+    }
+    write_document(document, stream)
+
+
+def write_document(document: Json, stream: TextIO) -> None:
+    """Write an object: one key a line, and of an iterator one element a line.
+
+    Everything is ASCII, so that no locale, pipe or editor can damage it.
+    """
+    before = "{"
+    for key, value in document.items():
+        stream.write(f'{before}"{key}": ')
+        if isinstance(value, Iterator):
+            stream.writelines(_array_texts(value))
+        else:
+            stream.write(json.dumps(value))
+        before = ",\n "
+    stream.write("}\n")
+
+
+def _array_texts(items: Iterator[Json]) -> Iterator[str]:
+    yield "["
+    before = "\n  "
+    for item in items:
+        yield f"{before}{json.dumps(item)}"
+        before = ",\n  "
+    yield "]"
+
+
+def _refusal_to_json(end: End, survey: Survey) -> Json:
+    """Give one destination's passes that rest on a refusal; ``count`` is in flows."""
+    return {
+        "destination": end[0],
+        "address": end[1],
+        "sources": list(survey.sources),
+        "ports": survey.ports_text(),
+        "count": survey.flows,
+    }

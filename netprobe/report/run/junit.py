@@ -1,0 +1,272 @@
+"""JUnit XML for CI servers: a test case for each requirement, protocol and destination.
+
+Names hold roles, and hosts only where a role has few of them, so that they are equal from run to
+run and a file stays small: GitLab reads 30 MB, and of two cases with one name only the first. The
+elements are those of Jenkins' junit-10.xsd: properties stand at the suite, evidence in the text.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TextIO
+from xml.sax.saxutils import XMLGenerator
+
+import netprobe
+from netprobe.model.coverage import Coverage, Unprobed
+from netprobe.model.exit import PASS, exit_status
+from netprobe.model.printable import clean
+from netprobe.model.result import Result
+from netprobe.model.run import RunIndex
+from netprobe.report.page.flow_groups import wire_text
+from netprobe.report.page.junit_xml import clean_text, start_element
+from netprobe.report.page.progress import host_text
+from netprobe.report.page.wording import excuse_text, number, plural, port_text
+from netprobe.report.record.collector import Report
+from netprobe.report.record.spool import place
+from netprobe.report.run.coverage_text import example_of
+from netprobe.report.run.headline import headline, scope, word_value
+
+# A destination role of so many hosts has a case for each of them.
+FEW_HOSTS = 8
+# Of each case, in the text; and so many failed agents.
+MOST_FLOWS = 20
+MOST_TITLES = 5
+
+# The child element of a test case that did not pass.
+Fate = Literal["failure", "error", "skipped"]
+_FATES: dict[str, Fate] = {
+    "blocked": "failure", "exposed": "failure", "inconclusive": "error", "not-tested": "error",
+}  # fmt: skip
+_WORST: tuple[Fate, ...] = ("failure", "error", "skipped")
+
+
+@dataclass(slots=True)
+class _Case:
+    """One test case: its flows are counted, and the first of those that failed are kept."""
+
+    name: str
+    flows: int = 0
+    covered: int = 0
+    failed: dict[Fate, int] = field(default_factory=dict)
+    kept: list[tuple[Fate, Result]] = field(default_factory=list)
+    why: str = ""
+
+    @property
+    def fate(self) -> Fate | None:
+        """The worst of its flows; None where all are as they should be."""
+        return next((fate for fate in _WORST if fate in self.failed), None)
+
+    def add_unprobed(self, group: Unprobed, example: Result) -> None:
+        """Count flows that were not probed: covered ones fail nothing, and are told."""
+        self.flows += group.flows
+        if group.verdict == "covered":
+            self.covered += group.flows
+            return
+        fate: Fate = "error" if group.decides else "skipped"
+        self.failed[fate] = self.failed.get(fate, 0) + group.flows
+        self.kept.append((fate, example))
+
+    def add(self, result: Result) -> None:
+        """Count one result."""
+        self.flows += result.port_count
+        if result.verdict in ("pass", "covered"):
+            return
+        fate = _FATES[result.verdict] if result.decides else "skipped"
+        self.failed[fate] = self.failed.get(fate, 0) + result.port_count
+        if sum(one == fate for one, _ in self.kept) < MOST_FLOWS:
+            self.kept.append((fate, result))
+
+
+# The cases of a matrix by class and name: no two are called the same.
+Suite = dict[tuple[str, str], _Case]
+# What the finding of a result is called, by the result's place.
+Titles = dict[object, str]
+
+RUN = "netprobe run"
+
+
+def write_junit(report: Report, stream: TextIO) -> None:
+    """Write a suite for each matrix, and one about the run: its end, and its agents."""
+    suites = {RUN: _list_run_cases(report), **_list_suites(report)}
+    # Everything is ASCII, so that no locale, pipe or editor can damage it.
+    whole = io.BytesIO()
+    xml = XMLGenerator(whole, "us-ascii", short_empty_elements=True)
+    xml.startDocument()
+    cases = [case for suite in suites.values() for case in suite.values()]
+    start_element(
+        xml, "testsuites", {"name": "netprobe", **_count_fates(cases), **_elapsed_time(report)}
+    )
+    titles = _find_titles(report)
+    for name, suite in suites.items():
+        counts = _count_fates(list(suite.values()))
+        skipped = sum(case.fate == "skipped" for case in suite.values())
+        more = {"skipped": str(skipped), "timestamp": report.info.started_at.rstrip("Z")}
+        start_element(xml, "testsuite", {"name": name, **counts, **more, **_elapsed_time(report)})
+        _write_properties(xml, report, name)
+        for (class_name, _), case in suite.items():
+            _write_case(xml, class_name, case, titles)
+        xml.endElement("testsuite")
+    xml.endElement("testsuites")
+    xml.endDocument()
+    stream.write(f"{whole.getvalue().decode()}\n")
+
+
+def _list_run_cases(report: Report) -> Suite:
+    """Give the cases that fail where the run did not come to its end, or where agents did not.
+
+    Agents that failed without harm to the exit status are told, and fail nothing.
+    """
+    case = _Case("the run came to its end", flows=1)
+    if not report.info.complete:
+        case.failed["error"] = 1
+        first = next(headline(report, len(report.findings)), None)
+        case.why = first.text if first else "the run did not come to its end"
+    agents = _Case("every agent worked", flows=1)
+    failed = [host_text(host) for host in report.info.hosts if host.state in ("failed", "lost")]
+    if failed:
+        status = exit_status(report.summary, report.info.interrupted)
+        agents.failed["skipped" if status == PASS else "error"] = 1
+        more = len(failed) - MOST_FLOWS
+        agents.why = "; ".join([*failed[:MOST_FLOWS], *([f"and {more} more"] if more > 0 else [])])
+    return {(RUN, one.name): one for one in (case, agents)}
+
+
+def _list_suites(report: Report) -> dict[str, Suite]:
+    """Give the cases of every matrix, by class and name."""
+    suites: dict[str, Suite] = {matrix.name: {} for matrix in report.info.matrices}
+    names = _CaseNames(report)
+    for result in report.collector.results():
+        name = names.name(result)
+        key = (f"{result.matrix}.{result.requirement}", name)
+        suites.setdefault(result.matrix, {}).setdefault(key, _Case(name)).add(result)
+    about = report.info.coverage or Coverage()
+    for group in about.unprobed:
+        example = example_of(about, group)
+        name = names.name(example)
+        key = (f"{group.matrix}.{group.requirement}", name)
+        case = suites.setdefault(group.matrix, {}).setdefault(key, _Case(name))
+        case.add_unprobed(group, example)
+    for skipped in report.info.skipped:
+        ends = [end for end in (skipped.source, skipped.destination) if end]
+        name = " -> ".join(ends) or "not tested on purpose"
+        key = (f"{skipped.matrix}.{skipped.requirement}", name)
+        case = suites.setdefault(skipped.matrix, {}).setdefault(key, _Case(name))
+        case.failed.setdefault("skipped", 0)
+        case.why = "; ".join(filter(None, (case.why, skipped.reason)))
+    return suites
+
+
+class _CaseNames:
+    """Names cases by roles: ``worker -> master-0 tcp 6443``."""
+
+    def __init__(self, report: Report) -> None:
+        self._index = RunIndex(report.info)
+        self._sizes: dict[str, int] = {}
+        for host in report.info.hosts:
+            for role in host.roles:
+                self._sizes[role] = self._sizes.get(role, 0) + 1
+
+    def name(self, result: Result) -> str:
+        """Give the name of the case that a result belongs to."""
+        requirement = self._index.requirement(result)
+        if requirement is None:
+            # An older file tells neither roles nor which ports the requirement has.
+            return clean(f"all sources -> {result.destination} {result.protocol}")
+        source = self._index.source_role(result)
+        destination = self._index.destination_role(result)
+        if self._sizes.get(destination, 0) <= FEW_HOSTS:
+            destination = result.destination
+        return clean(
+            f"{source} -> {destination} {wire_text([(result.protocol, requirement.ports)])}"
+        )
+
+
+def _find_titles(report: Report) -> Titles:
+    return {
+        place(member): f"{finding.verdict.upper()}: {finding.title}"
+        for finding in report.findings
+        for member in finding.members
+    }
+
+
+def _count_fates(cases: list[_Case]) -> dict[str, str]:
+    fates = [case.fate for case in cases]
+    return {
+        "tests": str(len(cases)),
+        "failures": str(fates.count("failure")),
+        "errors": str(fates.count("error")),
+    }
+
+
+def _elapsed_time(report: Report) -> dict[str, str]:
+    return {"time": f"{report.info.elapsed_s:.3f}"}
+
+
+def _write_properties(xml: XMLGenerator, report: Report, suite: str) -> None:
+    matrix = next((one for one in report.info.matrices if one.name == suite), None)
+    known = {"netprobe": netprobe.__version__, "started_at": report.info.started_at}
+    if matrix is not None:
+        known |= {f"setting {name}": word_value(value) for name, value in matrix.settings.items()}
+    known |= {line.text.partition(":")[0].lower(): line.text for line in scope(report)}
+    start_element(xml, "properties", {})
+    for name, value in known.items():
+        start_element(xml, "property", {"name": name, "value": value})
+        xml.endElement("property")
+    xml.endElement("properties")
+
+
+def _write_case(xml: XMLGenerator, class_name: str, case: _Case, titles: Titles) -> None:
+    start_element(xml, "testcase", {"name": case.name, "classname": class_name})
+    fate = case.fate
+    if fate is not None:
+        kept = [result for one, result in case.kept if one == fate]
+        told = list(dict.fromkeys(titles[at] for at in map(place, kept) if at in titles))
+        start_element(
+            xml, fate, {"type": _word_type(fate, kept), "message": _word_message(case, told)}
+        )
+        xml.characters("\n".join(map(clean_text, _case_lines(case, fate, kept, told))))
+        xml.endElement(fate)
+    if case.covered:
+        start_element(xml, "system-out", {})
+        probed = number(case.flows - case.covered)
+        xml.characters(f"{probed} of {plural(case.flows, 'flow')} were probed; the rest is covered")
+        xml.endElement("system-out")
+    xml.endElement("testcase")
+
+
+def _word_type(fate: Fate, kept: list[Result]) -> str:
+    return ", ".join(dict.fromkeys(result.verdict for result in kept)) or fate
+
+
+def _word_message(case: _Case, titles: list[str]) -> str:
+    fate = case.fate
+    excuses = [excuse_text(result) for kind, result in case.kept if kind == fate]
+    if excuses and excuses[0]:
+        others = len(set(excuses)) - 1
+        return f"{excuses[0]}, and {others} more" if others else excuses[0]
+    if titles:
+        return titles[0] if len(titles) == 1 else f"{titles[0]}, and {len(titles) - 1} more"
+    if case.why or fate is None:
+        return case.why
+    return next((result.because for one, result in case.kept if one == fate), "")
+
+
+def _case_lines(case: _Case, fate: Fate, kept: list[Result], titles: list[str]) -> Iterator[str]:
+    """Give the text of a case: findings, then flows with their evidence."""
+    if case.why:
+        yield case.why
+    if not kept:
+        return
+    yield f"{number(case.failed[fate])} of {plural(case.flows, 'flow')}"
+    yield from titles[:MOST_TITLES]
+    for result in kept:
+        excuse = excuse_text(result)
+        why = f" [{excuse}]" if excuse else ""
+        wire = " ".join(filter(None, (result.protocol, port_text(result))))
+        ends = f"{result.source} -> {result.destination} ({result.address})"
+        yield f"{result.verdict}: {ends} {wire}: {result.because}{why}"
+    shown = sum(result.port_count for result in kept)
+    if shown < case.failed[fate]:
+        yield f"and {plural(case.failed[fate] - shown, 'more flow')}"

@@ -1,0 +1,1 @@
+"""The pages of every verb but ``run``: for people and for programs."""

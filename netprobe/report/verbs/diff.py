@@ -1,0 +1,140 @@
+"""What ``netprobe diff`` says of two runs: for people, for tickets, and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, TextIO
+
+import netprobe
+from netprobe.model.codec import result_to_json
+from netprobe.model.dataclass_json import Json
+from netprobe.model.printable import escape_markdown
+from netprobe.model.result import Result
+from netprobe.model.run import RunInfo
+from netprobe.report.page.flow_groups import addresses_of
+from netprobe.report.page.page import Line, PagePart
+from netprobe.report.page.wording import number, plural
+from netprobe.report.record.changes import Changes, Unshared, change_parts, unshared_parts
+from netprobe.report.run.json import write_document
+from netprobe.report.run.markdown import MOST_BYTES, MarkdownRoom, section_lines
+from netprobe.report.run.text import write_parts
+
+DIFF_SCHEMA = "netprobe.diff/1"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDiff:
+    """Two runs, each with its file and what is known of it, and what changed between them."""
+
+    files: tuple[str, str]
+    runs: tuple[RunInfo, RunInfo]
+    changes: Changes
+
+
+def write_diff_text(diff: RunDiff, stream: TextIO) -> None:
+    """Write what became worse first, the counts last."""
+    sections = ((*section, Line()) for section in _list_sections(diff))
+    write_parts([*chain.from_iterable(sections), Line(_word_totals(diff))], stream)
+
+
+def write_diff_markdown(diff: RunDiff, stream: TextIO) -> None:
+    """Write the counts first, then the sections as far as there is room."""
+    room = MarkdownRoom(stream, MOST_BYTES)
+    old, new = map(escape_markdown, diff.files)
+    room.write_block([f"# {old} to {new}", "", escape_markdown(_word_totals(diff))])
+    for section in _list_sections(diff):
+        room.write_block(section_lines(section))
+
+
+def write_diff_json(diff: RunDiff, stream: TextIO) -> None:
+    """Write ``netprobe.diff/1``: one flow, or one range of ports, a line."""
+    changes = diff.changes
+    earlier, later = map(_run_to_json, diff.files, diff.runs)
+    document = {
+        "schema": DIFF_SCHEMA,
+        "netprobe_version": netprobe.__version__,
+        "earlier": earlier,
+        "later": later,
+        "counts": changes.counts(),
+        "worse": map(result_to_json, changes.worse),
+        "unknown": map(result_to_json, changes.unknown),
+        "fixed": map(result_to_json, changes.fixed),
+        "moved": _list_with_before(changes.moved),
+        "otherwise": _list_with_before(changes.otherwise),
+        "still": map(result_to_json, changes.still),
+        "only_later": _list_unshared(changes.only_later),
+        "only_earlier": _list_unshared(changes.only_earlier),
+    }
+    write_document(document, stream)
+
+
+def _list_sections(diff: RunDiff) -> Iterator[Iterable[PagePart]]:
+    addresses = addresses_of(*diff.runs)
+    yield from change_parts(diff.changes, addresses)
+    yield from unshared_parts(diff.changes, addresses)
+
+
+def _word_totals(diff: RunDiff) -> str:
+    old, new = diff.runs
+    counts = diff.changes.counts()
+    told = {kind: number(flows) for kind, flows in counts.items()}
+    both = sum(
+        counts[kind]
+        for kind in ("worse", "unknown", "fixed", "still", "moved", "otherwise", "known")
+    )
+    compared = plural(both + counts["unchanged"], "flow")
+    return (
+        f"{old.started_at} to {new.started_at}: {compared} of both runs compared: "
+        f"{told['worse']} newly blocked or exposed, {told['unknown']} no longer known, "
+        f"{told['fixed']} fixed, {told['still']} still blocked or exposed, "
+        f"{told['otherwise']} in another way, {told['moved']} moved, "
+        f"{told['known']} newly known to pass, {told['unchanged']} unchanged; "
+        f"{_word_unshared(diff.changes.only_later, 'later')}, "
+        f"{_word_unshared(diff.changes.only_earlier, 'earlier')}"
+    )
+
+
+def _word_unshared(some: Unshared, which: str) -> str:
+    failed = f" ({number(some.failed)} failed there)" if some.failed else ""
+    return f"{number(some.flows)} probed by the {which} run only{failed}"
+
+
+def _run_to_json(file: str, info: RunInfo) -> Json:
+    names = [matrix.name for matrix in info.matrices]
+    return {
+        "file": file,
+        "started_at": info.started_at,
+        "complete": info.complete,
+        "matrices": names,
+        "selection": info.selection,
+        "sample": info.sample,
+    }
+
+
+def _list_with_before(by_fate: Mapping[str, Iterable[Result]]) -> Iterator[Json]:
+    for before, results in by_fate.items():
+        for result in results:
+            yield {"before": before, **result_to_json(result)}
+
+
+def _list_unshared(some: Unshared) -> Iterator[Json]:
+    for (matrix, requirement), names in some.names.items():
+        yield {
+            "matrix": matrix,
+            "requirement": requirement,
+            "sources": list(names.sources),
+            "destinations": [
+                {"host": host, "address": address} for host, address in names.destinations
+            ],
+            "ports": names.ports_text(),
+            "flows": names.flows,
+        }
+
+
+DIFF_WRITERS: Final[Mapping[str, Callable[[RunDiff, TextIO], None]]] = {
+    "text": write_diff_text,
+    "json": write_diff_json,
+    "markdown": write_diff_markdown,
+}

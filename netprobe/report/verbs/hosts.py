@@ -1,0 +1,92 @@
+"""The hosts of ``check --hosts``: one line a host, and the cost of missing rights and ports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from netprobe.model.dataclass_json import to_json
+from netprobe.model.printable import clean
+from netprobe.model.result import HostReport
+from netprobe.report.page.page import write_line
+from netprobe.report.page.progress import host_words
+from netprobe.report.page.wording import duration, plural
+
+_HEADS = ("HOST", "AGENT", "PYTHON", "USER", "RAW", "PORTS<1024", "OWNERS", "TIME", "KERNEL")
+_WORDS = {"agent": "yes", "none": "none", "failed": "FAILED", "lost": "LOST"}
+
+
+def write_hosts_text(hosts: Sequence[HostReport], stream: TextIO) -> None:
+    """Write the ports that are taken, the table, what to know of hosts, and a line of totals."""
+    rows = [_HEADS, *(_make_row(host) for host in hosts)]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(_HEADS))]
+    lines = ["  ".join(map(str.ljust, row, widths)) for row in rows]
+    first = [line for host in hosts for line in _word_taken(host)]
+    details = [line for host in hosts for line in _word_details(host)]
+    parts = [part for part in (first, lines, details, [_word_totals(hosts)]) if part]
+    for line in [line for part in parts for line in ("", *part)][1:]:
+        write_line(line, stream)
+
+
+def write_hosts_json(hosts: Sequence[HostReport], stream: TextIO) -> None:
+    """Write the hosts as in ``netprobe.run/1``."""
+    stream.write(json.dumps({"hosts": to_json(hosts)}, indent=1) + "\n")
+
+
+def _make_row(host: HostReport) -> tuple[str, ...]:
+    facts = host.facts
+    return (
+        clean(host.name),
+        "limited" if _is_limited(host) else _WORDS[host.state],
+        f"{host.python or '-'}{' (sent)' if facts.get('python_sent') else ''}",
+        host.user or "-",
+        _yes_or_no(facts.get("net_raw", host.privileged if host.state == "agent" else None)),
+        _yes_or_no(facts.get("low_ports")),
+        _yes_or_no(facts.get("sees_owners")),
+        "-" if host.start_s is None else duration(host.start_s),
+        clean(str(facts.get("kernel") or "-")),
+    )
+
+
+def _is_limited(host: HostReport) -> bool:
+    """Tell whether the inventory says ``become: sudo``, and the agent runs without."""
+    return bool(host.facts.get("sudo_failed"))
+
+
+def _yes_or_no(value: object) -> str:
+    return "-" if value is None else "yes" if value else "no"
+
+
+def _word_taken(host: HostReport) -> Iterator[str]:
+    """Word what a run would call blocked, or could not test, before it is begun."""
+    for taken in host.facts.get("taken", ()):
+        yield f"PORT TAKEN on {host.name}: {taken}"
+    for held in host.facts.get("unasked", ()):
+        yield f"port held on {host.name}: {held}; a run will ask whether it is the service"
+    held = host.facts.get("other_run", ())
+    if held:
+        yield f"another netprobe run is active on {host.name}: {'; '.join(held)}"
+
+
+def _word_details(host: HostReport) -> Iterator[str]:
+    if host.words:
+        yield f"{host.name}: {host_words(host)}"
+    for cost in host.cost:
+        yield f"{host.name}: {cost}"
+    for strange in host.facts.get("strange", ()):
+        yield f"{host.name}: {clean(strange)}"
+    for held in host.facts.get("doubtful", ()):
+        yield f"{host.name}: port held: {held}"
+
+
+def _word_totals(hosts: Sequence[HostReport]) -> str:
+    ready = sum(1 for host in hosts if host.state == "agent")
+    limited = sum(map(_is_limited, hosts))
+    but = f" ({limited} of them limited: sudo failed)" if limited else ""
+    failed = sum(1 for host in hosts if host.state in ("failed", "lost"))
+    destinations = sum(1 for host in hosts if host.state == "none")
+    return (
+        f"{plural(len(hosts), 'host')}: {ready} with an agent{but}, {failed} without, "
+        f"{destinations} declared as destination only"
+    )
