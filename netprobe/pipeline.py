@@ -23,12 +23,12 @@ from netprobe.model.run import RunInfo, info_before
 from netprobe.model.sink import Events, Sink
 from netprobe.plan import expand
 from netprobe.plan.choices import CoverChoice
-from netprobe.plan.completion import Completion
-from netprobe.plan.conclusion import conclude
-from netprobe.plan.cover import with_flows
+from netprobe.plan.cover.completion import Completion
+from netprobe.plan.cover.conclusion import conclude
+from netprobe.plan.cover.cover import with_flows
+from netprobe.plan.cover.zones import zone_by_groups
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
-from netprobe.plan.zones import zone_by_groups
 from netprobe.probe import preflight
 from netprobe.probe.agents.fleet import MakeFleet
 from netprobe.probe.agents.live_fleet import LiveFleet

@@ -9,7 +9,7 @@ from netprobe.errors import RequestError
 from netprobe.model.coverage import Coverage
 from netprobe.model.plan import Plan
 from netprobe.plan.cost import Cost, count_results, estimate
-from netprobe.plan.cover import Cover, cover
+from netprobe.plan.cover.cover import Cover, cover
 
 # Up to this a run probes everything unasked.
 LONGEST_S = 300

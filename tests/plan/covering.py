@@ -11,9 +11,9 @@ from netprobe.model.inventory import Host, Vantage
 from netprobe.model.plan import Plan
 from netprobe.model.ports import each
 from netprobe.model.result import PORTLESS, Result, Verdict
-from netprobe.plan.completion import Completion
-from netprobe.plan.conclusion import conclude
-from netprobe.plan.cover import Cover
+from netprobe.plan.cover.completion import Completion
+from netprobe.plan.cover.conclusion import conclude
+from netprobe.plan.cover.cover import Cover
 from tests.plan.conftest import host
 
 # Source, destination, protocol, port (0 where there is none).

@@ -10,7 +10,7 @@ import pytest
 
 from netprobe.model.plan import Plan
 from netprobe.model.ports import count as count_ports
-from netprobe.plan.cover import Cover, cover, slice_ports
+from netprobe.plan.cover.cover import Cover, cover, slice_ports
 from tests.plan.conftest import host, requirement
 from tests.plan.covering import (
     Fault,
@@ -183,7 +183,7 @@ def test_what_takes_too_much_is_given_up_and_said(
     covered: Callable[..., Cover], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the budget nobody stands for what is left between the two zones."""
-    monkeypatch.setattr("netprobe.plan.completion.MOST_FLOWS", 50)
+    monkeypatch.setattr("netprobe.plan.cover.completion.MOST_FLOWS", 50)
     fault = Fault("host-zone", frozenset({"z0-1"}), frozenset(f"z2-{n}" for n in range(10)),
                   "tcp", 6443, 6443)  # fmt: skip
     found = simulate(covered(), truth_of([fault]))

@@ -6,7 +6,7 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Address, Inventory
-from netprobe.plan.zones import zone_by_groups, zone_of_end, zone_of_source
+from netprobe.plan.cover.zones import zone_by_groups, zone_of_end, zone_of_source
 from tests.plan.conftest import host
 
 HOSTS = (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from netprobe.model.plan import Block
 from netprobe.model.ports import PortRange, Ports, normalise, subtract, union
 from netprobe.model.result import PORTLESS, UNPROBED, Result, Verdict
-from netprobe.plan.cover import Between, Cover, Relation, planned_ports
-from netprobe.plan.pairing import Pair
+from netprobe.plan.cover.cover import Between, Cover, Relation, planned_ports
+from netprobe.plan.cover.pairing import Pair
 
 # Fewer partners than these say nothing of a host, fewer hosts nothing of their zone.
 LEAST_MEMBERS = 3

@@ -15,9 +15,9 @@ from netprobe.model.ports import Ports, intersect, normalise, subtract, union
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import Result
 from netprobe.plan.cost import RESULTS_PER_S
-from netprobe.plan.cover import Between, Cover, cut_blocks
-from netprobe.plan.ledger import LEAST_MEMBERS, Facts, Ledger
-from netprobe.plan.pairing import Pair
+from netprobe.plan.cover.cover import Between, Cover, cut_blocks
+from netprobe.plan.cover.ledger import LEAST_MEMBERS, Facts, Ledger
+from netprobe.plan.cover.pairing import Pair
 
 # What all completions of a run may take: five minutes of the coordinator, and so many flows.
 MOST_RESULTS = 300 * RESULTS_PER_S

@@ -15,8 +15,8 @@ from netprobe.model.coverage import Coverage
 from netprobe.model.plan import Block, Plan
 from netprobe.model.ports import PortRange, Ports, normalise, subtract
 from netprobe.model.result import PORTLESS, Result
-from netprobe.plan.pairing import Pair, pair_up
-from netprobe.plan.zones import zone_of_end, zone_of_source
+from netprobe.plan.cover.pairing import Pair, pair_up
+from netprobe.plan.cover.zones import zone_of_end, zone_of_source
 
 # Ranges are not cut into smaller slices than this.
 LEAST_SLICE = 4

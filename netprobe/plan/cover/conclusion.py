@@ -14,9 +14,9 @@ from netprobe.model.names import names_text
 from netprobe.model.ports import Ports, intersect, normalise, subtract, union
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import PORTLESS, VERDICTS, Verdict
-from netprobe.plan.completion import Completion, Dead, find_doubt, find_whole
-from netprobe.plan.ledger import Facts
-from netprobe.plan.pairing import Pair
+from netprobe.plan.cover.completion import Completion, Dead, find_doubt, find_whole
+from netprobe.plan.cover.ledger import Facts
+from netprobe.plan.cover.pairing import Pair
 
 MOST_NAMES = 3
 NOT_COMPLETED = (

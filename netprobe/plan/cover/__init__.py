@@ -1,0 +1,1 @@
+"""A part of a plan that covers the rest, and what is known of the rest while it is probed."""
