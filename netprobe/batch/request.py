@@ -24,7 +24,7 @@ from netprobe.model.matrix import Condition
 from netprobe.model.plan import Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.ports import MAX_PORT, Ports
 from netprobe.probe.settings import ProbeSettings
-from netprobe.protocols.proxy_url import parse_proxy
+from netprobe.protocols.services.proxy_url import parse_proxy
 
 REQUEST_FORMAT = 2
 

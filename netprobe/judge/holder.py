@@ -10,7 +10,7 @@ from netprobe.model.evidence import Evidence
 from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.ports import text as ports_text
 from netprobe.protocols import protocol_for
-from netprobe.protocols.services import service_for
+from netprobe.protocols.services.services import service_for
 
 # The kernel keeps so much of the name of a process (TASK_COMM_LEN, less the NUL).
 COMM_LENGTH = 15

@@ -18,7 +18,7 @@ from netprobe.judge.rows import Symptom
 from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, Told
 from netprobe.model.icmp import is_late
 from netprobe.model.matrix import AnyProbe
-from netprobe.protocols.services import service_for
+from netprobe.protocols.services.services import service_for
 
 # Failures that the source's own kernel gives at once, before any packet: its routing table.
 _LOCAL_ROUTE: Final = frozenset(

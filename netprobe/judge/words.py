@@ -6,7 +6,7 @@ from netprobe.judge.symptom import name_failure, reply_failure
 from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, Witness
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.story import Story
-from netprobe.protocols.services import service_for
+from netprobe.protocols.services.services import service_for
 
 # What a reader gets to know beside the verdict, where it was not the service that answered.
 _TOLD = {

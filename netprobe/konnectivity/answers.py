@@ -15,7 +15,7 @@ from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import CALLS, IDENTITY
 from netprobe.konnectivity.verdicts import NO_ID
 from netprobe.model.decision import first_match
-from netprobe.protocols.tls_talk import Attempt
+from netprobe.protocols.services.tls_talk import Attempt
 
 REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")
 

@@ -13,8 +13,13 @@ from typing import Any
 from netprobe.files import read_file
 from netprobe.konnectivity.findings import Log
 from netprobe.model.konnectivity import Diagnosis
-from netprobe.protocols.tls import Identity
-from netprobe.protocols.tls_certificates import Certificate, Invalidity, read_certificate, read_pem
+from netprobe.protocols.services.tls import Identity
+from netprobe.protocols.services.tls_certificates import (
+    Certificate,
+    Invalidity,
+    read_certificate,
+    read_pem,
+)
 
 # More than NTP leaves anywhere. Certificates are made valid an hour before they are used, or less.
 MOST_SKEW_S = 60.0

@@ -12,8 +12,8 @@ from netprobe.konnectivity.tables import TCP, fill
 from netprobe.konnectivity.verdicts import DIAL_ERRORS
 from netprobe.model.decision import first_match
 from netprobe.model.stream import Opened
-from netprobe.protocols.connect import connect
-from netprobe.protocols.http_exchange import Answer
+from netprobe.protocols.services.connect import connect
+from netprobe.protocols.services.http_exchange import Answer
 
 CONNECTS = 3
 # What web servers say to CONNECT: method not allowed, not implemented.

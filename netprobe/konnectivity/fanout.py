@@ -8,8 +8,8 @@ from netprobe.konnectivity.findings import Conclusion, Log, facts_of
 from netprobe.konnectivity.reach import UNSTEADY_TRIES, Reach, repeat, try_often
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import fill
-from netprobe.protocols.tls import Hello
-from netprobe.protocols.tls_talk import Attempt
+from netprobe.protocols.services.tls import Hello
+from netprobe.protocols.services.tls_talk import Attempt
 
 LEAST_FAILURES = 2
 

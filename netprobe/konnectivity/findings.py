@@ -13,7 +13,7 @@ from netprobe.konnectivity.verdicts import VERDICTS, choose_verdict
 from netprobe.model.icmp import icmp_words
 from netprobe.model.konnectivity import STAGES, Diagnosis
 from netprobe.model.trail import Step, TrailStatus
-from netprobe.protocols.tls_talk import Attempt
+from netprobe.protocols.services.tls_talk import Attempt
 
 _TCP_SHOWN = (
     "snd_mss", "advmss", "pmtu", "unacked", "bytes_acked", "bytes_received", "total_retrans",

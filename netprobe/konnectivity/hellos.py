@@ -14,8 +14,8 @@ from netprobe.konnectivity.symptoms import AT_ONCE_MS, hello_symptom
 from netprobe.konnectivity.tables import HELLO, fill
 from netprobe.konnectivity.verdicts import LARGE_HELLO_LOGS
 from netprobe.model.decision import first_match
-from netprobe.protocols.tls import Hello
-from netprobe.protocols.tls_talk import BRIEF, Attempt
+from netprobe.protocols.services.tls import Hello
+from netprobe.protocols.services.tls_talk import BRIEF, Attempt
 
 # If the name in the hello may decide the answer, the same address is asked with another name.
 _BY_NAME = ("reset", "closed", "lost")

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.reach import Reach, open_tunnel
 from netprobe.model.stream import Event, IdleClock, OpenedPipe
-from netprobe.protocols.http2 import Http2Talk
-from netprobe.protocols.tls import Hello, TlsClient
-from netprobe.protocols.tls_talk import TlsTalk
+from netprobe.protocols.services.http2 import Http2Talk
+from netprobe.protocols.services.tls import Hello, TlsClient
+from netprobe.protocols.services.tls_talk import TlsTalk
 
 HOLDS = 2
 FLIGHT_S = 5.0

@@ -11,12 +11,12 @@ from netprobe.konnectivity.reach import SILENT, Reach, attempt, insist
 from netprobe.konnectivity.request import is_address
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.verdicts import ALPN_REFUSED, NO_ALPN, NO_ID
-from netprobe.protocols.connect import get
-from netprobe.protocols.http2 import FRONT_END_SERVICE, CallFacts, Http2Talk
-from netprobe.protocols.http_exchange import Answer
-from netprobe.protocols.tls import Hello, Identity
-from netprobe.protocols.tls_certificates import Certificate, names_host, read_certificate
-from netprobe.protocols.tls_talk import BRIEF, Attempt, TlsTalk
+from netprobe.protocols.services.connect import get
+from netprobe.protocols.services.http2 import FRONT_END_SERVICE, CallFacts, Http2Talk
+from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.tls import Hello, Identity
+from netprobe.protocols.services.tls_certificates import Certificate, names_host, read_certificate
+from netprobe.protocols.services.tls_talk import BRIEF, Attempt, TlsTalk
 
 # The commonName of Konnectivity's own signer in HyperShift; its serving certificates carry it.
 SIGNER = "konnectivity-signer"

@@ -17,7 +17,7 @@ from netprobe.konnectivity.identity import small_hello
 from netprobe.konnectivity.reach import Reach, open_tunnel
 from netprobe.konnectivity.tables import fill
 from netprobe.model.stream import Opened, OpenedPipe
-from netprobe.protocols.tls import TlsClient
+from netprobe.protocols.services.tls import TlsClient
 
 CONNECTS = 40
 # A firewall may limit new connections a second.

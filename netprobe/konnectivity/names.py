@@ -11,7 +11,7 @@ from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.request import is_address
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.settings import Timing
-from netprobe.protocols.dns import TYPES, question, read_answer
+from netprobe.protocols.packets.dns import TYPES, question, read_answer
 
 DNS_PORT = 53
 ASK_AFTER_S = 1.5

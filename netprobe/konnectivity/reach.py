@@ -12,10 +12,10 @@ from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.symptoms import HelloSymptom, hello_symptom
 from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.protocols.connect import connect
-from netprobe.protocols.proxy_url import ProxyUrl
-from netprobe.protocols.tls import Hello, SeenHandshake
-from netprobe.protocols.tls_talk import Attempt, Patience, TlsTalk
+from netprobe.protocols.services.connect import connect
+from netprobe.protocols.services.proxy_url import ProxyUrl
+from netprobe.protocols.services.tls import Hello, SeenHandshake
+from netprobe.protocols.services.tls_talk import Attempt, Patience, TlsTalk
 from netprobe.vantage.stream import CONNECT_S, Target
 
 # Every path has it: 576 bytes is the least that IPv4 hosts must take, 1,280 that of IPv6.

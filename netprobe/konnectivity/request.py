@@ -10,9 +10,9 @@ from typing import Literal
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host
-from netprobe.protocols.no_proxy import decide, split
-from netprobe.protocols.proxy_url import ProxyUrl, parse_proxy
-from netprobe.protocols.tls import Identity, check_files
+from netprobe.protocols.services.no_proxy import decide, split
+from netprobe.protocols.services.proxy_url import ProxyUrl, parse_proxy
+from netprobe.protocols.services.tls import Identity, check_files
 
 Publishing = Literal["route", "nodeport", "loadbalancer"]
 Flavour = Literal["hypershift", "k0s"]

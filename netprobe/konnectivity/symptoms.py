@@ -6,7 +6,7 @@ from typing import Literal
 
 from netprobe.model.icmp import icmp_words, is_late
 from netprobe.model.stream import Opened
-from netprobe.protocols.tls_talk import Attempt
+from netprobe.protocols.services.tls_talk import Attempt
 
 # A connect:
 TcpSymptom = Literal[

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from netprobe.model.matrix import AnyProbe
 from netprobe.protocols.base import Protocol, Reading
-from netprobe.protocols.dns import Dns
-from netprobe.protocols.ike import Ike, IkeNat
-from netprobe.protocols.memberlist import Memberlist
-from netprobe.protocols.ntp import Ntp
-from netprobe.protocols.openvpn import OpenVpn
-from netprobe.protocols.plain import Plain, Raw
-from netprobe.protocols.tunnels import Geneve, IpIp, Vxlan
+from netprobe.protocols.packets.dns import Dns
+from netprobe.protocols.packets.ike import Ike, IkeNat
+from netprobe.protocols.packets.memberlist import Memberlist
+from netprobe.protocols.packets.ntp import Ntp
+from netprobe.protocols.packets.openvpn import OpenVpn
+from netprobe.protocols.packets.plain import Plain, Raw
+from netprobe.protocols.packets.tunnels import Geneve, IpIp, Vxlan
 
 __all__ = ["PROTOCOLS", "Protocol", "Reading", "protocol_for"]
 
@@ -20,7 +20,7 @@ _IPIP: Protocol = IpIp()
 _IKE_NAT: Protocol = IkeNat()
 
 # These speak TLS or HTTP, over a stream that an agent opens and not as bytes of one packet:
-# services.py asks a live service. A listener of netprobe gets plain bytes.
+# services/ asks a live service. A listener of netprobe gets plain bytes.
 _STREAMED = (
     "etcd", "http-health", "https", "ignition", "konnectivity", "kube-apiserver", "kubelet",
     "machine-config-server", "metrics", "oauth", "registry", "tls",

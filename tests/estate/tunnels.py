@@ -31,7 +31,7 @@ from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
 from netprobe.model.stream import Event, Opened
 from netprobe.probe.jumping_loop import JumpingLoop
-from netprobe.protocols.proxy_url import parse_proxy
+from netprobe.protocols.services.proxy_url import parse_proxy
 from tests.konnectivity.test_unheard import SilentPipe
 from tests.probe.fakes import FakeAgent, FakePipe, host, kind, reply, routed
 

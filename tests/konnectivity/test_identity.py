@@ -12,9 +12,9 @@ from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.tables import IDENTITY, fill
 from netprobe.model.decision import first_match
-from netprobe.protocols.tls import Hello, SeenHandshake
-from netprobe.protocols.tls_certificates import Certificate
-from netprobe.protocols.tls_talk import Attempt
+from netprobe.protocols.services.tls import Hello, SeenHandshake
+from netprobe.protocols.services.tls_certificates import Certificate
+from netprobe.protocols.services.tls_talk import Attempt
 
 NAME = "web.lab.test"
 

@@ -24,7 +24,7 @@ from netprobe.konnectivity.tables import (
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.decision import first_match
 from netprobe.model.konnectivity import STAGES, Place
-from netprobe.protocols.http2 import FRONT_END_SERVICE, CallFacts
+from netprobe.protocols.services.http2 import FRONT_END_SERVICE, CallFacts
 
 TCP_SYMPTOMS: tuple[str, ...] = get_args(TcpSymptom)
 HELLO_SYMPTOMS: tuple[str, ...] = get_args(HelloSymptom)

@@ -19,8 +19,8 @@ from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.model.stream import Event, Opened
 from netprobe.probe.jumping_loop import JumpingLoop
-from netprobe.protocols.tls import SeenHandshake
-from netprobe.protocols.tls_talk import Attempt
+from netprobe.protocols.services.tls import SeenHandshake
+from netprobe.protocols.services.tls_talk import Attempt
 from tests.lab.konnectivity import pki
 
 NAME = "k.lab.test"

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from netprobe.model.evidence import ServerClock
-from netprobe.protocols.ntp import Ntp, compare_clocks
+from netprobe.protocols.packets.ntp import Ntp, compare_clocks
 
 NOW_S = 1_795_000_000.0
 FROM_1900_S = 2_208_988_800

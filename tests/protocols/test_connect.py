@@ -12,9 +12,9 @@ from urllib.parse import quote
 import pytest
 
 from netprobe.errors import RequestError
-from netprobe.protocols.connect import connect
-from netprobe.protocols.http_exchange import Answer
-from netprobe.protocols.proxy_url import ProxyUrl, parse_proxy
+from netprobe.protocols.services.connect import connect
+from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.proxy_url import ProxyUrl, parse_proxy
 from tests.protocols.pipes import open_pipe
 
 SECRET = "s3cret"

@@ -8,7 +8,7 @@ import httpcore
 import pytest
 
 from netprobe.model.stream import Event
-from netprobe.protocols.http_backend import AgentBackend, PipeStream
+from netprobe.protocols.services.http_backend import AgentBackend, PipeStream
 
 
 class Script:

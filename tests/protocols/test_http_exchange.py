@@ -20,14 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.model.stream import Event
-from netprobe.protocols.http_exchange import (
+from netprobe.protocols.services.http_exchange import (
     ANSWER_S,
     BODY_LIMIT,
     Answer,
     HttpRequest,
     exchange_http,
 )
-from netprobe.protocols.proxy_url import parse_proxy
+from netprobe.protocols.services.proxy_url import parse_proxy
 from tests.protocols.pipes import SocketPipe, open_pair
 
 pytestmark = pytest.mark.asyncio(loop_factories=["jumping"])

@@ -8,11 +8,11 @@ import pytest
 
 from netprobe.model.matrix import HttpProbe, probe_to_file
 from netprobe.protocols import protocol_for
-from netprobe.protocols.hearing import ServiceReply
-from netprobe.protocols.http_exchange import Answer
-from netprobe.protocols.http_probe import make_service
-from netprobe.protocols.services import SERVICES, service_for
-from netprobe.protocols.tls import SeenHandshake
+from netprobe.protocols.services.hearing import ServiceReply
+from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.http_probe import make_service
+from netprobe.protocols.services.services import SERVICES, service_for
+from netprobe.protocols.services.tls import SeenHandshake
 
 PROBE = HttpProbe(
     "/x", ((200, 200), (400, 403)), (("Content-Type", "^application/json"),), r'"up"|"ok\d"'

@@ -8,7 +8,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-from netprobe.protocols.dns import NameAnswer, question, read_answer
+from netprobe.protocols.packets.dns import NameAnswer, question, read_answer
 
 
 def answer(*records: str, rcode: int = 0, flags: int = 0, tcp: bool = False) -> bytes:

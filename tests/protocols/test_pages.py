@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from netprobe.protocols.http_exchange import BODY_LIMIT, Answer
-from netprobe.protocols.pages import name_page
+from netprobe.protocols.services.http_exchange import BODY_LIMIT, Answer
+from netprobe.protocols.services.pages import name_page
 
 PORTAL = "a captive portal or a login page"
 

@@ -25,13 +25,13 @@ from netprobe.model.evidence import ServiceFinding
 from netprobe.model.matrix import AnyProbe, HttpProbe
 from netprobe.model.stream import Event, Pipe
 from netprobe.protocols import PROTOCOLS
-from netprobe.protocols.hearing import ServiceReply, describe
-from netprobe.protocols.http2 import CallFacts
-from netprobe.protocols.http_exchange import Answer
-from netprobe.protocols.http_probe import make_service
-from netprobe.protocols.identify import Asked, identify
-from netprobe.protocols.services import SERVICES, service_for
-from netprobe.protocols.tls import SeenHandshake
+from netprobe.protocols.services.hearing import ServiceReply, describe
+from netprobe.protocols.services.http2 import CallFacts
+from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.http_probe import make_service
+from netprobe.protocols.services.identify import Asked, identify
+from netprobe.protocols.services.services import SERVICES, service_for
+from netprobe.protocols.services.tls import SeenHandshake
 from tests.protocols.pipes import open_pipe
 
 SIGNER = "OU=kubernetes, CN=konnectivity-signer"

@@ -14,9 +14,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from netprobe.errors import RequestError
-from netprobe.protocols.tls import Hello, Identity, TlsClient, check_files
-from netprobe.protocols.tls_certificates import names_host, read_certificate, read_name
-from netprobe.protocols.tls_talk import Attempt, Patience, TlsTalk
+from netprobe.protocols.services.tls import Hello, Identity, TlsClient, check_files
+from netprobe.protocols.services.tls_certificates import names_host, read_certificate, read_name
+from netprobe.protocols.services.tls_talk import Attempt, Patience, TlsTalk
 from tests.lab.konnectivity import pki
 from tests.protocols.pipes import open_pipe
 

@@ -39,7 +39,7 @@ from ..wire.parts import Ranges
 # Unreachable, source quench is no more, time exceeded, parameter problem; echoes.
 ERRORS_4, ERRORS_6 = (3, 11, 12), (1, 2, 3, 4)
 ECHOES_4, ECHOES_6 = (0, 8), (128, 129)
-# What requests and answers with a nonce begin with (netprobe/protocols/plain.py).
+# What requests and answers with a nonce begin with (netprobe/protocols/packets/plain.py).
 MAGIC = 0x4E455450
 # A filter compares one range after the other, for each datagram of the host.
 MOST_RANGES = 32

@@ -13,7 +13,7 @@ from netprobe.model.evidence import Answer, Icmp, Outcome, ServerClock
 from netprobe.model.ports import Ports, each
 from netprobe.protocols import Protocol
 from netprobe.protocols.base import Reading
-from netprobe.protocols.ntp import compare_clocks
+from netprobe.protocols.packets.ntp import compare_clocks
 
 # The wire's words for what came back, where they need no reading of bytes.
 ANSWERS: dict[str, Answer] = {

@@ -11,7 +11,7 @@ from typing import Protocol, TypeGuard
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.name_facts import NO_ANSWERS, NameTold, ServerTold
 from netprobe.probe.settings import Timing
-from netprobe.protocols.dns import NameAnswer, make_server_question, question, read_answer
+from netprobe.protocols.packets.dns import NameAnswer, make_server_question, question, read_answer
 
 DNS_PORT = 53
 TIMING = Timing(None, 1500, 2)

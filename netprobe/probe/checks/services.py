@@ -17,8 +17,8 @@ from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import SERVICES_AT_ONCE
-from netprobe.protocols.identify import Asked, Service, identify
-from netprobe.protocols.services import service_for
+from netprobe.protocols.services.identify import Asked, Service, identify
+from netprobe.protocols.services.services import service_for
 from netprobe.vantage.stream import Target
 
 # Nobody requires a service on more ports than these; of a range the first ones speak for the rest.

@@ -22,14 +22,14 @@ from netprobe.probe.flows.proxy_choice import dialled
 from netprobe.probe.flows.work import Task, family_of
 from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols import Protocol
-from netprobe.protocols.connect import connect
-from netprobe.protocols.http_exchange import Answer
-from netprobe.protocols.identify import Asked, identify
-from netprobe.protocols.pages import name_page
-from netprobe.protocols.proxy_url import parse_proxy
-from netprobe.protocols.services import service_for
-from netprobe.protocols.tls import Hello
-from netprobe.protocols.tls_talk import TlsPipe
+from netprobe.protocols.services.connect import connect
+from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.identify import Asked, identify
+from netprobe.protocols.services.pages import name_page
+from netprobe.protocols.services.proxy_url import parse_proxy
+from netprobe.protocols.services.services import service_for
+from netprobe.protocols.services.tls import Hello
+from netprobe.protocols.services.tls_talk import TlsPipe
 from netprobe.vantage.stream import Target
 
 # A proxy that waits for its own connect says nothing for long; nobody who asks waits as long.

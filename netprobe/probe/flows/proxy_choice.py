@@ -8,9 +8,9 @@ from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Proxy
 from netprobe.model.ports import PortRange
 from netprobe.probe.flows.work import Via, Want
-from netprobe.protocols.no_proxy import decide
-from netprobe.protocols.proxy_url import parse_proxy
-from netprobe.protocols.services import service_for
+from netprobe.protocols.services.no_proxy import decide
+from netprobe.protocols.services.proxy_url import parse_proxy
+from netprobe.protocols.services.services import service_for
 
 Way = tuple[Via | None, str | None]
 

@@ -11,7 +11,7 @@ from netprobe.model.inventory import Address, Host
 from netprobe.model.matrix import AnyProbe
 from netprobe.model.plan import Block, Flow, Plan
 from netprobe.model.ports import PortRange, Ports
-from netprobe.protocols.services import service_for
+from netprobe.protocols.services.services import service_for
 
 UNTOLD = ("no-result", "netprobe has no result for this flow: nobody told what became of it")
 STOPPED = ("stopped", "the run was stopped before this flow was probed")

@@ -16,7 +16,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
 from netprobe.model.ports import Ports
 from netprobe.model.result import Finding, Result
-from netprobe.protocols.pcapng import PcapPacket, check_writer, write_pcapng
+from netprobe.protocols.packets.pcapng import PcapPacket, check_writer, write_pcapng
 
 NAME = "finding-{:02}.pcapng"
 # A finding may fold thousands of flows: who reads packets wants some of each kind.

@@ -9,7 +9,7 @@ import pytest
 
 from netprobe.agent.net import bpf
 from netprobe.agent.recorder.filter import ERRORS_4, ERRORS_6, MOST_RANGES, make_filter
-from netprobe.protocols.plain import ANSWER_MAGIC, MARK
+from netprobe.protocols.packets.plain import ANSWER_MAGIC, MARK
 
 TCP, UDP, ICMP, ICMP6, IPIP, GRE = 6, 17, 1, 58, 4, 47
 SYN, SYN_ACK, RST, ACK, FIN = 0x02, 0x12, 0x04, 0x10, 0x01

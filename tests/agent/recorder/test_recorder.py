@@ -17,7 +17,7 @@ from netprobe.agent.recorder import recorder as recorder_module
 from netprobe.agent.recorder import ring as ring_module
 from netprobe.agent.wire.parts import SeenRun
 from netprobe.agent.wire.templates import MAC_BYTES, pack_nonce
-from netprobe.protocols.plain import REQUEST_MAGIC
+from netprobe.protocols.packets.plain import REQUEST_MAGIC
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside, rule
 from tests.agent.recorder.recording import (
     Recording,

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from netprobe.load.matrix.http_fields import Pattern, http_path
-from netprobe.protocols.http_probe import occurs
+from netprobe.protocols.services.http_probe import occurs
 
 
 @pytest.mark.parametrize(

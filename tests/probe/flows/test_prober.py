@@ -35,7 +35,7 @@ from netprobe.probe.settings import (
     Timing,
 )
 from netprobe.protocols import Reading, protocol_for
-from netprobe.protocols.plain import Plain
+from netprobe.protocols.packets.plain import Plain
 from tests.probe.builders import ROUTER, SOURCE, TARGET, make_observation, make_task
 from tests.probe.fakes import HELLO, FakeAgent, FakeFleet, host, icmp, kind, reply, routed
 

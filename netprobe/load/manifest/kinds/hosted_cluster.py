@@ -22,7 +22,7 @@ from netprobe.load.manifest.networks import networks_of
 from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
 from netprobe.load.yaml.wording import word_nearest
 from netprobe.model.inventory import Address
-from netprobe.protocols.no_proxy import decide
+from netprobe.protocols.services.no_proxy import decide
 
 # The address of the proxy in every worker that forwards to the API server, as the document says.
 NODE_LOCAL = "172.20.0.1"

@@ -10,7 +10,7 @@ from netprobe.load.manifest.kinds.shared import CAMEL, Path, read_proxy, word_ur
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
 from netprobe.model.inventory import Proxy
-from netprobe.protocols.no_proxy import decide
+from netprobe.protocols.services.no_proxy import decide
 
 _BASE = ("ignition", "proxy")
 _PORTS = {"http": 80, "https": 443}

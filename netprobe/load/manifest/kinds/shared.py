@@ -13,7 +13,7 @@ from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSai
 from netprobe.load.yaml.document import PathStep
 from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Proxy
-from netprobe.protocols.proxy_url import ProxyUrl, parse_proxy
+from netprobe.protocols.services.proxy_url import ProxyUrl, parse_proxy
 
 Path = tuple[PathStep, ...]
 

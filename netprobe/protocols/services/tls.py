@@ -15,7 +15,7 @@ from typing import Any
 
 from netprobe.errors import FileErrors, RequestError
 from netprobe.files import memory_file, read_file
-from netprobe.protocols.tls_certificates import read_name
+from netprobe.protocols.services.tls_certificates import read_name
 
 ALERT = 21
 HANDSHAKE = 22

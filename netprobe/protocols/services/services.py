@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable
 
 from netprobe.model.matrix import AnyProbe, HttpProbe
-from netprobe.protocols.hearing import (
+from netprobe.protocols.services.hearing import (
     ServiceReply,
     authority_words,
     certificate_words,
     is_router,
     router_certificate,
 )
-from netprobe.protocols.http_probe import make_service
-from netprobe.protocols.identify import Service
+from netprobe.protocols.services.http_probe import make_service
+from netprobe.protocols.services.identify import Service
 
 SIGNER = "CN=konnectivity-signer"
 KUBE_NAMES = frozenset(("kubernetes", "kubernetes.default", "kubernetes.default.svc"))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.model.stream import Event, Pipe
-from netprobe.protocols.tls import Hello, SeenHandshake, TlsClient
+from netprobe.protocols.services.tls import Hello, SeenHandshake, TlsClient
 
 # The first thing that came back after the hello. ``silent``: nothing did, while we waited.
 First = Literal["bytes", "fin", "reset", "silent", "failed"]

@@ -19,7 +19,7 @@ from netprobe.protocols.base import (
     make_template,
     unknown,
 )
-from netprobe.protocols.plain import MARK
+from netprobe.protocols.packets.plain import MARK
 
 if typing.TYPE_CHECKING:
     from scapy.packet import Packet

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal
 
 from netprobe.model.stream import Pipe
 from netprobe.protocols.base import printable
-from netprobe.protocols.proxy_url import ProxyUrl
+from netprobe.protocols.services.proxy_url import ProxyUrl
 
 if TYPE_CHECKING:
     import httpx
 
-    from netprobe.protocols.http_backend import PipeStream
+    from netprobe.protocols.services.http_backend import PipeStream
 
 ANSWER_S = 20.0
 BODY_LIMIT = 64 * 1024
@@ -89,7 +89,7 @@ async def exchange_http(
     pipe: Pipe, request: HttpRequest, limit_s: float = ANSWER_S, answer: Answer | None = None
 ) -> Answer:
     """Ask, and give what came within ``limit_s``; ``answer`` is filled as it comes."""
-    from netprobe.protocols.http_backend import PipeStream
+    from netprobe.protocols.services.http_backend import PipeStream
 
     answer = Answer() if answer is None else answer
     stream = PipeStream(pipe, limit_s, request.http2)
@@ -142,7 +142,7 @@ async def _send_request(
 def _make_transport(stream: PipeStream, proxy: ProxyUrl | None) -> httpx.AsyncBaseTransport:
     import httpcore
 
-    from netprobe.protocols.http_backend import AgentTransport
+    from netprobe.protocols.services.http_backend import AgentTransport
 
     if proxy is None:
         return AgentTransport(stream, None)
@@ -215,7 +215,7 @@ def _unpack_body(data: bytes) -> bytes:
 
 def _note_foreign(answer: Answer, stream: PipeStream, request: HttpRequest) -> None:
     """Note an answer that breaks the rules of HTTP: what it is instead, or where it breaks."""
-    from netprobe.protocols.http_backend import begins_http2
+    from netprobe.protocols.services.http_backend import begins_http2
 
     begin = _word_begin(stream, request)
     if answer.status is not None:

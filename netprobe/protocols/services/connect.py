@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from netprobe.model.stream import Pipe
-from netprobe.protocols.http_exchange import ANSWER_S, Answer, HttpRequest, exchange_http
-from netprobe.protocols.proxy_url import ProxyUrl
-from netprobe.protocols.tls_talk import TlsPipe, TlsTalk
+from netprobe.protocols.services.http_exchange import ANSWER_S, Answer, HttpRequest, exchange_http
+from netprobe.protocols.services.proxy_url import ProxyUrl
+from netprobe.protocols.services.tls_talk import TlsPipe, TlsTalk
 
 
 async def connect(

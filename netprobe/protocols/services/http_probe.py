@@ -8,10 +8,10 @@ from functools import cache
 from netprobe.model.matrix import HttpProbe
 from netprobe.model.ports import Ports
 from netprobe.protocols.base import printable
-from netprobe.protocols.hearing import ServiceReply
-from netprobe.protocols.http_exchange import BODY_LIMIT
-from netprobe.protocols.identify import Service
-from netprobe.protocols.pages import name_login, name_proxy
+from netprobe.protocols.services.hearing import ServiceReply
+from netprobe.protocols.services.http_exchange import BODY_LIMIT
+from netprobe.protocols.services.identify import Service
+from netprobe.protocols.services.pages import name_login, name_proxy
 
 SHOWN_VALUE = 80
 

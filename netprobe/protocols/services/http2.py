@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from netprobe.model.stream import IdleClock
 from netprobe.protocols.base import printable
-from netprobe.protocols.tls_talk import TlsTalk
+from netprobe.protocols.services.tls_talk import TlsTalk
 
 # A method that no service has, and the services of Konnectivity's two ports: agents', front end's.
 METHOD = "NetprobeNoSuchMethod"

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from netprobe.model.stream import Pipe
 from netprobe.protocols.base import printable
-from netprobe.protocols.connect import get
-from netprobe.protocols.http2 import CallFacts, Http2Talk
-from netprobe.protocols.http_exchange import Answer, HttpRequest, exchange_http
-from netprobe.protocols.pages import name_page
-from netprobe.protocols.proxy_url import ProxyUrl
-from netprobe.protocols.tls import Hello, SeenHandshake
-from netprobe.protocols.tls_certificates import Certificate, read_certificate
-from netprobe.protocols.tls_talk import BRIEF, NO_GREETING_S, TlsTalk
+from netprobe.protocols.services.connect import get
+from netprobe.protocols.services.http2 import CallFacts, Http2Talk
+from netprobe.protocols.services.http_exchange import Answer, HttpRequest, exchange_http
+from netprobe.protocols.services.pages import name_page
+from netprobe.protocols.services.proxy_url import ProxyUrl
+from netprobe.protocols.services.tls import Hello, SeenHandshake
+from netprobe.protocols.services.tls_certificates import Certificate, read_certificate
+from netprobe.protocols.services.tls_talk import BRIEF, NO_GREETING_S, TlsTalk
 
 # A live service answers within a round trip or two, but its host may be busy; only what drops our
 # bytes takes longer.

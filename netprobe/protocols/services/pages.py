@@ -10,7 +10,7 @@ import re
 from urllib.parse import urlsplit
 
 from netprobe.protocols.base import printable
-from netprobe.protocols.http_exchange import Answer
+from netprobe.protocols.services.http_exchange import Answer
 
 SHOWN_PLACE = 100
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,120})", re.IGNORECASE)

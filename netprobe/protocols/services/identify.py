@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from netprobe.model.evidence import ServiceFinding, Told
 from netprobe.model.stream import Pipe
-from netprobe.protocols.hearing import (
+from netprobe.protocols.services.hearing import (
     ServiceReply,
     ServiceRequest,
     describe,
     hear_plain,
     hear_tls,
 )
-from netprobe.protocols.proxy_url import ProxyUrl
-from netprobe.protocols.tls_certificates import names_host
+from netprobe.protocols.services.proxy_url import ProxyUrl
+from netprobe.protocols.services.tls_certificates import names_host
 
 # Opens a connection to the service; None where it does not open (any more).
 Dial = Callable[[], AbstractAsyncContextManager[Pipe | None]]

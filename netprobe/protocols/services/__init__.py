@@ -1,0 +1,1 @@
+"""Live services over streams: TLS, HTTP, proxies, and who answers there."""
