@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
@@ -15,6 +16,7 @@ from netprobe.load.manifest.manifests import NO_MANIFESTS, GivenManifests
 from netprobe.load.request import load_request
 from netprobe.model.coverage import Coverage
 from netprobe.model.evidence import Evidence
+from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
@@ -30,10 +32,10 @@ from netprobe.plan.cover.zones import zone_by_groups
 from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
 from netprobe.probe import preflight
-from netprobe.probe.agents.fleet import MakeFleet
-from netprobe.probe.agents.live_fleet import LiveFleet
+from netprobe.probe.agents.fleet import Fleet, Tell
+from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.agents.phases import Phases
-from netprobe.probe.collect import collect
+from netprobe.probe.collect import collect, list_hosts
 from netprobe.probe.flows.work import STOPPED, Key, Want
 from netprobe.probe.jumping_loop import JumpingLoop
 from netprobe.probe.settings import ProbeSettings
@@ -43,6 +45,9 @@ from netprobe.vantage.launch import Launcher
 # A search for cycles visits everything that a run works on: begun after Python's own 700 new
 # objects it takes half of the coordinator's time.
 GARBAGE_OBJECTS = 100_000
+
+# Makes the fleet of a run: its hosts, and who is told of each.
+MakeFleet = Callable[[Sequence[Host], Tell], AbstractAsyncContextManager[Fleet]]
 
 
 def make_plan(  # noqa: PLR0913  # all that a user may name
@@ -127,13 +132,10 @@ class PlanRun:
     def probe(self, settings: ProbeSettings, launcher: Launcher) -> RunInfo:
         """Probe everything. SIGINT, SIGTERM and SIGHUP end it early."""
 
-        async def start_and_collect() -> None:
-            async with launcher:
-                await self._collect_all(
-                    settings, lambda hosts, tell: LiveFleet(hosts, launcher, tell)
-                )
+        def open_live(hosts: Sequence[Host], tell: Tell) -> AbstractAsyncContextManager[Fleet]:
+            return open_fleet(hosts, launcher, tell)
 
-        return self._run_work(start_and_collect(), None)
+        return self._run_work(self._collect_all(settings, open_live), None)
 
     def replay(self, settings: ProbeSettings, make_fleet: MakeFleet) -> RunInfo:
         """Do the same with agents that answer at once: no time is waited for."""
@@ -172,10 +174,11 @@ class PlanRun:
         return further
 
     async def _collect_all(self, settings: ProbeSettings, make_fleet: MakeFleet) -> None:
-        await collect(
-            self._plan, settings, make_fleet, self._emit_all, self._tell_host, self._done,
-            self._watch_phases, self._next_plan,
-        )  # fmt: skip
+        async with make_fleet(list_hosts(self._plan), self._tell_host) as fleet:
+            await collect(
+                self._plan, settings, fleet, self._emit_all, self._done,
+                self._watch_phases, self._next_plan,
+            )  # fmt: skip
 
     def _emit_all(self, want: Want, found: list[Evidence]) -> None:
         results = [
@@ -219,12 +222,8 @@ class PlanRun:
 
 def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostReport, ...]:
     """Start and stop every agent of the plan, and say what each can do. Nothing is probed."""
-
-    async def start_and_stop() -> tuple[HostReport, ...]:
-        async with launcher:
-            return await preflight.check_hosts(plan, launcher, events.host, say_held)
-
-    return tuple(_add_roles(report, plan) for report in run_to_end(start_and_stop()))
+    work = preflight.check_hosts(plan, launcher, events.host, say_held)
+    return tuple(_add_roles(report, plan) for report in run_to_end(work))
 
 
 def _add_roles(report: HostReport, plan: Plan) -> HostReport:

@@ -20,7 +20,8 @@ from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix
 from netprobe.model.pods import Pod
 from netprobe.model.sink import Events
-from netprobe.probe.agents.live_fleet import LiveFleet
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.signals import run_to_end
 from netprobe.vantage.launch import Launcher
 
@@ -61,7 +62,7 @@ async def _ask_all(hosts: Sequence[Host], launcher: Launcher, events: Events) ->
     """Ask every agent; hosts that none is declared for are left out."""
     heard: dict[str, Heard] = {}
 
-    async def ask(fleet: LiveFleet, host: Host) -> None:
+    async def ask(fleet: Fleet, host: Host) -> None:
         agent = fleet.agent(host)
         try:
             await agent.wait_ready()
@@ -72,13 +73,8 @@ async def _ask_all(hosts: Sequence[Host], launcher: Launcher, events: Events) ->
             heard[host.name] = error
 
     able = [host for host in hosts if host.vantage.kind != "none"]
-    async with launcher:
-        fleet = LiveFleet(able, launcher, events.host)
-        try:
-            fleet.start()
-            await asyncio.gather(*(ask(fleet, host) for host in able))
-        finally:
-            await fleet.close()
+    async with open_fleet(able, launcher, events.host) as fleet:
+        await asyncio.gather(*(ask(fleet, host) for host in able))
     return heard
 
 

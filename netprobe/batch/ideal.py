@@ -26,11 +26,10 @@ from netprobe.agent.wire.parts import (
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.model.ports import MAX_PORT
-from netprobe.model.result import HostReport
 from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
-from netprobe.probe.agents.fleet import Fleet, Tell
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import CONTROL_PORTS, Timing
@@ -138,7 +137,7 @@ class IdealAgent(ScriptedAgent):
 class IdealFleet(Fleet):
     """The fleet of a dry run; ``notes`` are the orders, ``record`` is what recorders look for."""
 
-    def __init__(self, hosts: Sequence[Host], tell: Tell, key: bytes) -> None:
+    def __init__(self, hosts: Sequence[Host], key: bytes) -> None:
         self.notes: list[Note] = []
         self.record: orders.RecordOrder | None = None
         self.rate: int | None = None
@@ -146,16 +145,12 @@ class IdealFleet(Fleet):
         agents = [
             IdealAgent(host, templates, lambda: next(self.order_ids), self.notes) for host in hosts
         ]
-        super().__init__(agents, templates, key)
-        self._tell = tell
+        super().__init__(agents, templates, key, lambda _: None)
 
-    def start(self, rate: int | None = None, record: orders.RecordOrder | None = None) -> None:
-        """Note what recorders look for, and report every host."""
+    def begin_run(self, rate: int | None = None, record: orders.RecordOrder | None = None) -> None:
+        """Note what recorders look for."""
+        super().begin_run(rate, record)
         self.record, self.rate = record, rate
-        for host in self.hosts():
-            agent = self.agent(host)
-            agent.recorder = record is not None
-            self._tell(HostReport(host.name, "agent" if agent.alive else "none"))
 
 
 def make_ideal_hello(host: Host) -> answers.HelloLine:

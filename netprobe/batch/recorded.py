@@ -255,13 +255,12 @@ class RecordedFleet(Fleet):
         self.templates = Templates()
         self.outstanding: list[Note] = []
         self._told = told
-        self._tell = tell
         self._doubts = doubts
         self._named: set[int] = set()
         self._looks: dict[int, list[tuple[int, Ports]]] = {}
         self._by_address = {text: host for host in hosts for text in host.listed_addresses}
-        super().__init__([self._make_agent(host, missing) for host in hosts], self.templates, key)
-        self._hosts = self.hosts()
+        agents = [self._make_agent(host, missing) for host in hosts]
+        super().__init__(agents, self.templates, key, tell)
 
     def _make_agent(self, host: Host, missing: Mapping[str, str]) -> RecordedAgent:
         if host.vantage.kind == "none":
@@ -269,14 +268,13 @@ class RecordedFleet(Fleet):
         words = missing.get(host.name, f"no result file of {host.name} was given")
         return RecordedAgent(host, self, self._told.get(host.name), AgentError("no-results", words))
 
-    def start(self, rate: int | None = None, record: orders.RecordOrder | None = None) -> None:
+    def start(self) -> None:
         """Report every host as its results say."""
         for host in self.hosts():
             agent = self.agent(host)
             assert isinstance(agent, RecordedAgent)
-            agent.recorder = record is not None
             report = _report_host(host, agent)
-            self._tell(replace(report, addresses=host.probing_addresses, zone=host.zone))
+            self.report_host(replace(report, addresses=host.probing_addresses, zone=host.zone))
 
     @property
     def numbered(self) -> Mapping[int, NumberedTemplate]:
@@ -330,7 +328,7 @@ class RecordedFleet(Fleet):
         if isinstance(order, orders.EchoOrder):
             return self._by_address.get(order.dsts[0])
         return (
-            self._hosts[order.host] if order.host is not None else self._by_address.get(order.dst)
+            self.hosts()[order.host] if order.host is not None else self._by_address.get(order.dst)
         )
 
     def told_of(self, host: Host | None) -> HostTold | None:

@@ -21,8 +21,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.fleet import Fleet, Tell
-from netprobe.probe.collect import collect, record_order
+from netprobe.probe.collect import collect, list_hosts, record_order
 from netprobe.probe.jumping_loop import JumpingLoop
 from netprobe.signals import run_on_loop
 
@@ -35,16 +34,9 @@ def make_first_round(request: BatchRequest, probed: Plan) -> tuple[BatchRequest,
 
     ``probed``: what of the request's plan is probed.
     """
-    fleets: list[IdealFleet] = []
-
-    def make_fleet(hosts: Sequence[Host], tell: Tell) -> Fleet:
-        fleets.append(IdealFleet(hosts, tell, request.key))
-        return fleets[-1]
-
-    work = collect(probed, request.settings, make_fleet, lambda *_: None, lambda _: None)
-    run_on_loop(work, JumpingLoop)
-    (fleet,) = fleets
-    hosts = fleet.hosts()
+    hosts = list_hosts(probed)
+    fleet = IdealFleet(hosts, request.key)
+    run_on_loop(collect(probed, request.settings, fleet, lambda *_: None), JumpingLoop)
     scripting = Scripting(hosts, lambda: next(fleet.order_ids))
     phases = scripting.sort_dry_run(fleet)
     made = replace(

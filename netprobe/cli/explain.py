@@ -37,8 +37,7 @@ def explain_verb(options: VerbOptions) -> int:
 
         async def explain_flow() -> Explanation:
             settings, rules = settings_of(options), rules_of(options)
-            async with launcher:
-                return await explain(request, plan, settings, rules, launcher, events.host)
+            return await explain(request, plan, settings, rules, launcher, events.host)
 
         explanation = run_to_end(explain_flow())
     writers = {

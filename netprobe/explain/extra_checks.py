@@ -24,9 +24,9 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.agents.live_fleet import LiveFleet
+from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.checks.traceroute import WALKED
-from netprobe.probe.collect import record_order
+from netprobe.probe.collect import begin_run, list_hosts
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.prober import Prober, source_address
@@ -68,32 +68,21 @@ async def watch(
     plan: Plan, settings: ProbeSettings, launcher: Launcher, tell: Callable[[HostReport], None]
 ) -> Watched:
     """Probe the plan's only flow and everything beside it. ``tell`` gets both hosts' reports."""
-    reports: dict[str, HostReport] = {}
     evidence: dict[Order, list[Evidence]] = {}
-
-    def note_report(report: HostReport) -> None:
-        reports[report.name] = report
-        tell(report)
 
     def note_evidence(want: Want, found: list[Evidence]) -> None:
         evidence[want.order] = found
 
     work = Work(plan)
     destination = work.destinations[0]
-    hosts = {host.name: host for host in (*work.sources, destination)}
-    fleet = LiveFleet(tuple(hosts.values()), launcher, note_report)
-    answered = Answered()
-    try:
-        record = record_order(plan) if settings.record else None
-        fleet.start(settings.rate, record)
+    async with open_fleet(list_hosts(plan), launcher, tell) as fleet:
+        begin_run(fleet, plan, settings)
         wants = list(work.wants(destination))
-        probing = Destination(destination, fleet, settings, answered, Alone(), note_evidence)
+        probing = Destination(destination, fleet, settings, Answered(), Alone(), note_evidence)
         await probing.run(wants, lambda: None)
         seen = [one for some in evidence.values() for one in some]
         further = await _look_further(seen, fleet, Prober(fleet, settings, Answered()))
-    finally:
-        await fleet.close()
-    return Watched(evidence, further, reports)
+    return Watched(evidence, further, fleet.reports)
 
 
 async def _look_further(

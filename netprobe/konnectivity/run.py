@@ -21,7 +21,8 @@ from netprobe.konnectivity.stages import diagnose
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
 from netprobe.model.sink import Events
-from netprobe.probe.agents.live_fleet import LiveFleet
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.signals import run_to_end
 from netprobe.vantage.launch import Launcher
 
@@ -96,22 +97,18 @@ async def _diagnose_all(
 ) -> tuple[Diagnosis, ...]:
     slots = asyncio.Semaphore(job.forks)
 
-    async def one(fleet: LiveFleet, host: Host) -> Diagnosis:
+    async def one(fleet: Fleet, host: Host) -> Diagnosis:
         async with slots:
             return await _diagnose_from_host(fleet, host, job.tunnel, vias[host.name])
 
-    async with launcher:
-        # Streams need no rights: an agent that needs no sudo cannot fail by it.
-        fleet = LiveFleet([replace(host, become=None) for host in job.hosts], launcher, events.host)
-        try:
-            fleet.start()
-            return tuple(await asyncio.gather(*(one(fleet, host) for host in job.hosts)))
-        finally:
-            await fleet.close()
+    # Streams need no rights: an agent that needs no sudo cannot fail by it.
+    hosts = [replace(host, become=None) for host in job.hosts]
+    async with open_fleet(hosts, launcher, events.host) as fleet:
+        return tuple(await asyncio.gather(*(one(fleet, host) for host in job.hosts)))
 
 
 async def _diagnose_from_host(
-    fleet: LiveFleet, host: Host, tunnel: Tunnel, via: ProxyRoute
+    fleet: Fleet, host: Host, tunnel: Tunnel, via: ProxyRoute
 ) -> Diagnosis:
     sources = tuple(address.text for address in host.source_addresses)
     try:

@@ -1,4 +1,4 @@
-"""The probe stage: start the agents, work through the destinations, end everything."""
+"""The probe stage: work through the destinations of a plan, over the agents of a fleet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.fleet import Fleet, MakeFleet, Tell
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
@@ -35,9 +35,8 @@ PROVEN_S = 0.4
 async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it tells
     plan: Plan,
     settings: ProbeSettings,
-    make_fleet: MakeFleet,
+    fleet: Fleet,
     emit: Emit,
-    tell: Tell,
     done: Mapping[Key, Ports] | None = None,
     watch: Callable[[Phases], None] = lambda _: None,
     next_plan: Callable[[], Plan | None] = lambda: None,
@@ -48,31 +47,37 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     again, and at the end, with the times of the run so far and whom it waits for. ``next_plan``
     is asked for more as long as it has some: flows between the same hosts, over the same agents.
 
-    Cancelled, it ends every agent and emits what was not probed as untested.
+    Cancelled, it emits what was not probed as untested. Its listeners are then still open: the
+    fleet is of no further use.
     """
     work = Work(plan, done)
-    hosts = {host.name: host for host in (*work.sources, *work.destinations)}
-    fleet = make_fleet(tuple(hosts.values()), tell)
     emitted = Emitted(work)
+    begin_run(fleet, plan, settings)
+    watching = asyncio.create_task(_watch_phases(fleet.phases, watch))
     try:
-        keeps = settings.keep is not None
-        record = record_order(plan, keeps=keeps) if settings.record else None
-        fleet.start(settings.rate, record)
-        watching = asyncio.create_task(_watch_phases(fleet.phases, watch))
-        try:
+        await _work_through(work, fleet, settings, emit, emitted)
+        while (further := next_plan()) is not None:
+            work = Work(further)
+            emitted = Emitted(work)
             await _work_through(work, fleet, settings, emit, emitted)
-            while (further := next_plan()) is not None:
-                work = Work(further)
-                emitted = Emitted(work)
-                await _work_through(work, fleet, settings, emit, emitted)
-            await fleet.tell_losses()
-        finally:
-            watching.cancel()
+        await fleet.tell_losses()
     finally:
+        watching.cancel()
         for want in emitted.missing():
             emit(want, [want.untested(STOPPED)])
-        await fleet.close()
         watch(fleet.phases)
+
+
+def begin_run(fleet: Fleet, plan: Plan, settings: ProbeSettings) -> None:
+    """Tell all agents how fast the plan is probed, and what to record."""
+    keeps = settings.keep is not None
+    fleet.begin_run(settings.rate, record_order(plan, keeps=keeps) if settings.record else None)
+
+
+def list_hosts(plan: Plan) -> tuple[Host, ...]:
+    """List the hosts that a run of the plan needs agents on, in the order of their indices."""
+    work = Work(plan)
+    return tuple({host.name: host for host in (*work.sources, *work.destinations)}.values())
 
 
 async def _watch_phases(phases: Phases, watch: Callable[[Phases], None]) -> None:

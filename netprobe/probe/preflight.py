@@ -14,7 +14,7 @@ from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.agents.live_fleet import LiveFleet, find_strangeness
+from netprobe.probe.agents.live_fleet import find_strangeness, open_fleet
 from netprobe.probe.destination import runs_platform
 from netprobe.probe.flows.listeners import Listeners, Round, spots
 from netprobe.probe.flows.work import Want, Work, join
@@ -36,32 +36,23 @@ async def check_hosts(
     everybody = {host.name: host for host in (*work.sources, *work.destinations)}
     wanted = plan.limited_to or everybody
     hosts = {name: host for name, host in everybody.items() if name in wanted}
-    reports: dict[str, HostReport] = {}
-    fleet = LiveFleet(
-        tuple(hosts.values()), launcher, lambda report: reports.update({report.name: report})
-    )
 
-    async def one(host: Host) -> None:
+    async def one(fleet: Fleet, host: Host) -> None:
         await fleet.agent(host).settled.wait()
-        report = reports[host.name]
+        report = fleet.reports[host.name]
         if report.state == "agent" and host in work.destinations:
             report = await _add_held_ports(report, host, fleet, work, say_held)
-        reports[host.name] = report
+        fleet.reports[host.name] = report
         tell(report)
 
-    try:
-        fleet.start()
-        await asyncio.gather(*(one(host) for host in hosts.values()))
-        for host in hosts.values():
-            reports[host.name] = _add_strange_addresses(reports[host.name], host, fleet)
-    finally:
-        await fleet.close()
-    return tuple(reports[name] for name in hosts)
+    async with open_fleet(hosts.values(), launcher, lambda _: None) as fleet:
+        await asyncio.gather(*(one(fleet, host) for host in hosts.values()))
+        return tuple(_add_strange_addresses(host, fleet) for host in hosts.values())
 
 
-def _add_strange_addresses(report: HostReport, host: Host, fleet: Fleet) -> HostReport:
+def _add_strange_addresses(host: Host, fleet: Fleet) -> HostReport:
     """Give the report with ``strange``: a sentence for each address that is not as it should be."""
-    hello = fleet.agent(host).hello
+    report, hello = fleet.reports[host.name], fleet.agent(host).hello
     if report.state != "agent" or hello is None or not hello.addresses:
         return report
     others = [one for one in fleet.hosts() if one.name != host.name]

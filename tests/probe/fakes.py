@@ -198,7 +198,7 @@ class FakeFleet(Fleet):
 
     def __init__(self, agents: Iterable[FakeAgent]) -> None:
         self.fakes = {agent.host.name: agent for agent in agents}
-        super().__init__(self.fakes.values(), Templates(), bytes(32))
+        super().__init__(self.fakes.values(), Templates(), bytes(32), lambda report: None)
         for agent in self.fakes.values():
             agent.templates = self.templates
 

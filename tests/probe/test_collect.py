@@ -33,8 +33,8 @@ from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.plan.expand import make_plan
 from netprobe.probe import collect as collect_module
-from netprobe.probe.agents.live_fleet import LiveFleet
-from netprobe.probe.collect import Emitted, collect
+from netprobe.probe.agents.live_fleet import open_fleet
+from netprobe.probe.collect import Emitted, collect, list_hosts
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
 from netprobe.probe.settings import ProbeSettings
@@ -156,11 +156,8 @@ class World:
                 await running
 
     async def _collect(self, settings: ProbeSettings | None, done: Any) -> None:
-        await collect(
-            self.plan, settings or ProbeSettings(),
-            lambda hosts, tell: LiveFleet(hosts, Launcher(), tell),
-            self._emit, self.reports.append, done,
-        )  # fmt: skip
+        async with open_fleet(list_hosts(self.plan), Launcher(), self.reports.append) as fleet:
+            await collect(self.plan, settings or ProbeSettings(), fleet, self._emit, done)
 
     def _emit(self, want: Want, found: list[Evidence]) -> None:
         self.emitted.append((want, found))

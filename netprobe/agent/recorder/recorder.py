@@ -68,6 +68,10 @@ class Recorder:
     def __init__(self, agent: AgentCore) -> None:
         self._agent = agent
         self._ring: Optional[PacketRing] = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._reading: Optional[looping.Timer] = None
         self._failure: Optional[str] = None
         self._lost = 0
         # Rows by source and destination address, as they stand in the packet, one after the other.
@@ -80,9 +84,13 @@ class Recorder:
         self._known_templates = 0
         self._beginnings: Tuple[bytes, ...] = ()
         self._keeper: Any = None
+        self._agent.own_ports = None
 
     def start(self, order: RecordOrder) -> None:
-        """Begin; without the right to packet sockets nothing is recorded."""
+        """Begin, and forget all that was recorded; without the right to packet sockets nothing is
+        recorded."""
+        self.close()
+        self._forget()
         if order.keep is not None:
             from .keeper import Keeper
 
@@ -124,7 +132,9 @@ class Recorder:
         return self._filtered
 
     def close(self) -> None:
-        """Stop, and forget everything."""
+        """Stop."""
+        if self._reading is not None:
+            self._reading.cancel()
         if self._ring is not None:
             self._agent.loop.unwatch(self._ring.sock.fileno())
             self._ring.close()
@@ -137,12 +147,12 @@ class Recorder:
         """Packets come in bursts: one turn of the loop a burst, not one a packet."""
         assert self._ring is not None
         self._agent.loop.unwatch(self._ring.sock.fileno())
-        self._agent.loop.call_later(GATHER_S, self._read_and_watch)
+        self._reading = self._agent.loop.call_later(GATHER_S, self._read_and_watch)
 
     def _read_and_watch(self) -> None:
-        if self._ring is not None:
-            self._read_packets()
-            self._agent.loop.watch(self._ring.sock.fileno(), looping.READ, self._read_soon)
+        assert self._ring is not None
+        self._read_packets()
+        self._agent.loop.watch(self._ring.sock.fileno(), looping.READ, self._read_soon)
 
     def _read_packets(self) -> None:  # noqa: C901  # one turn a packet, without calls
         """Turn the packets in the ring into rows."""

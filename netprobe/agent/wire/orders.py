@@ -62,9 +62,10 @@ class SeenOrder(NamedTuple):
 
 
 class RecordOrder(NamedTuple):
-    """Start the packet recorder, where packet sockets are permitted. ``datagrams``: the run's UDP
-    ports; ``numbers``: its IP protocols. ``keep``: the run's TCP ports, where some packets of its
-    flows are kept for ``KeptOrder``; None: nobody will ask for any."""
+    """Start the packet recorder, where packet sockets are permitted; another such order lets it
+    forget everything and start anew. ``datagrams``: the run's UDP ports; ``numbers``: its IP
+    protocols. ``keep``: the run's TCP ports, where some packets of its flows are kept for
+    ``KeptOrder``; None: nobody will ask for any."""
 
     datagrams: Ranges
     numbers: List[int]

@@ -50,23 +50,26 @@ class AgentMethods(ABC):
     def __init__(self, host: Host, index: int, templates: Templates) -> None:
         self.host = host
         self.templates = templates
-        # Where the time of the run goes; all agents of a run share it.
-        self.phases = Phases()
         # How the agent's answers name it.
         self.index = index
-        self.walks_left = WALKS
-        self.late_left = LATE
-        self.names = NameQuestions(host.name, self.ask_service)
-        # Whether the run wants its recorder.
-        self.recorder = False
+        self.begin_run(Phases(), records=False)
         # One check at a time asks routers that answer seldom.
         self.unhurried = asyncio.Lock()
         # Whether its start has succeeded or failed.
         self.settled = asyncio.Event()
         self._settling: asyncio.Task[Any] | None = None
-        self._routes: dict[tuple[str, str | None], host_messages.Routed] = {}
         # Its host's addresses, and the hello that they were made of.
         self._addresses: tuple[answers.HelloLine | None, frozenset[str]] | None = None
+
+    def begin_run(self, phases: Phases, *, records: bool) -> None:
+        """Forget what is of an earlier run. ``phases``: where the time of this one goes, which all
+        agents share; ``records``: whether it wants the recorder."""
+        self.phases = phases
+        self.recorder = records
+        self.walks_left = WALKS
+        self.late_left = LATE
+        self.names = NameQuestions(self.host.name, self.ask_service)
+        self._routes: dict[tuple[str, str | None], host_messages.Routed] = {}
 
     @property
     def own_addresses(self) -> frozenset[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
 
 from netprobe.agent.wire.orders import RecordOrder
 from netprobe.model.inventory import Host
@@ -18,13 +20,19 @@ Tell = Callable[[HostReport], None]
 
 
 class Fleet:
-    """The agents of a run by their hosts, and what they share. An agent's index is its place here.
+    """Agents by their hosts, and what they share. An agent's index is its place here.
 
+    A context: its agents begin with it and end with it, and runs over them follow one another.
+    ``tell`` gets every host's report once it is known, and ``reports`` holds the last one of each.
     A subclass says how the agents begin and end.
     """
 
-    def __init__(self, agents: Iterable[AgentMethods], templates: Templates, key: bytes) -> None:
+    def __init__(
+        self, agents: Iterable[AgentMethods], templates: Templates, key: bytes, tell: Tell
+    ) -> None:
         self.templates = templates
+        self.reports: dict[str, HostReport] = {}
+        self._tell = tell
         self.phases = Phases()
         # Only one destination at a time runs the slow re-check: a router may apply one rate limit
         # to all destinations.
@@ -37,12 +45,30 @@ class Fleet:
             agent.index = index
             agent.phases = self.phases
 
-    def start(self, rate: int | None = None, record: RecordOrder | None = None) -> None:
-        """Begin to start every agent; each settles on its own.
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def start(self) -> None:
+        """Begin to start every agent; each settles on its own."""
+
+    def begin_run(self, rate: int | None = None, record: RecordOrder | None = None) -> None:
+        """Begin a run: times, limits, answers and packets of an earlier one are forgotten.
 
         Of ``rate`` (probes a second over all) each gets an equal share. ``record``: what the packet
         recorders look for; None: there are none.
         """
+        self.phases = Phases()
+        for agent in self._by_name.values():
+            agent.begin_run(self.phases, records=record is not None)
 
     def agent(self, host: Host) -> AgentMethods:
         """Give the agent of a host, in whatever state it is."""
@@ -66,6 +92,7 @@ class Fleet:
     async def close(self) -> None:
         """End every agent, whatever it is doing."""
 
-
-# Makes the fleet of a run: its hosts, and who is told of each.
-MakeFleet = Callable[[Sequence[Host], Tell], Fleet]
+    def report_host(self, report: HostReport) -> None:
+        """Keep a host's report, and tell it."""
+        self.reports[report.name] = report
+        self._tell(report)

@@ -1,4 +1,4 @@
-"""The live agents of a run: started at once, each ready or lost on its own."""
+"""Live agents: started at once, each ready or lost on its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any
@@ -33,35 +33,51 @@ NO_FLOW = StoryOrder(
 _OF_MACHINE = ("machine", "addresses", "links")
 
 
-class LiveFleet(Fleet):
-    """Starts an agent on every host that has a way in, and ends all of them.
+@contextlib.asynccontextmanager
+async def open_fleet(
+    hosts: Iterable[Host], launcher: Launcher, tell: Tell
+) -> AsyncIterator[LiveFleet]:
+    """Begin to start an agent on every host that has a way in; at the end all of them end.
 
-    ``tell`` is called with every host's report, once it is known.
+    ``launcher`` is for this fleet alone. ``tell`` gets every host's report, once it is known.
     """
+    async with launcher, LiveFleet(tuple(hosts), launcher, tell) as fleet:
+        yield fleet
+
+
+class LiveFleet(Fleet):
+    """Starts an agent on every host that has a way in, and ends all of them."""
 
     def __init__(self, hosts: Sequence[Host], launcher: Launcher, tell: Tell) -> None:
         templates = Templates()
         agents = [Agent(host, index, templates) for index, host in enumerate(hosts)]
-        super().__init__(agents, templates, secrets.token_bytes(32))
+        super().__init__(agents, templates, secrets.token_bytes(32), tell)
         self._launcher = launcher
-        self._tell = tell
         self._agents = {agent.host.name: agent for agent in agents}
         self._starts: list[asyncio.Task[None]] = []
         self._sharing: asyncio.Task[None] | None = None
         self._closing = False
-        self._reports: dict[str, HostReport] = {}
+        # What agents that are still starting are told first.
+        self._first: list[RateOrder | RecordOrder] = []
 
-    def start(self, rate: int | None = None, record: RecordOrder | None = None) -> None:
+    def start(self) -> None:
         """Begin to start every agent; each settles on its own."""
-        able = [agent for agent in self._agents.values() if agent.host.vantage.kind != "none"]
-        # Each gets its share from its first moment.
-        share = None if rate is None else RateOrder(rate / max(1, len(able)))
-        first = [order for order in (share, record) if order is not None]
-        for agent in self._agents.values():
-            agent.recorder = record is not None
-            self._starts.append(asyncio.create_task(self._start_one(agent, first)))
+        self._starts = [asyncio.create_task(self._start_one(one)) for one in self._agents.values()]
+
+    def begin_run(self, rate: int | None = None, record: RecordOrder | None = None) -> None:
+        """Tell every agent its share of ``rate`` and what to record, from its first moment."""
+        super().begin_run(rate, record)
+        self._first = [] if record is None else [record]
+        if self._sharing is not None:
+            self._sharing.cancel()
+            self._first.append(RateOrder(None))
         if rate is not None:
+            able = [one for one in self._agents.values() if one.host.vantage.kind != "none"]
+            self._first.append(RateOrder(rate / max(1, len(able))))
             self._sharing = asyncio.create_task(self._share_rate(rate))
+        for link in self.links():
+            for order in self._first:
+                link.send(order)
 
     async def _share_rate(self, rate: int) -> None:
         """Give each agent an equal share, once all have settled."""
@@ -109,11 +125,11 @@ class LiveFleet(Fleet):
         with contextlib.suppress(AgentError):
             told = await agent.tell_story(NO_FLOW)
             words = _word_loss(told)
-            report = self._reports[agent.host.name]
+            report = self.reports[agent.host.name]
             if words is not None:
                 self._report_host(agent.host, replace(report, cost=(*report.cost, words)))
 
-    async def _start_one(self, agent: Agent, first: Sequence[RateOrder | RecordOrder]) -> None:
+    async def _start_one(self, agent: Agent) -> None:
         host = agent.host
         begin = time.monotonic()
         try:
@@ -123,7 +139,7 @@ class LiveFleet(Fleet):
                 return
             with self.phases.during("starts", host.name):
                 link = await start_agent(host, agent.index, key=self.key, launcher=self._launcher)
-            for order in first:
+            for order in self._first:
                 link.send(order)
             agent.link = link
             took_s = round(time.monotonic() - begin, 1)
@@ -152,8 +168,7 @@ class LiveFleet(Fleet):
         self._report_host(agent.host, HostReport(agent.host.name, "lost", words=words))
 
     def _report_host(self, host: Host, report: HostReport) -> None:
-        self._reports[host.name] = replace(report, addresses=host.probing_addresses, zone=host.zone)
-        self._tell(self._reports[host.name])
+        self.report_host(replace(report, addresses=host.probing_addresses, zone=host.zone))
 
 
 def find_strangeness(host: Host, own: Sequence[str]) -> Iterator[str]:

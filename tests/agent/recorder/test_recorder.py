@@ -15,6 +15,7 @@ import pytest
 
 from netprobe.agent.recorder import recorder as recorder_module
 from netprobe.agent.recorder import ring as ring_module
+from netprobe.agent.wire.orders import RecordOrder
 from netprobe.agent.wire.parts import SeenRun
 from netprobe.agent.wire.templates import MAC_BYTES, pack_nonce
 from netprobe.protocols.packets.plain import REQUEST_MAGIC
@@ -573,6 +574,22 @@ def test_a_closed_recorder_tells_nothing(record: Record) -> None:
 
     assert ring.sock.fileno() == -1
     assert not recording.tell("tcp", PORT, sent=True).running
+
+
+def test_another_order_lets_it_forget_and_start_anew(record: Record) -> None:
+    """Packets of an earlier run are none of this one; those that come now are recorded, once."""
+    recording = record(SOURCE, keep=PORTS)
+    address = ADDRESS[4]["destination"]
+    assert connect(SOURCE, address, PORT) == "ECONNREFUSED"
+    assert counts(recording.run("tcp", PORT, sent=True)) == (1, 0, 1)
+
+    with inside(SOURCE):
+        recording.recorder.start(RecordOrder(list(PORTS), [], None))
+
+    assert recording.run("tcp", PORT, sent=True) is None
+    assert recording.agent.own_ports is None
+    assert connect(SOURCE, address, PORT) == "ECONNREFUSED"
+    assert counts(recording.run("tcp", PORT, sent=True)) == (1, 0, 1)
 
 
 def nat(namespace: str, chain: str) -> None:

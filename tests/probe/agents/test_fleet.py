@@ -13,6 +13,7 @@ from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host
 from netprobe.model.result import HostReport
+from netprobe.probe.agents.agent import WALKS
 from netprobe.probe.agents.live_fleet import FEW_FILES, LiveFleet, host_report
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
@@ -44,7 +45,8 @@ class Bench:
 
     async def start(self, rate: int | None = None) -> LiveFleet:
         """Start all, and wait for the last."""
-        self.fleet.start(rate)
+        self.fleet.start()
+        self.fleet.begin_run(rate)
         await self.fleet.settled()
         return self.fleet
 
@@ -78,6 +80,27 @@ async def test_a_slow_start_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> 
     await bench.fleet.agent(C).settled.wait()
     await bench.fleet.agent(A).settled.wait()
     await bench.fleet.close()
+
+
+async def test_a_second_run_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents that are there get its orders; an earlier limit, spent walks and routes are over."""
+    bench = Bench(monkeypatch, A)
+    first, second = RecordOrder([(53, 53)], [], None), RecordOrder([], [4], None)
+    fleet = bench.fleet
+    fleet.start()
+    fleet.begin_run(300, first)
+    await fleet.settled()
+    agent, phases = fleet.agent(A), fleet.phases
+    agent.walks_left = 0
+
+    fleet.begin_run(None, second)
+
+    sent = bench.links["a"].sent
+    assert sent[:2] == [first, RateOrder(300.0)]
+    assert sent[-2:] == [second, RateOrder(None)]
+    assert agent.walks_left == WALKS
+    assert agent.phases is fleet.phases is not phases
+    await fleet.close()
 
 
 async def test_a_rate_is_shared_from_the_first_moment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +273,8 @@ async def test_a_recorder_that_missed_packets_is_reported(
 ) -> None:
     """Among the limits of the run, beside what missing rights cost; the others stay as they are."""
     bench = Bench(monkeypatch, A, B)
-    bench.fleet.start(None, RecordOrder([], [], None))
+    bench.fleet.start()
+    bench.fleet.begin_run(None, RecordOrder([], [], None))
     await bench.fleet.settled()
     well = StoryTold(0, True, None, [], [], [], heard=False, awake=False, lost=0, full=False)
     bench.links["a"].scripts[StoryOrder] = lambda order: well._replace(lost=lost, full=full)

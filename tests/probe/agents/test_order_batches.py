@@ -20,7 +20,7 @@ from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.probe.agents import order_batches
 from netprobe.probe.agents.agent import Agent
 from netprobe.probe.agents.decode import PortOutcome
-from netprobe.probe.agents.live_fleet import LiveFleet
+from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.agents.order_batches import OrderBatches
 from netprobe.protocols import protocol_for
 from netprobe.vantage.launch import Launcher
@@ -131,16 +131,11 @@ async def test_whatever_goes_wrong_is_told_to_all_who_wait() -> None:
 async def test_a_real_agent_answers_many_destinations_with_one_order() -> None:
     """Through the wire: every address of loopback is asked, and each has a round trip."""
     host = Host("me", (Address("127.0.0.1", 4),), (), Vantage("local"), None)
-    async with Launcher() as launcher:
-        fleet = LiveFleet((host,), launcher, lambda report: None)
-        fleet.start()
+    async with open_fleet((host,), Launcher(), lambda report: None) as fleet:
         agent = fleet.agent(host)
         orders = [order(f"127.0.0.{number}") for number in range(1, 101)]
-        try:
-            await agent.wait_ready()
-            found = await asyncio.gather(*(agent.probe(one) for one in orders))
-        finally:
-            await fleet.close()
+        await agent.wait_ready()
+        found = await asyncio.gather(*(agent.probe(one) for one in orders))
 
     assert len(found) == 100
     for reply in found:
@@ -249,9 +244,7 @@ async def test_a_real_agent_asks_many_destinations_with_one_order(protocol: str)
     host = Host("me", (Address("127.0.0.1", 4),), (), Vantage("local"), None)
     port = free_ports("127.0.0.1", socket.SOCK_STREAM, 1)
     addresses = [f"127.0.0.{number}" for number in range(1, 31)]
-    async with Launcher() as launcher:
-        fleet = LiveFleet((host,), launcher, lambda report: None)
-        fleet.start()
+    async with open_fleet((host,), Launcher(), lambda report: None) as fleet:
         agent = fleet.agent(host)
         assert isinstance(agent, Agent)
         template = fleet.templates.listener(protocol_for(None), protocol, 4)
@@ -263,21 +256,18 @@ async def test_a_real_agent_asks_many_destinations_with_one_order(protocol: str)
             ListenBlock(protocol, address, [(port, port)], None, template)
             for address in addresses[:-1]
         ]
-        try:
-            link = await agent.wait_ready()
-            frames = Counter[str]()
-            deliver = link._deliver_message
+        link = await agent.wait_ready()
+        frames = Counter[str]()
+        deliver = link._deliver_message
 
-            async def count(message: Any) -> None:
-                frames[type(message).__name__] += 1
-                await deliver(message)
+        async def count(message: Any) -> None:
+            frames[type(message).__name__] += 1
+            await deliver(message)
 
-            link._deliver_message = count  # type: ignore[method-assign]  # a witness
-            await agent.listen(1 << 20, listening)
-            found = await asyncio.gather(*(agent.probe(one) for one in orders))
-            seen = await agent.seen(1 << 20, [one.id for one in orders])
-        finally:
-            await fleet.close()
+        link._deliver_message = count  # type: ignore[method-assign]  # a witness
+        await agent.listen(1 << 20, listening)
+        found = await asyncio.gather(*(agent.probe(one) for one in orders))
+        seen = await agent.seen(1 << 20, [one.id for one in orders])
 
     words = [reply.rows[0].kind.answer or reply.rows[0].kind.failure for reply in found]
     assert words == ["nonce"] * 29 + ["refused"]
