@@ -6,19 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from netprobe.judge.verdict import Rules
 from netprobe.model.evidence import Evidence, Listener, Outcome
 from netprobe.model.plan import Plan
-from netprobe.model.result import HostReport, Result
-from netprobe.pipeline import PlanPart, PlanRun
+from netprobe.model.result import Result
+from netprobe.model.sink import Silent
+from netprobe.plan.choices import PlanPart
 from netprobe.probe.flows.work import Want
+from netprobe.session import RunRequest, _Run
 from tests.probe.builders import make_want
+from tests.probe.fakes import FakeFleet
 
 OPEN = Outcome("answer", None, answer="nonce", answered_by="b")
 
 
 class Notes:
-    """A sink and events that keep what they are told."""
+    """A sink that keeps results."""
 
     def __init__(self) -> None:
         self.results: list[Result] = []
@@ -26,19 +28,14 @@ class Notes:
     def add(self, result: Result) -> None:
         self.results.append(result)
 
-    def host(self, report: HostReport) -> None:
-        """Nobody looks."""
-
-    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
-        """Nobody looks."""
-
 
 def results_of(want: Want, *found: Evidence) -> list[tuple[str, str, int | None, int | None]]:
     """Verdict, reason and ports of what becomes of some evidence."""
     notes = Notes()
     plan = Plan((), (want.flow.block,))
-    run = PlanRun(PlanPart(plan, plan), Rules(), notes, notes, {})
-    run._emit_all(want, list(found))
+    request = RunRequest(part=PlanPart(plan, plan))
+    run = _Run(request, FakeFleet([]), [notes], Silent())
+    run.emit(want, list(found))
     return [(one.verdict, one.reason, one.port, one.end_port) for one in notes.results]
 
 

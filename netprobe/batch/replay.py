@@ -12,7 +12,7 @@ from netprobe.batch.results import HostRecording
 from netprobe.batch.told import HostTold
 from netprobe.batch.windows import ClockWindows
 from netprobe.model.inventory import Host
-from netprobe.probe.agents.fleet import Fleet, Tell
+from netprobe.probe.agents.fleet import Tell
 
 
 class Replay:
@@ -26,19 +26,19 @@ class Replay:
         self._recordings = self._join_recordings(recordings)
         self._told = self._look_up_all()
         self._doubts = self._choose_doubts()
-        self.fleet: RecordedFleet | None = None
 
     def words(self) -> list[str]:
         """Say which results end early."""
         return [f"{one.source}: {one.words}" for one in self._recordings.values() if one.words]
 
-    def make_fleet(self, hosts: Sequence[Host], tell: Tell, missing: Mapping[str, str]) -> Fleet:
+    def make_fleet(
+        self, hosts: Sequence[Host], tell: Tell, missing: Mapping[str, str]
+    ) -> RecordedFleet:
         """Make the fleet that answers as the hosts did; ``missing``: words for who has not."""
         # An engine's words say more than that a file holds nothing.
         empty = {one.name: f"{one.source}: {one.words}" for one in self._recordings.values()}
         words = {**empty, **missing, **self._failed}
-        self.fleet = RecordedFleet(hosts, tell, self._request.key, self._told, words, self._doubts)
-        return self.fleet
+        return RecordedFleet(hosts, tell, self._request.key, self._told, words, self._doubts)
 
     def _join_recordings(self, recordings: Sequence[HostRecording]) -> dict[str, HostRecording]:
         """Give what each host wrote in all rounds; a copy of a file counts once."""

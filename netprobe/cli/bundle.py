@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from netprobe import pipeline
 from netprobe.agent.wire.batch import HostBudgets
 from netprobe.batch.bundle import bring_runtime, pack_bundle
 from netprobe.batch.engine_folder import write_engine_folder
@@ -32,7 +31,7 @@ from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS
-from netprobe.plan.choices import refuse_too_much
+from netprobe.plan.choices import choose_part, refuse_too_much
 from netprobe.signals import run_on_loop
 from netprobe.vantage.runtime.cache import NoRuntime
 from netprobe.vantage.runtime.file import Runtime, load_runtime
@@ -80,10 +79,10 @@ def _refuse_two_places(options: VerbOptions) -> None:
 def _make_request(options: VerbOptions) -> BatchRequest:
     plan = make_plan(options, probing=True)
     choice = read_cover(options)
-    part = pipeline.choose_part(plan, choice, options["sample"])
+    part = choose_part(plan, choice, options["sample"])
     is_part = part.plan is not plan
     refuse_too_much(part.plan, options["max_results"], is_part=is_part, is_said=choice.is_said)
-    is_covering = part.completion is not None
+    is_covering = part.cover is not None
     starts_at = None
     if options["start"]:
         starts_at = read_start(options["start"], datetime.now(UTC))
@@ -128,11 +127,10 @@ def _write_next(options: VerbOptions) -> int:
         )
     for note in stored.notes:
         tell(f"netprobe: note: {note}")
-    replay = replay_quietly(stored)
-    assert replay.fleet is not None
+    fleet = replay_quietly(stored)
     starts_at = _read_next_start(options, stored.request)
     probed = choose_stored_part(stored.request).plan
-    request, scripts = make_next_round(stored.request, probed, replay.fleet, starts_at=starts_at)
+    request, scripts = make_next_round(stored.request, probed, fleet, starts_at=starts_at)
     if not scripts:
         tell("netprobe: nothing is left to ask")
         if os.path.isdir(path):

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from netprobe import pipeline
+from netprobe.batch.recorded import RecordedFleet
 from netprobe.batch.replay import Replay
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.stored import StoredRun, open_run
 from netprobe.cli.marks import read_marks
 from netprobe.cli.options import RUN_FORMATS, VerbOptions
 from netprobe.cli.outputs import read_outputs
-from netprobe.cli.run import AskedRun, check_record_path, run_and_report
+from netprobe.cli.run import AskedRun, check_record_path, run_and_report, run_until_end
 from netprobe.cli.streams import tell
 from netprobe.judge.verdict import Rules
-from netprobe.model.result import HostReport, Result
-from netprobe.model.run import RunInfo
-from netprobe.plan.choices import CoverChoice
+from netprobe.model.sink import Silent
+from netprobe.plan.choices import CoverChoice, PlanPart, choose_part
+from netprobe.probe.collect import list_hosts
+from netprobe.probe.jumping_loop import JumpingLoop
+from netprobe.session import RunRequest
 
 # What is true of a report whose hosts all had one bundle.
 SHARED = (
@@ -36,49 +36,35 @@ def merge_verb(options: VerbOptions, *, interrupted: bool = False) -> int:
     if options["record"]:
         check_record_path(options["record"])
     replay = Replay(request, stored.recordings)
-    rules = Rules(options["strict"], request.live)
-    part = choose_stored_part(request)
-    asked = AskedRun(options, outputs, part, rules, marks)
-    make_fleet = partial(replay.make_fleet, missing=stored.missing)
-
-    def start(run: pipeline.PlanRun) -> RunInfo:
-        info = run.replay(request.settings, make_fleet)
-        info = replace(info, trust=SHARED if request.is_shared else None)
-        return replace(info, interrupted=True, complete=False) if interrupted else info
-
-    status = run_and_report(asked, start)
+    run = RunRequest(
+        part=choose_stored_part(request),
+        settings=request.settings,
+        rules=Rules(options["strict"], request.live),
+        marks=marks.functions,
+    )
+    trust = SHARED if request.is_shared else None
+    asked = AskedRun(options, outputs, run, marks, trust=trust, interrupted=interrupted)
+    hosts = list_hosts(run.part.plan)
+    status = run_and_report(
+        asked, lambda tell: replay.make_fleet(hosts, tell, stored.missing), JumpingLoop
+    )
     for words in (*stored.notes, *replay.words()):
         tell(f"netprobe: note: {words}")
     return status
 
 
-def choose_stored_part(request: BatchRequest) -> pipeline.PlanPart:
+def choose_stored_part(request: BatchRequest) -> PlanPart:
     """Choose what of a stored plan was probed; of a sample only that is stored."""
     if request.cover is None:
-        return pipeline.PlanPart(request.plan, request.plan, request.sample)
-    return pipeline.choose_part(request.plan, CoverChoice(*request.cover, is_said=True))
+        return PlanPart(request.plan, request.plan, request.sample)
+    return choose_part(request.plan, CoverChoice(*request.cover, is_said=True))
 
 
-class Silent:
-    """Takes results and events, and tells nobody."""
-
-    def add(self, result: Result) -> None:
-        """Forget a result."""
-
-    def progress(self, done: int, total: int, waits_for: str = "") -> None:
-        """Forget how far it is."""
-
-    def host(self, report: HostReport) -> None:
-        """Forget a host's report."""
-
-
-def replay_quietly(stored: StoredRun) -> Replay:
+def replay_quietly(stored: StoredRun) -> RecordedFleet:
     """Merge for what is left open only."""
     request = stored.request
+    run = RunRequest(part=choose_stored_part(request), settings=request.settings)
     replay = Replay(request, stored.recordings)
-    nobody = Silent()
-    run = pipeline.PlanRun(
-        choose_stored_part(request), Rules(strict=False, live=False), nobody, nobody, {}
-    )
-    run.replay(request.settings, partial(replay.make_fleet, missing=stored.missing))
-    return replay
+    fleet = replay.make_fleet(list_hosts(run.part.plan), Silent().host, stored.missing)
+    run_until_end(run, fleet, (), Silent(), JumpingLoop)
+    return fleet

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import getpass
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
 from netprobe import pipeline
 from netprobe.cli.covering import read_cover
-from netprobe.cli.marks import Both, Marks, read_marks
+from netprobe.cli.marks import Marks, read_marks
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import finish
@@ -24,25 +25,27 @@ from netprobe.judge.verdict import Rules
 from netprobe.load.manifest.manifests import GivenManifests
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.plan import Plan
-from netprobe.model.ports import Ports
 from netprobe.model.printable import word_command
 from netprobe.model.result import HostReport
 from netprobe.model.run import RunInfo
-from netprobe.model.sink import Sink
+from netprobe.model.sink import Events, Sink
 from netprobe.plan.asked import keep_asked, keep_ruled
-from netprobe.plan.choices import CoverChoice, refuse_too_much
+from netprobe.plan.choices import CoverChoice, PlanPart, choose_part, refuse_too_much
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
+from netprobe.probe.agents.fleet import Fleet, Tell
+from netprobe.probe.agents.live_fleet import open_fleet
+from netprobe.probe.collect import list_hosts
 from netprobe.probe.settings import FORKS, ProbeSettings
 from netprobe.report.outputs import OutputTarget, check_file, write_or_raise
 from netprobe.report.page.progress import phases_text, progress
 from netprobe.report.record.changes import Changes, compare
 from netprobe.report.record.collector import Collector
-from netprobe.report.record.earlier import KEEPS, TakeOver, done_ports, word_changes
+from netprobe.report.record.earlier import KEEPS, TakeOver, word_changes
 from netprobe.report.record.evidence import EvidenceFolder, open_folder
 from netprobe.report.record.merge import ranges_of
 from netprobe.report.record.reading import read_earlier
-from netprobe.report.record.record import RecordWriter, ResultKey, header_of
+from netprobe.report.record.record import RecordWriter, header_of
 from netprobe.report.run.asked_rules import rule_notes
 from netprobe.report.verbs.hosts import write_hosts_json, write_hosts_text
 from netprobe.report.verbs.plan import (
@@ -51,8 +54,17 @@ from netprobe.report.verbs.plan import (
     write_plan_json,
     write_plan_text,
 )
+from netprobe.session import RunRequest, Session
+from netprobe.signals import MakeLoop, run_until_signal
 from netprobe.vantage.core_dumps import forbid_core_dumps
 from netprobe.vantage.launch import Launcher
+
+# A search for cycles visits everything that a run works on: begun after Python's own 700 new
+# objects it takes half of the coordinator's time.
+GARBAGE_OBJECTS = 100_000
+
+# The agents of a run: they begin and end with it.
+OpenFleet = AbstractAsyncContextManager[Fleet]
 
 
 def run_verb(options: VerbOptions) -> int:
@@ -66,44 +78,60 @@ def run_verb(options: VerbOptions) -> int:
     if options["record"]:
         check_record_path(options["record"], taken)
     evidence = _open_evidence(options)
-    settings = replace(settings_of(options), keep=evidence.keep if evidence else None)
     part = _choose_part(options, plan, taken)
+    request = RunRequest(
+        part=part,
+        settings=replace(settings_of(options), keep=evidence.keep if evidence else None),
+        rules=rules_of(options),
+        marks=mark.functions,
+        kept=tuple if taken is None else partial(taken.kept, part.whole),
+    )
     launcher = make_launcher(options)
-    asked = AskedRun(options, outputs, part, rules_of(options), mark, taken, evidence)
-    return run_and_report(asked, lambda run: run.probe(settings, launcher))
+    asked = AskedRun(options, outputs, request, mark, taken, evidence)
+    hosts = list_hosts(part.plan)
+    return run_and_report(asked, lambda tell: open_fleet(hosts, launcher, tell))
 
 
 @dataclass(frozen=True, slots=True)
 class AskedRun:
-    """A run that is asked for: the part of a plan, how it is judged, and where it is told.
+    """A run that is asked for, and where it is told.
 
     ``taken``: an earlier run of which results are kept. ``evidence``: where packets are kept.
     """
 
     options: VerbOptions
     outputs: Sequence[OutputTarget]
-    part: pipeline.PlanPart
-    rules: Rules
+    request: RunRequest
     marks: Marks
     taken: TakeOver | None = None
     evidence: EvidenceFolder | None = None
+    trust: str | None = None
+    interrupted: bool = False
 
 
-def run_and_report(asked: AskedRun, start: Callable[[pipeline.PlanRun], RunInfo]) -> int:
-    """Run what is asked for by ``start``, report it, and give the exit status."""
-    options, part, taken, evidence = asked.options, asked.part, asked.taken, asked.evidence
-    plan = part.whole
+def run_and_report(
+    asked: AskedRun, open_agents: Callable[[Tell], OpenFleet], make_loop: MakeLoop | None = None
+) -> int:
+    """Run what is asked for over these agents, report it, and give the exit status."""
+    options, request, taken, evidence = asked.options, asked.request, asked.taken, asked.evidence
+    plan = request.part.whole
     mark, baseline = asked.marks, asked.marks.baseline
     with closing(Collector(ranges_of(plan))) as collector:
-        done = _take_over(taken, plan, mark.into(Both(collector, part.completion)))
+        for result in request.mark(request.kept()):
+            collector.add(result)
         before = taken.fates() if taken else None
         earlier = taken.word_kept(collector.summary(0).counts) if taken else None
         if earlier:
             _tell_note(earlier)
-        with _begin_record(options["record"], taken, plan, mark) as writer:
-            sink = mark.into(collector if writer is None else Both(collector, writer))
+        with _begin_record(options["record"], request) as writer:
+            sinks: list[Sink] = [collector] if writer is None else [collector, writer]
+            # The record may have taken the place of the earlier one.
+            run = replace(request, kept=collector.results)
             with progress(sys.stderr, verbose=options["verbose"]) as events:
-                info = start(pipeline.PlanRun(part, asked.rules, sink, events, done))
+                info = run_until_end(run, open_agents(events.host), sinks, events, make_loop)
+        info = replace(info, trust=asked.trust)
+        if asked.interrupted:
+            info = replace(info, interrupted=True, complete=False)
         if options["verbose"]:
             tell(f"netprobe: {phases_text(info)}")
         if evidence is not None:
@@ -112,21 +140,43 @@ def run_and_report(asked: AskedRun, start: Callable[[pipeline.PlanRun], RunInfo]
         changes = None if since is None else compare(since, collector.results())
         if changes is not None and baseline is None:
             earlier = f"{earlier}; {word_changes(changes)}"
-        info = replace(info, sample=part.sample, earlier=earlier)
+        info = replace(info, earlier=earlier)
         info = _hold_against(info, collector, mark, changes, taken)
         ended = _end_record(writer, info)
         redact = options["redact"]
         return finish(info, collector, asked.outputs, ended, changes, evidence, redact=redact)
 
 
-def _choose_part(options: VerbOptions, plan: Plan, taken: TakeOver | None) -> pipeline.PlanPart:
+def run_until_end(
+    request: RunRequest,
+    agents: OpenFleet,
+    sinks: Sequence[Sink],
+    events: Events,
+    make_loop: MakeLoop | None = None,
+) -> RunInfo:
+    """Run to the end, or until a signal. ``make_loop`` None: on an ordinary loop."""
+    session = Session(events)
+
+    async def work() -> None:
+        async with agents as fleet:
+            await session.run(request, fleet, sinks)
+
+    # What the plan holds stays; flows in work are many, and hardly ever in cycles.
+    gc.freeze()
+    gc.set_threshold(GARBAGE_OBJECTS)
+    if run_until_signal(work(), make_loop):
+        return replace(session.info, interrupted=True, complete=False)
+    return session.info
+
+
+def _choose_part(options: VerbOptions, plan: Plan, taken: TakeOver | None) -> PlanPart:
     """Choose what is probed. Raises RequestError for too much."""
     choice = read_cover(options, None if taken is None else taken.earlier.info)
     if taken is not None and taken.earlier.rules is not None:
         plan = _keep_asked(plan, taken)
         choice = CoverChoice(is_said=True)
     again = None if taken is None else taken.asked_again()
-    part = pipeline.choose_part(plan, choice, options["sample"], again)
+    part = choose_part(plan, choice, options["sample"], again)
     is_part = part.plan is not plan
     refuse_too_much(part.plan, options["max_results"], is_part=is_part, is_said=choice.is_said)
     return part
@@ -205,26 +255,15 @@ def _open_evidence(options: VerbOptions) -> EvidenceFolder | None:
     return open_folder(path)
 
 
-def _take_over(taken: TakeOver | None, plan: Plan, sink: Sink) -> Mapping[ResultKey, Ports]:
-    """Take over what is kept of an earlier run, and give the ports that are done."""
-    if taken is None:
-        return {}
-    for result in taken.kept(plan):
-        sink.add(result)
-    return done_ports(taken.kept(plan))
-
-
 @contextmanager
-def _begin_record(
-    path: str | None, taken: TakeOver | None, plan: Plan, marks: Marks
-) -> Iterator[RecordWriter | None]:
+def _begin_record(path: str | None, request: RunRequest) -> Iterator[RecordWriter | None]:
     """Begin the new record with all that the earlier one leaves: they may be one file."""
     if path is None:
         yield None
         return
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    before = () if taken is None else marks.mark(taken.kept(plan))
-    writer = RecordWriter(path, header_of(plan, now), before)
+    before = request.mark(request.kept())
+    writer = RecordWriter(path, header_of(request.part.whole, now), before)
     try:
         yield writer
     except BaseException:

@@ -22,3 +22,13 @@ class Events(Protocol):
 
     def progress(self, done_flows: int, total_flows: int, note: str) -> None:
         """Tell how many flows (ports) are final of how many, and what it waits for."""
+
+
+class Silent:
+    """Takes events, and tells nobody."""
+
+    def host(self, report: HostReport) -> None:
+        """Forget a host's report."""
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Forget how far it is."""

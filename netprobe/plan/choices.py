@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from netprobe.errors import RequestError
 from netprobe.model.coverage import Coverage
 from netprobe.model.plan import Plan
+from netprobe.model.result import Result
 from netprobe.plan.cost import Cost, count_results, estimate
-from netprobe.plan.cover.cover import Cover, cover
+from netprobe.plan.cover.cover import Cover, cover, with_flows
+from netprobe.plan.sample import sample
 
 # Up to this a run probes everything unasked.
 LONGEST_S = 300
@@ -29,6 +31,39 @@ class CoverChoice:
     def cover(self, plan: Plan) -> Cover | None:
         """Give the covering plan; None where everything is probed."""
         return None if self.copies is None else cover(plan, self.copies, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """The plan to probe, and the plan that reports are of.
+
+    ``sample``: the words for a sample. ``cover``: how the plan covers a larger one.
+    """
+
+    plan: Plan
+    whole: Plan
+    sample: str | None = None
+    cover: Cover | None = None
+
+
+def choose_part(
+    plan: Plan,
+    choice: CoverChoice,
+    sample_size: int | None = None,
+    earlier: Iterable[Result] | None = None,
+) -> PlanPart:
+    """Choose what of the plan to probe.
+
+    ``earlier``: results of an earlier run that a covering plan holds as well.
+    """
+    if sample_size is not None:
+        part, words = sample(plan, sample_size)
+        return PlanPart(part, plan, words)
+    covering = choice.cover(plan)
+    if covering is None:
+        return PlanPart(plan, plan)
+    covering = with_flows(covering, earlier or ())
+    return PlanPart(covering.plan, covering.plan, cover=covering)
 
 
 def refuse_too_much(plan: Plan, max_results: int, *, is_part: bool, is_said: bool) -> None:

@@ -101,8 +101,7 @@ def test_where_all_is_well_all_flows_pass() -> None:
 
     assert {one.verdict for one in merged.results} == {"pass"}
     assert sum(one.port_count for one in merged.results) == 6 * 4
-    assert merged.replay.fleet is not None
-    assert merged.replay.fleet.outstanding == []
+    assert merged.fleet.outstanding == []
     assert merged.info.complete
 
 
@@ -122,8 +121,7 @@ def test_the_next_round_asks_about_silence_and_nothing_else() -> None:
     ]
     assert "nobody has asked again" in bad[0].because
 
-    assert merged.replay.fleet is not None
-    following, more = make_next_round(request, request.plan, merged.replay.fleet)
+    following, more = make_next_round(request, request.plan, merged.fleet)
     asked = _orders(more, ProbeOrder)
     assert following.round == 2
     assert {(one.dst, tuple(one.blocks[0].ports)) for one in asked if one.host is not None} == {
@@ -233,8 +231,7 @@ def test_nothing_is_left_to_ask_where_all_is_well() -> None:
     request, scripts = first_round(request_of(plan_of(WEB)))
     merged = Merged(request, [carry_out(script) for script in scripts])
 
-    assert merged.replay.fleet is not None
-    assert make_next_round(request, request.plan, merged.replay.fleet) == (request, [])
+    assert make_next_round(request, request.plan, merged.fleet) == (request, [])
 
 
 def test_hosts_that_nobody_talks_to_listen_again_in_the_next_round() -> None:
@@ -246,10 +243,7 @@ def test_hosts_that_nobody_talks_to_listen_again_in_the_next_round() -> None:
         return SILENT if lost else None
 
     merged = Merged(request, [carry_out(script, lose) for script in scripts])
-    assert merged.replay.fleet is not None
-    following, more = make_next_round(
-        request, request.plan, merged.replay.fleet, starts_at=BEGAN_S + 3600
-    )
+    following, more = make_next_round(request, request.plan, merged.fleet, starts_at=BEGAN_S + 3600)
 
     by_name = {script.start.name: script for script in more}
     opened = _orders([by_name["b"]], ListenOrder)
@@ -267,8 +261,7 @@ def test_listeners_that_are_open_are_not_opened_again() -> None:
     more = plan_of(("web", "tcp", ((80, 80), (443, 443), (8080, 8080))), DNS)
 
     merged = Merged(replace(request, plan=more), [carry_out(script) for script in scripts])
-    assert merged.replay.fleet is not None
-    _, further = make_next_round(request, more, merged.replay.fleet)
+    _, further = make_next_round(request, more, merged.fleet)
 
     opened = _orders(further, ListenOrder)
     assert len(opened) == 3

@@ -17,16 +17,18 @@ from netprobe.batch.request import BatchRequest
 from netprobe.batch.results import HostRecording
 from netprobe.batch.rounds import make_first_round
 from netprobe.batch.script import HostScript
-from netprobe.judge.verdict import Rules
+from netprobe.cli.run import run_until_end
 from netprobe.model.inventory import Host
 from netprobe.model.matrix import Requirement
 from netprobe.model.plan import Block, Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport, Result
-from netprobe.pipeline import PlanPart, PlanRun
-from netprobe.probe.agents.fleet import Fleet
+from netprobe.plan.choices import PlanPart
 from netprobe.probe.agents.templates import Templates
+from netprobe.probe.collect import list_hosts
+from netprobe.probe.jumping_loop import JumpingLoop
 from netprobe.probe.settings import ProbeSettings
+from netprobe.session import RunRequest
 from tests.probe.fakes import host
 
 A, B, C = host("a", "10.0.0.1"), host("b", "10.0.0.2"), host("c", "10.0.0.3")
@@ -144,13 +146,11 @@ class Merged:
         self.results: list[Result] = []
         self.hosts: dict[str, HostReport] = {}
         self.replay = Replay(request, recordings)
-
-        def make_fleet(hosts: Sequence[Host], tell: Any) -> Fleet:
-            return self.replay.make_fleet(hosts, tell, missing or {})
-
         part = part or PlanPart(request.plan, request.plan)
-        run = PlanRun(part, Rules(strict=False, live=False), self, self, {})
-        self.info = run.replay(request.settings, make_fleet)
+        run = RunRequest(part=part, settings=request.settings)
+        hosts = list_hosts(part.plan)
+        self.fleet = self.replay.make_fleet(hosts, self.host, missing or {})
+        self.info = run_until_end(run, self.fleet, [self], self, JumpingLoop)
 
     def add(self, result: Result) -> None:
         """Keep a result."""

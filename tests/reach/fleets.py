@@ -21,18 +21,21 @@ from typing import Any, NamedTuple
 
 from netprobe import pipeline
 from netprobe.cli.report import finish
-from netprobe.judge.verdict import Rules
+from netprobe.cli.run import run_until_end
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.matrix import Requirement
 from netprobe.model.plan import Block, Plan
-from netprobe.model.result import HostReport, Result
+from netprobe.model.sink import Silent
+from netprobe.plan.choices import PlanPart
 from netprobe.plan.select import Selection
 from netprobe.probe.agents import live_fleet as fleet_module
-from netprobe.probe.settings import ProbeSettings
+from netprobe.probe.agents.live_fleet import open_fleet
+from netprobe.probe.collect import list_hosts
 from netprobe.report.outputs import OutputTarget
 from netprobe.report.record.collector import Collector
 from netprobe.report.record.merge import ranges_of
 from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.session import RunRequest
 from netprobe.vantage.launch import Launcher
 from tests.reach.recorded import Estate, starter
 
@@ -69,29 +72,6 @@ FLEETS = (
     Fleet(1000, zones=10, ports=40),
     Fleet(5000, zones=20, ports=4),
 )
-
-
-class Silent:
-    """Nobody watches the run."""
-
-    def progress(self, done: int, total: int, waits_for: str) -> None:
-        """Nothing."""
-
-    def host(self, report: HostReport) -> None:
-        """Nothing."""
-
-
-class Sinks:
-    """The collector and the record, as ``run`` fills them."""
-
-    def __init__(self, collector: Collector, writer: RecordWriter) -> None:
-        self._collector = collector
-        self._writer = writer
-
-    def add(self, result: Result) -> None:
-        """Hand on one result."""
-        self._collector.add(result)
-        self._writer.add(result)
 
 
 def make_plan(fleet: Fleet, folder: Path) -> Plan:
@@ -159,9 +139,10 @@ def replay(fleet: Fleet) -> dict[str, Any]:
         planned_mb = peak_mb()
         collector = Collector(ranges_of(plan))
         writer = RecordWriter(f"{folder}/run.record", header_of(plan, "2026-01-01T00:00:00Z"))
-        sinks = Sinks(collector, writer)
-        run = pipeline.PlanRun(pipeline.PlanPart(plan, plan), Rules(), sinks, Silent(), {})
-        info = run.probe(ProbeSettings(), Launcher(silence_s=SILENCE_S))
+        request = RunRequest(part=PlanPart(plan, plan))
+        events = Silent()
+        agents = open_fleet(list_hosts(plan), Launcher(silence_s=SILENCE_S), events.host)
+        info = run_until_end(request, agents, [collector, writer], events)
         writer.close(info)
         probed = (time.process_time(), peak_mb())
         outputs = [OutputTarget("text", f"{folder}/run.txt"), OutputTarget("json", f"{folder}/j")]

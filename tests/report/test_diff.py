@@ -14,7 +14,6 @@ from netprobe.model.plan import PlannedMatrix
 from netprobe.model.result import Result
 from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.record.earlier import Baseline
-from netprobe.report.record.record import Earlier
 from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
 from tests.report.golden import check_golden
 from tests.report.plans import PLAN
@@ -128,8 +127,7 @@ def test_json() -> None:
 
 def baseline(*results: Result, only_new: bool = True) -> Baseline:
     """A baseline of these results."""
-    earlier = Earlier("base.json", False, INFO, {}, lambda: iter(results))
-    return Baseline(earlier, fates_of(results), only_new)
+    return Baseline("base.json", INFO, fates_of(results), only_new)
 
 
 def test_baseline_of_other_matrices() -> None:

@@ -68,9 +68,9 @@ class Recorder:
     def __init__(self, agent: AgentCore) -> None:
         self._agent = agent
         self._ring: Optional[PacketRing] = None
-        self._forget()
+        self._forget_run()
 
-    def _forget(self) -> None:
+    def _forget_run(self) -> None:
         self._reading: Optional[looping.Timer] = None
         self._failure: Optional[str] = None
         self._lost = 0
@@ -90,7 +90,7 @@ class Recorder:
         """Begin, and forget all that was recorded; without the right to packet sockets nothing is
         recorded."""
         self.close()
-        self._forget()
+        self._forget_run()
         if order.keep is not None:
             from .keeper import Keeper
 

@@ -12,6 +12,7 @@ from netprobe.model.plan import Block, Flow, Plan
 from netprobe.model.ports import PortRange, Ports, intersect, normalise, union
 from netprobe.model.printable import clean, word_command
 from netprobe.model.result import PORTLESS, Result, Verdict
+from netprobe.model.run import RunInfo
 from netprobe.report.page.wording import number
 from netprobe.report.record.changes import Changes, Fates, cut_by_fate, fates_of
 from netprobe.report.record.record import Earlier, ResultKey, key_of
@@ -118,19 +119,23 @@ def word_changes(changes: Changes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """An earlier run that the new one is held against; with ``only_new`` its failures are known."""
+    """An earlier run that the new one is held against; with ``only_new`` its failures are known.
 
-    earlier: Earlier
+    ``name``: its file, or what else a reader knows it by.
+    """
+
+    name: str
+    info: RunInfo
     fates: Fates
     only_new: bool
 
     def refuse_other_matrices(self, plan: Plan) -> None:
         """Raises RequestError where it and the plan share no matrix: all would seem new."""
-        then = [matrix.name for matrix in self.earlier.info.matrices]
+        then = [matrix.name for matrix in self.info.matrices]
         now = [matrix.name for matrix in plan.matrices]
         if not set(then) & set(now):
             raise RequestError(
-                f"--baseline {self.earlier.path}: that run is of {clean(', '.join(then))}, this "
+                f"--baseline {self.name}: that run is of {clean(', '.join(then))}, this "
                 f"one is of {clean(', '.join(now))}; give a run of the same matrix"
             )
 
@@ -140,7 +145,7 @@ class Baseline:
             yield result
             return
         for part, before in cut_by_fate(result, self.fates):
-            yield replace(part, known=self.earlier.path) if before.kind == "bad" else part
+            yield replace(part, known=self.name) if before.kind == "bad" else part
 
     def word_changes(self, changes: Changes) -> str:
         """Say in one line what is new since the baseline."""
@@ -158,8 +163,8 @@ class Baseline:
             (first.flows, "not probed by the baseline"),
         ]
         told += [f"{number(flows)} {what}" for flows, what in more if flows]
-        begun = self.earlier.info.started_at or "at an unknown time"
-        return f"BASELINE: {self.earlier.path} (begun {begun}): {', '.join(told)}"
+        begun = self.info.started_at or "at an unknown time"
+        return f"BASELINE: {self.name} (begun {begun}): {', '.join(told)}"
 
 
 def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:

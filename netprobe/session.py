@@ -1,0 +1,180 @@
+"""One run over a fleet of agents: results go to their sinks as soon as they are final.
+
+A program opens a fleet (``open_fleet``), and then runs as many requests over it as it wants, one
+after the other. What reads options, opens files, prints and heeds signals is ``netprobe/cli``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+
+from netprobe.errors import FAULT, bug_words
+from netprobe.judge.verdict import Rules, judge
+from netprobe.model.coverage import Coverage
+from netprobe.model.evidence import Evidence
+from netprobe.model.plan import Plan
+from netprobe.model.ports import count as count_ports
+from netprobe.model.result import Result
+from netprobe.model.run import RunInfo, info_before
+from netprobe.model.sink import Events, Silent, Sink
+from netprobe.plan.choices import PlanPart
+from netprobe.plan.cover.completion import Completion
+from netprobe.plan.cover.conclusion import conclude
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.phases import Phases
+from netprobe.probe.collect import collect
+from netprobe.probe.flows.work import STOPPED, Want
+from netprobe.probe.settings import ProbeSettings
+from netprobe.report.record.earlier import done_ports
+
+# Says of a result that it is accepted, or known of an earlier run; cuts it where its ports differ.
+Mark = Callable[[Result], Iterable[Result]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a run is asked for, in values: what to probe and how, and how to judge it.
+
+    ``marks`` are put on every result in this order. ``kept`` gives the results of an earlier run
+    that hold for this one: their ports are not probed again, and no sink gets them.
+    """
+
+    part: PlanPart
+    settings: ProbeSettings = field(default_factory=ProbeSettings)
+    rules: Rules = field(default_factory=Rules)
+    marks: tuple[Mark, ...] = ()
+    kept: Callable[[], Iterable[Result]] = tuple
+
+    def mark(self, results: Iterable[Result]) -> Iterable[Result]:
+        """Put the marks on results."""
+        for mark in self.marks:
+            results = chain.from_iterable(map(mark, results))
+        return results
+
+
+class Session:
+    """Carries out requests, one after the other, and tells ``events`` how far each is.
+
+    ``info`` is the last run as it ended, also where it was cancelled.
+    """
+
+    def __init__(self, events: Events | None = None) -> None:
+        self.info = RunInfo()
+        self._events = events or Silent()
+
+    async def run(self, request: RunRequest, fleet: Fleet, sinks: Sequence[Sink]) -> RunInfo:
+        """Probe over the agents of an open fleet, judge, and give every sink each final result.
+
+        The fleet has the hosts of the part, maybe more. Cancelled, it tells the sinks of every flow
+        that is left that it is not tested; the fleet is of no further use then.
+        """
+        run = _Run(request, fleet, sinks, self._events)
+        try:
+            await run.probe()
+        except asyncio.CancelledError:
+            self.info = replace(run.conclude(), complete=False, interrupted=True)
+            raise
+        self.info = run.conclude()
+        return self.info
+
+
+class _Run:
+    """One run: evidence in, results out to the sinks as they become final, progress told."""
+
+    def __init__(
+        self, request: RunRequest, fleet: Fleet, sinks: Sequence[Sink], events: Events
+    ) -> None:
+        part = request.part
+        self._request = request
+        self._fleet = fleet
+        self._sinks = sinks
+        self._events = events
+        self._completion = None if part.cover is None else Completion(part.cover)
+        self._done = done_ports(map(self._note_kept, request.kept()))
+        self._done_flows = sum(count_ports(ports) or 1 for ports in self._done.values())
+        self._known_flows = self._done_flows
+        self._total_flows = part.plan.flow_count()
+        self._started = datetime.now(UTC)
+        self._begun_s = time.monotonic()
+        self._waits_for = ""
+
+    async def probe(self) -> None:
+        """Probe everything; each result is told once."""
+        await collect(
+            self._request.part.plan, self._request.settings, self._fleet, self.emit, self._done,
+            self._watch_phases, self._next_plan,
+        )  # fmt: skip
+
+    def conclude(self) -> RunInfo:
+        """Give all that is known of the run beside its results."""
+        plan = self._request.part.plan
+        before = info_before(plan, self._started.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        reports = self._fleet.reports
+        return replace(
+            before,
+            elapsed_s=round(time.monotonic() - self._begun_s, 3),
+            phases=self._fleet.phases.times_s(),
+            complete=self._known_flows >= self._total_flows,
+            hosts=tuple(
+                replace(reports.get(one.name, one), named=one.named, roles=one.roles)
+                for one in before.hosts
+            ),
+            sample=self._request.part.sample,
+            coverage=self._conclude_coverage(),
+        )
+
+    def emit(self, want: Want, found: list[Evidence]) -> None:
+        """Judge the evidence of a flow, and give its results to the sinks."""
+        results = [
+            result for one in want.with_untold(found) for result in self._judge_one(want, one)
+        ]
+        for result in sorted(results, key=lambda result: (result.address, result.port or 0)):
+            self._known_flows += result.port_count
+            if self._completion is not None:
+                self._completion.add(result)
+            for marked in self._request.mark((result,)):
+                for sink in self._sinks:
+                    sink.add(marked)
+        probed = [one for one in found if one.untested != STOPPED]
+        self._done_flows += sum(count_ports(one.ports) or 1 for one in probed)
+        self._tell_progress()
+
+    def _note_kept(self, result: Result) -> Result:
+        if self._completion is not None:
+            self._completion.add(result)
+        return result
+
+    def _conclude_coverage(self) -> Coverage | None:
+        if self._completion is None:
+            return None
+        return replace(conclude(self._completion), strict=self._request.rules.strict)
+
+    def _next_plan(self) -> Plan | None:
+        further = None if self._completion is None else self._completion.next_plan()
+        if further is not None:
+            self._total_flows += further.flow_count()
+        return further
+
+    def _watch_phases(self, phases: Phases) -> None:
+        self._waits_for = phases.waits_for()
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        # A name may have several addresses, whose flows nobody could count before.
+        done = min(self._done_flows, self._total_flows)
+        self._events.progress(done, self._total_flows, self._waits_for)
+
+    def _judge_one(self, want: Want, evidence: Evidence) -> list[Result]:
+        """Judge; evidence that no table was made for is no result, and ends no run."""
+        rules = self._request.rules
+        try:
+            return judge(evidence, want.order, rules)
+        except Exception as error:
+            words = f"what was seen cannot be judged ({bug_words(error)})"
+            broken = replace(evidence, outcome=None, mtu=None, untested=(FAULT, words))
+            return judge(broken, want.order, rules)
