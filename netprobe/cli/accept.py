@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import date
 
-from netprobe.cli.options import VerbOptions
+from netprobe.cli.asked import AcceptOptions
 from netprobe.cli.report import fold_failures
 from netprobe.cli.result_options import read_days, read_last_day
 from netprobe.cli.streams import tell
@@ -23,23 +23,23 @@ from netprobe.report.record.reading import read_run
 from netprobe.request.accepting import Consent, accept, addresses_of_run, write_accepted
 
 
-def accept_verb(options: VerbOptions) -> int:
+def accept_verb(options: AcceptOptions) -> int:
     """Write the entries to standard output, and say on standard error what they accept."""
     consent = _read_consent(options, date.today())
-    info, collector = read_run(options["run_file"])
+    info, collector = read_run(options.run_file)
     with closing(collector):
         findings = {one.number: one for one in fold_failures(info, collector)}
-        chosen = [_choose_finding(findings, given) for given in dict.fromkeys(options["findings"])]
+        chosen = [_choose_finding(findings, given) for given in dict.fromkeys(options.findings)]
         members = {one.number: _choose_members(one) for one in chosen}
         known = addresses_of_run(collector.results())
     parts = [
         (
-            f"finding {one.number} of {options['run_file']}: {one.title}",
+            f"finding {one.number} of {options.run_file}: {one.title}",
             accept(members[one.number], known, consent),
         )
         for one in chosen
     ]
-    is_new = not options["append"] and not _stdout_has_entries()
+    is_new = not options.append and not _stdout_has_entries()
     write_or_raise(
         [OutputTarget("yaml")],
         {"yaml": lambda stream: write_accepted(parts, stream, is_new=is_new)},
@@ -52,13 +52,14 @@ def accept_verb(options: VerbOptions) -> int:
     return PASS
 
 
-def _read_consent(options: VerbOptions, today: date) -> Consent:
-    texts = {name: options[name].strip() for name in ("reason", "owner", "ticket")}
+def _read_consent(options: AcceptOptions, today: date) -> Consent:
+    texts = {"reason": options.reason, "owner": options.owner, "ticket": options.ticket}
+    texts = {name: text.strip() for name, text in texts.items()}
     for name, text in texts.items():
         if not text:
             raise RequestError(f"--{name}: the text is empty, expected some words")
-    until = _read_until(options["until"], today, read_days(options["max_acceptance"]))
-    return Consent(**texts, since=today.isoformat(), until=until, same_place=options["same_place"])
+    until = _read_until(options.until, today, read_days(options.max_acceptance))
+    return Consent(**texts, since=today.isoformat(), until=until, same_place=options.same_place)
 
 
 def _read_until(text: str, today: date, max_days: int) -> str:

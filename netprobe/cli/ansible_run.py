@@ -16,11 +16,12 @@ from pathlib import Path
 
 import netprobe
 from netprobe.batch.engine_folder import ENGINE_FILE
+from netprobe.batch.stored import open_run
 from netprobe.cli.ansible_play import GuardedPlay
-from netprobe.cli.batch_options import DEFAULT_MARGIN, DEFAULT_WINDOW
-from netprobe.cli.bundle import bundle_verb
-from netprobe.cli.merge import merge_verb
-from netprobe.cli.options import RUN_FORMATS, VerbOptions
+from netprobe.cli.asked import RunOptions
+from netprobe.cli.bundle import write_engine_run
+from netprobe.cli.merge import report_stored
+from netprobe.cli.options import RUN_FORMATS
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.run import read_become_password
 from netprobe.cli.streams import tell
@@ -35,31 +36,22 @@ CHECK, END = "check", "end"
 _IN_CHECKOUT = "ansible_collections/netprobe/preflight/playbooks"
 FOLDER = "run"
 
-# They need a coordinator that stays connected, or results that a bundle does not carry.
-_ONLY_LIVE = ("resume", "retry", "evidence")
-# What ``bundle`` asks for beyond what ``run`` has.
-_BUNDLE = {
-    "next_": None, "results": (), "output": None, "per_host": None, "with_runtime": False,
-    "start": None, "window": DEFAULT_WINDOW, "margin": DEFAULT_MARGIN,
-}  # fmt: skip
 
-
-def ansible_verb(options: VerbOptions) -> int:
+def ansible_verb(options: RunOptions) -> int:
     """Plan, let Ansible do it on the hosts, and report as ``run`` does."""
-    for name in _ONLY_LIVE:
-        if options[name]:
-            raise RequestError(
-                f"--{name} and --engine ansible contradict each other: leave out one"
-            )
-    read_outputs(options, RUN_FORMATS)  # what cannot be written is told before anything is sent
+    # They need a coordinator that stays connected, or results that a bundle does not carry.
+    only_live = {"resume": options.resume, "retry": options.retry, "evidence": options.evidence}
+    for name in filter(only_live.get, only_live):
+        raise RequestError(f"--{name} and --engine ansible contradict each other: leave out one")
+    outputs = read_outputs(options.outputs, RUN_FORMATS, options)
     program = _find_ansible()
-    inventories = options["inventories"] or find_inventories()
+    inventories = options.inventories or find_inventories()
     password = read_become_password(options)
     with GuardedPlay() as guarded:
-        folder = str(guarded.folder / FOLDER)
-        bundle_verb({**options, **_BUNDLE, "folder": folder})
+        folder = guarded.folder / FOLDER
+        write_engine_run(options, folder)
         stopped = _play_folder(guarded, program, inventories, password)
-        return merge_verb({**options, "file": folder, "results": ()}, interrupted=stopped)
+        return report_stored(options, outputs, open_run(folder, ()), interrupted=stopped)
 
 
 def _find_ansible() -> str:

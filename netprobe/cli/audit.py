@@ -6,7 +6,8 @@ import sys
 from functools import partial
 
 from netprobe.audit.run import AuditJob, audit_ports
-from netprobe.cli.options import AUDIT_FORMATS, VerbOptions, require_matrix
+from netprobe.cli.asked import AuditOptions
+from netprobe.cli.options import AUDIT_FORMATS, require_matrix
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.run import make_launcher
 from netprobe.load.pods import read_pods
@@ -19,14 +20,14 @@ from netprobe.report.verbs.audit import write_audit_json, write_audit_text
 from netprobe.report.verbs.audit_junit import write_audit_junit
 
 
-def audit_ports_verb(options: VerbOptions) -> int:
+def audit_ports_verb(options: AuditOptions) -> int:
     """Compare and report; 0 where every listening port is registered, 1 where one is not."""
-    outputs = read_outputs(options, AUDIT_FORMATS)
-    require_matrix(options["matrices"])
+    outputs = read_outputs(options.outputs, AUDIT_FORMATS, options)
+    require_matrix(options.matrices)
     chosen, inventory, notes = load_request(
-        options["matrices"], options["inventories"], options["sets"], options["roles"], probing=True
+        options.matrices, options.inventories, options.sets, options.roles, probing=True
     )
-    pods = None if options["pods"] is None else read_pods(options["pods"])
+    pods = None if options.pods is None else read_pods(options.pods)
     with progress(sys.stderr) as events:
         job = AuditJob(chosen, inventory, pods, notes)
         audit = audit_ports(job, make_launcher(options), events)

@@ -13,6 +13,7 @@ from netprobe.cli.batch_options import (
     where_options,
 )
 from netprobe.cli.covering import cover_options
+from netprobe.cli.given import FileType
 from netprobe.cli.options import (
     EPILOG,
     RUN_FORMATS,
@@ -22,7 +23,7 @@ from netprobe.cli.options import (
     request_options,
     script_options,
 )
-from netprobe.cli.result_options import FILE, accepted_options, baseline_options
+from netprobe.cli.result_options import accepted_options, baseline_options
 
 
 @click.command()
@@ -49,13 +50,14 @@ def bundle(**options: Any) -> int:
       python3 worker-1.pyz --out /media/usb              # on worker-1; keep plan.pyz
       netprobe merge run/plan.pyz /media/usb/*.npr
     """
+    from netprobe.cli.asked import BundleOptions
     from netprobe.cli.bundle import bundle_verb
 
-    return bundle_verb(options)
+    return bundle_verb(BundleOptions(**options))
 
 
 @click.command(epilog=EPILOG)
-@click.argument("file", metavar="BUNDLE|DIR", type=FILE)
+@click.argument("file", metavar="BUNDLE|DIR", type=FileType("the file to read"))
 @results_argument
 @output_option(RUN_FORMATS)
 @redact_option
@@ -68,6 +70,7 @@ def merge(**options: Any) -> int:
 
     Flows of hosts without a file are not tested, nor are those of a host with a bad one.
     """
+    from netprobe.cli.asked import MergeOptions
     from netprobe.cli.merge import merge_verb
 
-    return merge_verb(options)
+    return merge_verb(MergeOptions(**options))

@@ -8,8 +8,9 @@ from typing import Final
 
 import click
 
+from netprobe.cli.given import FILE, FileType
 from netprobe.cli.options import flag, option, strict_option, together
-from netprobe.cli.result_options import FILE, record_option
+from netprobe.cli.result_options import record_option
 from netprobe.errors import RequestError
 
 DEFAULT_WINDOW: Final = "10m"
@@ -109,6 +110,6 @@ def _word_time(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-results_argument = click.argument("results", nargs=-1, type=FILE)
+results_argument = click.argument("results", nargs=-1, type=FileType("a result file"))
 
 merge_options = together(record_option, strict_option)

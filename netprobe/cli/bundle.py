@@ -8,10 +8,11 @@ import platform
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from netprobe.agent.wire.batch import HostBudgets
 from netprobe.batch.bundle import bring_runtime, pack_bundle
@@ -22,16 +23,19 @@ from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.rounds import make_first_round, make_next_round
 from netprobe.batch.script import HostScript
 from netprobe.batch.stored import PLAN_FILE, end_rounds, open_run, write_private
-from netprobe.cli.batch_options import read_seconds, read_start
-from netprobe.cli.covering import read_cover
+from netprobe.cli.asked import BundleOptions, ScriptOptions
+from netprobe.cli.batch_options import (
+    DEFAULT_MARGIN,
+    DEFAULT_WINDOW,
+    read_seconds,
+    read_start,
+)
 from netprobe.cli.merge import choose_stored_part, replay_quietly
-from netprobe.cli.options import VerbOptions
-from netprobe.cli.run import make_plan, settings_of
+from netprobe.cli.run import choose_asked_part, make_plan, settings_of
 from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS
-from netprobe.plan.choices import choose_part, refuse_too_much
 from netprobe.signals import run_on_loop
 from netprobe.vantage.runtime.cache import NoRuntime
 from netprobe.vantage.runtime.file import Runtime, load_runtime
@@ -41,32 +45,38 @@ CARRIED = HostBudgets(looks=20_000, walks=20, routes=64, stories=256)
 ASKED_AGAIN = HostBudgets(looks=20_000, walks=0, routes=0, stories=64)
 
 
-def bundle_verb(options: VerbOptions) -> int:
+def bundle_verb(options: BundleOptions) -> int:
     """Write the scripts of the first round, or of a further one."""
-    if options["next_"]:
-        return _write_next(options)
-    if options["results"]:
+    if options.next_:
+        return _write_next(options, Path(options.next_))
+    if options.results:
         raise RequestError("RESULTS are those of an earlier round: give --next FILE, too")
     _refuse_two_places(options)
     for word, path in _list_places(options).items():
         if os.path.lexists(path):
             # Results of a run are read with its own file alone.
             raise RequestError(f"{word} {path}: exists; choose another name")
-    request = _make_request(options)
-    request, scripts = make_first_round(request, choose_stored_part(request).plan)
-    if options["folder"]:
-        runtime = _find_runtime(options) if options["with_runtime"] else None
-        return _write_folder(Path(options["folder"]), request, scripts, runtime)
+    is_shared = not (options.folder or options.per_host)
+    request, scripts = _make_run(options, partial(_read_when, options), is_shared=is_shared)
+    if options.folder:
+        runtime = _find_runtime(options) if options.with_runtime else None
+        return _write_folder(Path(options.folder), request, scripts, runtime)
     return _write_files(options, request, scripts)
 
 
-def _list_places(options: VerbOptions) -> dict[str, str]:
+def write_engine_run(options: ScriptOptions, folder: Path) -> int:
+    """Write the first round of a run for an engine, with the usual times, into a new folder."""
+    request, scripts = _make_run(options, lambda: When("engine"), is_shared=False)
+    return _write_folder(folder, request, scripts)
+
+
+def _list_places(options: BundleOptions) -> dict[str, str]:
     """Give where a run is to be written, by the option that says it."""
-    places = {"--folder": "folder", "--per-host": "per_host", "-o": "output"}
-    return {word: options[name] for word, name in places.items() if options[name]}
+    places = {"--folder": options.folder, "--per-host": options.per_host, "-o": options.output}
+    return {word: path for word, path in places.items() if path}
 
 
-def _refuse_two_places(options: VerbOptions) -> None:
+def _refuse_two_places(options: BundleOptions) -> None:
     """Raise RequestError for more than one place."""
     given = _list_places(options)
     if len(given) > 1:
@@ -76,51 +86,67 @@ def _refuse_two_places(options: VerbOptions) -> None:
         )
 
 
-def _make_request(options: VerbOptions) -> BatchRequest:
-    plan = make_plan(options, probing=True)
-    choice = read_cover(options)
-    part = choose_part(plan, choice, options["sample"])
-    is_part = part.plan is not plan
-    refuse_too_much(part.plan, options["max_results"], is_part=is_part, is_said=choice.is_said)
-    is_covering = part.cover is not None
+class When(NamedTuple):
+    """When hosts probe: as an engine says, by the clock at ``starts_at``, or at once."""
+
+    barrier: Literal["engine", "clock", "none"]
+    starts_at: float | None = None
+    window: str = DEFAULT_WINDOW
+    margin: str = DEFAULT_MARGIN
+
+
+def _read_when(options: BundleOptions) -> When:
+    """Read when hosts probe. Raises RequestError."""
     starts_at = None
-    if options["start"]:
-        starts_at = read_start(options["start"], datetime.now(UTC))
-    if starts_at is not None and options["folder"]:
+    if options.start:
+        starts_at = read_start(options.start, datetime.now(UTC))
+    if starts_at is not None and options.folder:
         raise RequestError("--start is for hosts that nobody talks to: leave it out with --folder")
-    barrier = "engine" if options["folder"] else "none" if starts_at is None else "clock"
-    if barrier == "none" and not options["no_listen"]:
+    if options.folder:
+        return When("engine", None, options.window, options.margin)
+    if starts_at is None and not options.no_listen:
         raise RequestError(
             "hosts that nobody talks to need a time at which all of them listen: give --start "
             "TIME, or --no-listen to ask only what runs already, or --folder DIR for an engine"
         )
-    return BatchRequest(
+    barrier: Literal["clock", "none"] = "none" if starts_at is None else "clock"
+    return When(barrier, starts_at, options.window, options.margin)
+
+
+def _make_run(
+    options: ScriptOptions, read_when: Callable[[], When], *, is_shared: bool
+) -> tuple[BatchRequest, list[HostScript]]:
+    """Make the first round. Raises RequestError."""
+    plan = make_plan(options, options.zone_groups, probing=True)
+    part = choose_asked_part(options, plan)
+    when, about = read_when(), part.plan.coverage
+    request = BatchRequest(
         run=secrets.token_hex(8),
         key=secrets.token_bytes(KEY_BYTES),
         results_key=secrets.token_bytes(KEY_BYTES),
-        is_shared=not (options["folder"] or options["per_host"]),
-        plan=plan if is_covering else part.plan,
+        is_shared=is_shared,
+        plan=plan if about else part.plan,
         hosts=(),
-        settings=settings_of(options),
-        barrier=barrier,
-        starts_at=starts_at,
-        window_s=read_seconds("--window", options["window"]),
-        margin_s=read_seconds("--margin", options["margin"]),
-        budgets=ASKED_AGAIN if barrier == "engine" else CARRIED,
-        live=options["live"],
+        settings=settings_of(options, options.rate),
+        barrier=when.barrier,
+        starts_at=when.starts_at,
+        window_s=read_seconds("--window", when.window),
+        margin_s=read_seconds("--margin", when.margin),
+        budgets=ASKED_AGAIN if when.barrier == "engine" else CARRIED,
+        live=options.live,
         sample=part.sample,
-        cover=(choice.copies or 1, choice.seed) if is_covering else None,
+        cover=(about.copies, about.seed) if about else None,
     )
+    return make_first_round(request, choose_stored_part(request).plan)
 
 
-def _write_next(options: VerbOptions) -> int:
+def _write_next(options: BundleOptions, path: Path) -> int:
     _refuse_two_places(options)
-    path = Path(options["next_"])
-    stored = open_run(path, [Path(one) for one in options["results"]])
+    stored = open_run(path, [Path(one) for one in options.results])
     if os.path.isdir(path):
-        if options["per_host"]:
+        if options.per_host:
             raise RequestError(f"--next {path}: an engine's folder is where its next round goes")
-    elif not options["per_host"] and not stored.request.is_shared:
+    elif not options.per_host and not stored.request.is_shared:
         raise RequestError(
             "--next: this run has a file for each host, and so has its next round: give "
             "--per-host DIR"
@@ -141,13 +167,13 @@ def _write_next(options: VerbOptions) -> int:
     return _write_files(options, request, scripts)
 
 
-def _read_next_start(options: VerbOptions, request: BatchRequest) -> float | None:
+def _read_next_start(options: BundleOptions, request: BatchRequest) -> float | None:
     """Read when hosts that nobody talks to probe again. Raises RequestError."""
     if request.barrier != "clock":
         return None
-    if not options["start"]:
+    if not options.start:
         raise RequestError("--next: hosts that nobody talks to need a new time; give --start TIME")
-    return read_start(options["start"], datetime.now(UTC))
+    return read_start(options.start, datetime.now(UTC))
 
 
 def _write_folder(
@@ -162,13 +188,13 @@ def _write_folder(
     return PASS
 
 
-def _write_files(options: VerbOptions, request: BatchRequest, scripts: list[HostScript]) -> int:
+def _write_files(options: BundleOptions, request: BatchRequest, scripts: list[HostScript]) -> int:
     """Write what is carried to hosts: one file for all of them, or one for each."""
     header, plan = _make_header(request), write_request(request)
-    runtime = _find_runtime(options) if options["with_runtime"] else None
-    if options["per_host"]:
-        with _refusing_to_write(options["per_host"]):
-            write_host_bundles(Path(options["per_host"]), header, scripts, plan, runtime)
+    runtime = _find_runtime(options) if options.with_runtime else None
+    if options.per_host:
+        with _refusing_to_write(options.per_host):
+            write_host_bundles(Path(options.per_host), header, scripts, plan, runtime)
     else:
         data = pack_bundle(header, scripts, plan)
         _write_file(options, data if runtime is None else bring_runtime(data, runtime))
@@ -176,9 +202,9 @@ def _write_files(options: VerbOptions, request: BatchRequest, scripts: list[Host
     return PASS
 
 
-def _write_file(options: VerbOptions, data: bytes) -> None:
-    if options["output"]:
-        write_private(Path(options["output"]), data)
+def _write_file(options: BundleOptions, data: bytes) -> None:
+    if options.output:
+        write_private(Path(options.output), data)
     elif sys.stdout.isatty():
         raise RequestError("a bundle is no text for a terminal: give -o FILE, or send it to a file")
     else:
@@ -204,15 +230,15 @@ def _keep_private(number: int) -> None:
             os.fchmod(number, 0o600)
 
 
-def _find_runtime(options: VerbOptions) -> Runtime:
+def _find_runtime(options: BundleOptions) -> Runtime:
     """Find the Python of ``--agent-python``, or one for machines like this one. Raises
     RequestError."""
-    if len(options["agent_python"]) > 1:
+    if len(options.agent_python) > 1:
         raise RequestError("--with-runtime: a bundle brings one Python; give one --agent-python")
-    for path in options["agent_python"]:
+    for path in options.agent_python:
         return load_runtime(path)
     try:
-        return run_on_loop(make_runtimes(options).find(platform.machine()))
+        return run_on_loop(make_runtimes(options.agent_python).find(platform.machine()))
     except NoRuntime as error:
         raise RequestError(f"--with-runtime: {error}") from None
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from netprobe.cli.given import FILE
 from netprobe.cli.options import (
     AUDIT_FORMATS,
     become_option,
@@ -16,7 +17,6 @@ from netprobe.cli.options import (
     role_option,
     set_option,
 )
-from netprobe.cli.result_options import FILE
 from netprobe.cli.tunnel_options import tunnel_options
 
 AUDIT_EPILOG = """\b
@@ -60,9 +60,10 @@ def audit_ports(**options: Any) -> int:
       kubectl get pods -A -o json > pods.json
       netprobe audit ports -m openshift-host-ports -m ./site.yaml --pods pods.json
     """
+    from netprobe.cli.asked import AuditOptions
     from netprobe.cli.audit import audit_ports_verb
 
-    return audit_ports_verb(options)
+    return audit_ports_verb(AuditOptions(**options))
 
 
 @click.group()
@@ -80,9 +81,10 @@ def diagnose_konnectivity(**options: Any) -> int:
       netprobe diagnose konnectivity --server konnectivity-hc1.example.com --publishing route
       netprobe diagnose konnectivity --server 10.0.0.7:31234 --publishing nodeport -i inventory.yaml
     """
+    from netprobe.cli.asked import DiagnoseOptions
     from netprobe.cli.diagnose import konnectivity_verb
 
-    return konnectivity_verb(options)
+    return konnectivity_verb(DiagnoseOptions(**options))
 
 
 @click.group()

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from netprobe.cli.options import VerbOptions, option, repeat_option, together
+from netprobe.cli.options import option, repeat_option, together
 from netprobe.errors import RequestError
 
 if TYPE_CHECKING:
+    from netprobe.cli.asked import CoverOptions
     from netprobe.model.run import RunInfo
     from netprobe.plan.choices import CoverChoice
 
@@ -41,19 +42,21 @@ cover_options = together(
 )
 
 
-def read_cover(options: VerbOptions, earlier: RunInfo | None = None) -> CoverChoice:
+def read_cover(
+    options: CoverOptions, sample: int | None = None, earlier: RunInfo | None = None
+) -> CoverChoice:
     """Read ``--cover`` and ``--seed``; without them an earlier run is gone on with as it was.
 
     Raises RequestError.
     """
     from netprobe.plan.choices import CoverChoice
 
-    text = options["cover"]
+    text = options.cover
     if text is None and earlier is not None:
         was = earlier.coverage
         return CoverChoice(is_said=True) if was is None else CoverChoice(was.copies, was.seed, True)
     if text is None:
-        return CoverChoice(is_said=options.get("sample") is not None)
+        return CoverChoice(is_said=sample is not None)
     found = _COVER.fullmatch(text)
     if found is None:
         raise RequestError(
@@ -61,6 +64,6 @@ def read_cover(options: VerbOptions, earlier: RunInfo | None = None) -> CoverCho
         )
     if text == "all":
         return CoverChoice(is_said=True)
-    if options.get("sample") is not None:
+    if sample is not None:
         raise RequestError("--cover zones and --sample contradict each other: give one of them")
-    return CoverChoice(int(found[1] or 1), options["seed"], True)
+    return CoverChoice(int(found[1] or 1), options.seed, True)

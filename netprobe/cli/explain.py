@@ -6,11 +6,13 @@ import sys
 from datetime import date
 from functools import partial
 
-from netprobe.cli.options import PAGE_FORMATS, VerbOptions
+from netprobe.cli.asked import ExplainOptions
+from netprobe.cli.options import PAGE_FORMATS
 from netprobe.cli.outputs import read_outputs
-from netprobe.cli.run import make_launcher, rules_of, settings_of
+from netprobe.cli.run import make_launcher, settings_of
 from netprobe.explain.explain import explain, summary_of
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
+from netprobe.judge.verdict import Rules
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import Explanation
 from netprobe.report.outputs import write_or_raise
@@ -19,24 +21,24 @@ from netprobe.report.verbs.explain import write_explain_json, write_explain_text
 from netprobe.signals import run_to_end
 
 
-def explain_verb(options: VerbOptions) -> int:
+def explain_verb(options: ExplainOptions) -> int:
     """Probe one flow and print its page; the exit status is that of a run of this flow."""
-    outputs = read_outputs(options, PAGE_FORMATS)
+    outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
     request = FlowRequest(
-        options["source"],
-        options["destination"],
-        parse_wire(options["wire"]),
-        options["inventories"],
-        options["matrices"],
-        options["sets"],
-        options["roles"],
+        options.source,
+        options.destination,
+        parse_wire(options.wire),
+        options.inventories,
+        options.matrices,
+        options.sets,
+        options.roles,
     )
     plan = plan_flow(request, date.today())
     launcher = make_launcher(options)
     with progress(sys.stderr) as events:
 
         async def explain_flow() -> Explanation:
-            settings, rules = settings_of(options), rules_of(options)
+            settings, rules = settings_of(options), Rules(options.strict, options.live)
             return await explain(request, plan, settings, rules, launcher, events.host)
 
         explanation = run_to_end(explain_flow())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import click
 
-from netprobe.cli.options import MATRIX_FORMATS, VerbOptions, require_matrix
+from netprobe.cli.asked import CheckOptions, ShowOptions
+from netprobe.cli.options import MATRIX_FORMATS, require_matrix
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.result_options import read_days
 from netprobe.cli.streams import tell
@@ -26,7 +26,7 @@ def matrix_list_verb() -> int:
     return 0
 
 
-def matrix_show_verb(options: VerbOptions) -> int:
+def matrix_show_verb(options: ShowOptions) -> int:
     """Print one matrix with these settings."""
     from netprobe.load.matrix.chosen_settings import choose
     from netprobe.load.matrix.file import load_matrices
@@ -39,8 +39,8 @@ def matrix_show_verb(options: VerbOptions) -> int:
         write_matrix_yaml,
     )
 
-    wanted = read_outputs(options, MATRIX_FORMATS)
-    (chosen,), notes = choose(load_matrices([options["name"]]), Inventory(()), options["sets"])
+    wanted = read_outputs(options.outputs, MATRIX_FORMATS, options)
+    (chosen,), notes = choose(load_matrices([options.name]), Inventory(()), options.sets)
     writers = {
         "text": partial(write_matrix_text, chosen, lambda item: why_not(item, chosen)),
         "json": partial(write_matrix_json, chosen),
@@ -82,13 +82,13 @@ def schema_verb(kind: str) -> int:
     return 0
 
 
-def check_registry_verb(options: VerbOptions) -> int:
+def check_registry_verb(options: CheckOptions) -> int:
     """Check matrices as registries of ports. Raises FileErrors with every mistake of all."""
     from netprobe.audit.lint import lint_registry
     from netprobe.errors import FileErrors
     from netprobe.load.matrix.file import load_matrices
 
-    matrices = (*options["matrices"], *options["files"])
+    matrices = (*options.matrices, *options.files)
     require_matrix(matrices)
     lints = [lint_registry(one) for one in load_matrices(matrices)]
     for note in (note for lint in lints for note in lint.notes):
@@ -99,29 +99,29 @@ def check_registry_verb(options: VerbOptions) -> int:
     return 0
 
 
-def check_files_verb(options: Mapping[str, Any]) -> int:
+def check_files_verb(options: CheckOptions) -> int:
     """Check files, all problems at once; matrices and inventories together as a run would."""
     from netprobe.load.check import GivenBeside, check_accepted_names, check_files, is_manifest
     from netprobe.load.inventory.discover import NO_INVENTORY, find_inventories
     from netprobe.load.manifest.manifests import GivenManifests
     from netprobe.load.request import load_request
 
-    matrices, inventories = options["matrices"], options["inventories"]
-    found = tuple(filter(is_manifest, options["files"]))
-    files = tuple(path for path in options["files"] if path not in found)
-    manifests = GivenManifests((*options["manifests"], *found), options["networks"])
-    if not options["files"]:
+    matrices, inventories = options.matrices, options.inventories
+    found = tuple(filter(is_manifest, options.files))
+    files = tuple(path for path in options.files if path not in found)
+    manifests = GivenManifests((*options.manifests, *found), options.networks)
+    if not options.files:
         inventories = inventories or find_inventories()
-    paths = (*files, *matrices, *inventories, *options["accepted"])
+    paths = (*files, *matrices, *inventories, *options.accepted)
     if not paths and not manifests.files:
         raise RequestError(f"nothing to check: give FILES; or for an inventory {NO_INVENTORY}")
-    sets, roles = options["sets"], options["roles"]
+    sets, roles = options.sets, options.roles
     beside = GivenBeside(manifests, matrices, sets) if manifests else None
-    lines = check_files(paths, read_days(options["max_acceptance"]), beside).splitlines()
+    lines = check_files(paths, read_days(options.max_acceptance), beside).splitlines()
     if matrices and inventories:
         request = load_request(matrices, inventories, sets, roles, manifests=manifests)
         chosen, inventory, notes = request
-        check_accepted_names((*files, *options["accepted"]), chosen, inventory)
+        check_accepted_names((*files, *options.accepted), chosen, inventory)
         told = {line.strip() for line in lines}
         lines += [line for line in map(word_note, notes) if line not in told]
     for line in lines:

@@ -14,6 +14,7 @@ import netprobe
 from netprobe.cli.batch_commands import bundle, merge
 from netprobe.cli.command_groups import audit, diagnose, runtime
 from netprobe.cli.covering import cover_options
+from netprobe.cli.given import FILE, FileType, MatrixType
 from netprobe.cli.options import (
     DIFF_FORMATS,
     EPILOG,
@@ -37,7 +38,6 @@ from netprobe.cli.options import (
     start_options,
 )
 from netprobe.cli.result_options import (
-    FILE,
     accepted_options,
     consent_options,
     earlier_options,
@@ -89,13 +89,16 @@ def cli() -> None:
 @flag("-v", "--verbose", "Say what the run waits for, and at the end where the time went.")
 def run(**options: Any) -> int:
     """Probe every required flow from its source host, and report."""
-    if options["engine"] == "ansible":
+    from netprobe.cli.asked import RunOptions
+
+    asked = RunOptions(**options)
+    if asked.engine == "ansible":
         from netprobe.cli.ansible_run import ansible_verb
 
-        return ansible_verb(options)
+        return ansible_verb(asked)
     from netprobe.cli.run import run_verb
 
-    return run_verb(options)
+    return run_verb(asked)
 
 
 @cli.command()
@@ -105,9 +108,10 @@ def run(**options: Any) -> int:
 @output_option()
 def plan(**options: Any) -> int:
     """Print exactly what `run` would send, without sending anything."""
+    from netprobe.cli.asked import CostOptions
     from netprobe.cli.run import plan_verb
 
-    return plan_verb(options)
+    return plan_verb(CostOptions(**options))
 
 
 @cli.command()
@@ -120,7 +124,7 @@ def init(matrices: tuple[str, ...]) -> int:
 
 
 @cli.command()
-@click.argument("files", nargs=-1, type=FILE)
+@click.argument("files", nargs=-1, type=FileType("a file to check"))
 @flag("--hosts", "Start and stop an agent on every host, probe nothing, and say what each can do.")
 @flag("--registry", "Check matrices as registries of ports: duplicates, ranges, gaps.")
 @accepted_options
@@ -132,16 +136,18 @@ def check(**options: Any) -> int:
 
     Without FILES it checks what a run would read: --matrix, and --inventory or ./inventory.yaml.
     """
+    from netprobe.cli.asked import CheckOptions
     from netprobe.cli.files import check_files_verb, check_registry_verb
     from netprobe.cli.run import check_hosts_verb
 
-    if options["registry"]:
-        return check_registry_verb(options)
-    if not options["hosts"]:
-        return check_files_verb(options)
-    if options["files"]:
+    asked = CheckOptions(**options)
+    if asked.registry:
+        return check_registry_verb(asked)
+    if not asked.hosts:
+        return check_files_verb(asked)
+    if asked.files:
         raise click.UsageError("--hosts takes no FILES; give --matrix and --inventory.")
-    return check_hosts_verb(options)
+    return check_hosts_verb(asked)
 
 
 @cli.group()
@@ -158,18 +164,19 @@ def matrix_list() -> int:
 
 
 @matrix.command("show")
-@click.argument("name", shell_complete=complete_matrix)
+@click.argument("name", type=MatrixType("the matrix"), shell_complete=complete_matrix)
 @set_option
 @output_option(MATRIX_FORMATS)
 def matrix_show(**options: Any) -> int:
     """Show a matrix: a bundled NAME, or a file."""
+    from netprobe.cli.asked import ShowOptions
     from netprobe.cli.files import matrix_show_verb
 
-    return matrix_show_verb(options)
+    return matrix_show_verb(ShowOptions(**options))
 
 
 @cli.command(epilog=EPILOG)
-@click.argument("file", type=FILE)
+@click.argument("file", type=FileType("the file to read"))
 @accepted_options
 @output_option(RUN_FORMATS)
 @redact_option
@@ -178,13 +185,14 @@ def report(**options: Any) -> int:
 
     With --accepted it is held against what is accepted today, else as it was then.
     """
+    from netprobe.cli.asked import ReportOptions
     from netprobe.cli.report import report_verb
 
-    return report_verb(options)
+    return report_verb(ReportOptions(**options))
 
 
 @cli.command()
-@click.argument("file", type=FILE, required=False)
+@click.argument("file", type=FileType("the file to read"), required=False)
 @rule_options
 @output_option(REQUEST_FORMATS)
 @plan_options
@@ -199,21 +207,23 @@ def request(**options: Any) -> int:
       netprobe request run.jsonl -o xlsx=ticket.xlsx -o json=request.json
       netprobe run -m deckhouse-nodes --retry request.json
     """
+    from netprobe.cli.asked import RequestOptions
     from netprobe.cli.request import request_verb
 
-    return request_verb(options)
+    return request_verb(RequestOptions(**options))
 
 
 @cli.command()
-@click.argument("old", type=FILE)
-@click.argument("new", type=FILE)
+@click.argument("old", type=FileType("the earlier run"))
+@click.argument("new", type=FileType("the later run"))
 @output_option(DIFF_FORMATS)
 def diff(**options: Any) -> int:
     """Tell what changed between two runs, of what both have probed: newly blocked, fixed, moved,
     unchanged; and what only one of them has probed. Exit status 1: something is newly blocked."""
+    from netprobe.cli.asked import DiffOptions
     from netprobe.cli.report import diff_verb
 
-    return diff_verb(options)
+    return diff_verb(DiffOptions(**options))
 
 
 @cli.command()
@@ -230,8 +240,9 @@ def accept(**options: Any) -> int:
       netprobe run -m deckhouse-nodes --accepted accepted.yaml
     """
     from netprobe.cli.accept import accept_verb
+    from netprobe.cli.asked import AcceptOptions
 
-    return accept_verb(options)
+    return accept_verb(AcceptOptions(**options))
 
 
 @cli.command(epilog=EPILOG)
@@ -251,9 +262,10 @@ def explain(**options: Any) -> int:
     such as tcp/6443, udp/8472, icmp or ipproto/4. With --matrix, the requirement that has this
     flow says what is sent and what is expected.
     """
+    from netprobe.cli.asked import ExplainOptions
     from netprobe.cli.explain import explain_verb
 
-    return explain_verb(options)
+    return explain_verb(ExplainOptions(**options))
 
 
 for command in (audit, diagnose, runtime, bundle, merge):

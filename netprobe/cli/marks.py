@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netprobe.cli.options import VerbOptions
+from netprobe.cli.asked import TellingOptions
 from netprobe.cli.report import read_acceptances
 from netprobe.errors import RequestError
 from netprobe.judge.accepted import Acceptances
@@ -28,19 +28,19 @@ class Marks:
         return tuple(one.mark for one in (self.accepted, self.baseline) if one is not None)
 
 
-def read_marks(options: VerbOptions, plan: Plan) -> Marks:
+def read_marks(options: TellingOptions, plan: Plan) -> Marks:
     """Read what is accepted, and the baseline. Raises RequestError."""
     return Marks(read_acceptances(options), _read_baseline(options, plan))
 
 
-def _read_baseline(options: VerbOptions, plan: Plan) -> Baseline | None:
+def _read_baseline(options: TellingOptions, plan: Plan) -> Baseline | None:
     """Read the run that ``--baseline`` names. Raises RequestError, also for other matrices."""
-    only_new = options["fail_on"] == "new"
-    if not options["baseline"]:
+    only_new = options.fail_on == "new"
+    if not options.baseline:
         if only_new:
             raise RequestError("--fail-on new: new since when? Give --baseline RUN")
         return None
-    earlier = read_earlier(options["baseline"])
+    earlier = read_earlier(options.baseline)
     baseline = Baseline(earlier.path, earlier.info, fates_of(earlier.read_results()), only_new)
     baseline.refuse_other_matrices(plan)
     return baseline

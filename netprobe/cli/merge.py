@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.batch.recorded import RecordedFleet
 from netprobe.batch.replay import Replay
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.stored import StoredRun, open_run
+from netprobe.cli.asked import MergeOptions, TellingOptions
 from netprobe.cli.marks import read_marks
-from netprobe.cli.options import RUN_FORMATS, VerbOptions
+from netprobe.cli.options import RUN_FORMATS
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.run import AskedRun, check_record_path, run_and_report, run_until_end
 from netprobe.cli.streams import tell
@@ -18,6 +20,7 @@ from netprobe.model.sink import Silent
 from netprobe.plan.choices import CoverChoice, PlanPart, choose_part
 from netprobe.probe.collect import list_hosts
 from netprobe.probe.jumping_loop import JumpingLoop
+from netprobe.report.outputs import OutputTarget
 from netprobe.session import RunRequest
 
 # What is true of a report whose hosts all had one bundle.
@@ -27,19 +30,30 @@ SHARED = (
 )
 
 
-def merge_verb(options: VerbOptions, *, interrupted: bool = False) -> int:
-    """Read what hosts wrote, judge and report it as a run does; one that a signal ended, maybe."""
-    outputs = read_outputs(options, RUN_FORMATS)
-    stored = open_run(Path(options["file"]), [Path(one) for one in options["results"]])
+def merge_verb(options: MergeOptions) -> int:
+    """Read what hosts wrote, judge and report it as a run does."""
+    outputs = read_outputs(options.outputs, RUN_FORMATS, options)
+    stored = open_run(Path(options.file), [Path(one) for one in options.results])
+    return report_stored(options, outputs, stored)
+
+
+def report_stored(
+    options: TellingOptions,
+    outputs: Sequence[OutputTarget],
+    stored: StoredRun,
+    *,
+    interrupted: bool = False,
+) -> int:
+    """Judge and report a run that hosts carried out; one that a signal ended, maybe."""
     request = stored.request
     marks = read_marks(options, request.plan)
-    if options["record"]:
-        check_record_path(options["record"])
+    if options.record:
+        check_record_path(options.record)
     replay = Replay(request, stored.recordings)
     run = RunRequest(
         part=choose_stored_part(request),
         settings=request.settings,
-        rules=Rules(options["strict"], request.live),
+        rules=Rules(options.strict, request.live),
         marks=marks.functions,
     )
     trust = SHARED if request.is_shared else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from netprobe.cli.given import FILE, INVENTORY, FileType, MatrixType
 from netprobe.errors import RequestError
 from netprobe.probe.settings import FORKS  # the help must import nothing heavier
 
@@ -36,7 +37,6 @@ Every option can be set in the environment too: --max-results is NETPROBE_MAX_RE
 
 # Any: click's decorators take and give whatever they stand on.
 Decorator = Callable[[Any], Any]
-VerbOptions = Mapping[str, Any]  # Any: what click made of each option
 
 
 def option(*names: str, **attributes: Any) -> Decorator:
@@ -102,6 +102,7 @@ matrix_option = repeat_option(
     "-m",
     "--matrix",
     "matrices",
+    type=MatrixType("--matrix"),
     metavar="NAME|FILE",
     shell_complete=complete_matrix,
     text="What must reach what: a bundled matrix (`netprobe matrix list`), or a file of your own "
@@ -120,7 +121,7 @@ def require_matrix(matrices: Sequence[str]) -> None:
 def add_inventory_option(show_default: str, text: str) -> Decorator:
     return repeat_option(
         "-i", "--inventory", "inventories",
-        type=click.Path(), metavar="FILE", show_default=show_default, text=text,
+        type=FileType(INVENTORY), metavar="FILE", show_default=show_default, text=text,
     )  # fmt: skip
 
 
@@ -146,7 +147,7 @@ role_option = repeat_option(
 manifest_option = repeat_option(
     "--manifest",
     "manifests",
-    type=click.Path(),
+    type=FILE,
     metavar="FILE",
     text="Take settings, addresses and proxies from manifests of the installation: "
     "HostedCluster, NodePool, install-config, Kubean, Deckhouse and others, YAML or JSON.",
@@ -196,7 +197,7 @@ become_option = flag(
 agent_python_option = option(
     "--agent-python",
     multiple=True,
-    type=click.Path(),
+    type=FILE,
     metavar="FILE",
     show_default="the kept one, or one built now",
     help="The Python for hosts that have none: a file of `netprobe runtime build`; repeat it for "

@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 
-from netprobe.cli.options import DIFF_FORMATS, RUN_FORMATS, VerbOptions
+from netprobe.cli.asked import AcceptedOptions, DiffOptions, ReportOptions
+from netprobe.cli.options import DIFF_FORMATS, RUN_FORMATS
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.result_options import read_days
 from netprobe.cli.streams import tell
@@ -28,26 +29,26 @@ from netprobe.report.run.headline import totals
 from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
 
 
-def report_verb(options: VerbOptions) -> int:
+def report_verb(options: ReportOptions) -> int:
     """Print an earlier run again; the exit status is that of the run, as it is accepted now."""
-    wanted = read_outputs(options, RUN_FORMATS)
+    wanted = read_outputs(options.outputs, RUN_FORMATS, options)
     accepted = read_acceptances(options)
-    info, collector = _read_marked(options["file"], accepted)
+    info, collector = _read_marked(options.file, accepted)
     with closing(collector):
         if accepted is not None:
             info = replace(info, accepted=accepted.check(collector.results(), info))
-        return finish(info, collector, wanted, [], redact=options["redact"])
+        return finish(info, collector, wanted, [], redact=options.redact)
 
 
-def read_acceptances(options: VerbOptions) -> Acceptances | None:
+def read_acceptances(options: AcceptedOptions) -> Acceptances | None:
     """Read what ``--accepted`` names, as it holds today. Raises FileErrors."""
-    max_days = read_days(options["max_acceptance"])
-    if not options["accepted"]:
+    max_days = read_days(options.max_acceptance)
+    if not options.accepted:
         return None
     # pydantic is slow to import, and most runs accept nothing.
     from netprobe.load.accepted import load_accepted
 
-    return Acceptances(load_accepted(options["accepted"], max_days), date.today())
+    return Acceptances(load_accepted(options.accepted, max_days), date.today())
 
 
 def _read_marked(path: str, accepted: Acceptances | None) -> tuple[RunInfo, Collector]:
@@ -104,10 +105,10 @@ def fold_failures(info: RunInfo, collector: Collector) -> tuple[Finding, ...]:
     return fold(collector.failures(), collector.passes(), zones)
 
 
-def diff_verb(options: VerbOptions) -> int:
+def diff_verb(options: DiffOptions) -> int:
     """Print what changed; 1 where something that both runs probed is newly blocked or exposed."""
-    wanted = read_outputs(options, DIFF_FORMATS)
-    old, new = options["old"], options["new"]
+    wanted = read_outputs(options.outputs, DIFF_FORMATS, options)
+    old, new = options.old, options.new
     old_info, old_results = read_run(old)
     new_info, new_results = read_run(new)
     with closing(old_results), closing(new_results):

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -14,7 +15,8 @@ from ipaddress import ip_address
 import click
 from click.core import ParameterSource
 
-from netprobe.cli.options import REQUEST_FORMATS, VerbOptions
+from netprobe.cli.asked import PlanOptions, RequestOptions
+from netprobe.cli.options import REQUEST_FORMATS
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import fold_failures
 from netprobe.cli.result_options import read_last_day
@@ -38,22 +40,18 @@ from netprobe.request.table import COLUMNS
 
 # `FORMAT=WHERE`; a selector of Calico compares with two signs.
 _NAMED_INTO = re.compile(r"[A-Za-z][\w-]*=(?!=)")
-_PLAN_OPTIONS = frozenset(
-    (
-        *("matrices", "inventories", "manifests", "networks", "sets", "roles"),
-        *("limit", "from_", "to", "only", "protocol"),
-    )
-)
+_PLAN_OPTIONS = frozenset(field.name for field in fields(PlanOptions))
 
 
-def request_verb(options: VerbOptions) -> int:
+def request_verb(options: RequestOptions) -> int:
     """Make the request and write it; 0 also where there is nothing to ask for."""
-    outputs = read_outputs(options, REQUEST_FORMATS)
-    undo = read_outputs(options, REQUEST_FORMATS, "--undo") if options["undo"] else ()
+    outputs = read_outputs(options.outputs, REQUEST_FORMATS, options)
+    asked, formats = options.undo, REQUEST_FORMATS
+    undo = read_outputs(asked, formats, options, "--undo") if asked else ()
     _check_syntaxes(outputs, undo)
     _check_paths(outputs, undo)
-    formats = [output.format for output in (*outputs, *undo)]
-    request = _make_request(options, _read_wishes(options, formats))
+    wishes = _read_wishes(options, [output.format for output in (*outputs, *undo)])
+    request = _make_request(options, wishes)
     write_or_raise(outputs, {name: partial(one.write, request) for name, one in SYNTAXES.items()})
     undoing: Mapping[str, Writer] = {
         name: partial(one.undo, request) for name, one in SYNTAXES.items() if one.undo
@@ -94,17 +92,17 @@ def _real_path(output: OutputTarget) -> str | None:
     return None if output.path is None else os.path.realpath(output.path)
 
 
-def _read_wishes(options: VerbOptions, formats: Sequence[str]) -> RequestWishes:
-    until = read_last_day(options["until"], PERMANENT)
+def _read_wishes(options: RequestOptions, formats: Sequence[str]) -> RequestWishes:
+    until = read_last_day(options.until, PERMANENT)
     return RequestWishes(
-        by=options["by"],
-        include=frozenset(options["include"]),
-        at=_read_place(options["at"]),
-        stateless=options["stateless"],
-        one_per_row=options["one_per_row"],
+        by=options.by,
+        include=frozenset(options.include),
+        at=_read_place(options.at),
+        stateless=options.stateless,
+        one_per_row=options.one_per_row,
         until=until.isoformat() if until else PERMANENT,
-        ticket=_read_ticket(options["ticket"], formats),
-        into=_read_into(options["into"], formats),
+        ticket=_read_ticket(options.ticket, formats),
+        into=_read_into(options.into, formats),
     )
 
 
@@ -166,19 +164,19 @@ def _read_ticket(texts: Sequence[str], formats: Sequence[str]) -> dict[str, str]
     return ticket
 
 
-def _make_request(options: VerbOptions, wishes: RequestWishes) -> FirewallRequest:
-    if options["from_plan"]:
-        if options["file"]:
+def _make_request(options: RequestOptions, wishes: RequestWishes) -> FirewallRequest:
+    if options.from_plan:
+        if options.file:
             raise RequestError("--from-plan takes no FILE: give --matrix and --inventory")
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return request_of_plan(make_plan(options), now, wishes)
-    _refuse_plan_options(options["file"])
-    if not options["file"]:
+    _refuse_plan_options(options.file)
+    if not options.file:
         raise RequestError("no FILE: give the record or JSON report of a run, or --from-plan")
-    info, collector = read_run(options["file"])
+    info, collector = read_run(options.file)
     with closing(collector):
         findings = fold_failures(info, collector)
-        return request_of_run(info, findings, _find_doubtful(collector), options["file"], wishes)
+        return request_of_run(info, findings, _find_doubtful(collector), options.file, wishes)
 
 
 def _refuse_plan_options(file: str | None) -> None:

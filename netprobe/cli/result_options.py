@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Any, Final
+from typing import Any
 
 import click
 
+from netprobe.cli.given import FILE
 from netprobe.cli.options import flag, option, repeat_option, together
 from netprobe.errors import RequestError
 from netprobe.model.accepted import MAX_ACCEPTANCE_DAYS
-
-FILE: Final = click.Path()
 
 
 def read_days(text: str) -> int:

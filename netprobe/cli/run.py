@@ -13,9 +13,19 @@ from datetime import UTC, datetime
 from functools import partial
 
 from netprobe import pipeline
+from netprobe.cli.asked import (
+    CheckOptions,
+    CostOptions,
+    LaunchOptions,
+    LookOptions,
+    PlanOptions,
+    RunOptions,
+    ScriptOptions,
+    TellingOptions,
+)
 from netprobe.cli.covering import read_cover
 from netprobe.cli.marks import Marks, read_marks
-from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, VerbOptions, require_matrix
+from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, require_matrix
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import finish
 from netprobe.cli.runtime import make_runtimes
@@ -41,7 +51,7 @@ from netprobe.report.outputs import OutputTarget, check_file, write_or_raise
 from netprobe.report.page.progress import phases_text, progress
 from netprobe.report.record.changes import Changes, compare
 from netprobe.report.record.collector import Collector
-from netprobe.report.record.earlier import KEEPS, TakeOver, word_changes
+from netprobe.report.record.earlier import TakeOver, word_changes
 from netprobe.report.record.evidence import EvidenceFolder, open_folder
 from netprobe.report.record.merge import ranges_of
 from netprobe.report.record.reading import read_earlier
@@ -67,22 +77,23 @@ GARBAGE_OBJECTS = 100_000
 OpenFleet = AbstractAsyncContextManager[Fleet]
 
 
-def run_verb(options: VerbOptions) -> int:
+def run_verb(options: RunOptions) -> int:
     """Plan, probe, report."""
-    outputs = read_outputs(options, RUN_FORMATS)
-    if options["jobs"] is not None:
+    outputs = read_outputs(options.outputs, RUN_FORMATS, options)
+    if options.jobs is not None:
         _tell_note("--jobs is ignored: one process an agent is enough")
-    plan = make_plan(options, probing=True)
+    plan = make_plan(options, options.zone_groups, probing=True)
     mark = read_marks(options, plan)
     taken = _read_earlier(options)
-    if options["record"]:
-        check_record_path(options["record"], taken)
+    if options.record:
+        check_record_path(options.record, taken)
     evidence = _open_evidence(options)
-    part = _choose_part(options, plan, taken)
+    part = choose_asked_part(options, plan, taken)
+    settings = settings_of(options, options.rate, options.forks)
     request = RunRequest(
         part=part,
-        settings=replace(settings_of(options), keep=evidence.keep if evidence else None),
-        rules=rules_of(options),
+        settings=replace(settings, keep=evidence.keep if evidence else None),
+        rules=Rules(options.strict, options.live),
         marks=mark.functions,
         kept=tuple if taken is None else partial(taken.kept, part.whole),
     )
@@ -99,7 +110,7 @@ class AskedRun:
     ``taken``: an earlier run of which results are kept. ``evidence``: where packets are kept.
     """
 
-    options: VerbOptions
+    options: TellingOptions
     outputs: Sequence[OutputTarget]
     request: RunRequest
     marks: Marks
@@ -123,16 +134,16 @@ def run_and_report(
         earlier = taken.word_kept(collector.summary(0).counts) if taken else None
         if earlier:
             _tell_note(earlier)
-        with _begin_record(options["record"], request) as writer:
+        with _begin_record(options.record, request) as writer:
             sinks: list[Sink] = [collector] if writer is None else [collector, writer]
             # The record may have taken the place of the earlier one.
             run = replace(request, kept=collector.results)
-            with progress(sys.stderr, verbose=options["verbose"]) as events:
+            with progress(sys.stderr, verbose=options.verbose) as events:
                 info = run_until_end(run, open_agents(events.host), sinks, events, make_loop)
         info = replace(info, trust=asked.trust)
         if asked.interrupted:
             info = replace(info, interrupted=True, complete=False)
-        if options["verbose"]:
+        if options.verbose:
             tell(f"netprobe: {phases_text(info)}")
         if evidence is not None:
             _tell_of_evidence(info)
@@ -143,7 +154,7 @@ def run_and_report(
         info = replace(info, earlier=earlier)
         info = _hold_against(info, collector, mark, changes, taken)
         ended = _end_record(writer, info)
-        redact = options["redact"]
+        redact = options.redact
         return finish(info, collector, asked.outputs, ended, changes, evidence, redact=redact)
 
 
@@ -169,16 +180,18 @@ def run_until_end(
     return session.info
 
 
-def _choose_part(options: VerbOptions, plan: Plan, taken: TakeOver | None) -> PlanPart:
+def choose_asked_part(
+    options: ScriptOptions, plan: Plan, taken: TakeOver | None = None
+) -> PlanPart:
     """Choose what is probed. Raises RequestError for too much."""
-    choice = read_cover(options, None if taken is None else taken.earlier.info)
+    choice = read_cover(options, options.sample, None if taken is None else taken.earlier.info)
     if taken is not None and taken.earlier.rules is not None:
         plan = _keep_asked(plan, taken)
         choice = CoverChoice(is_said=True)
     again = None if taken is None else taken.asked_again()
-    part = choose_part(plan, choice, options["sample"], again)
+    part = choose_part(plan, choice, options.sample, again)
     is_part = part.plan is not plan
-    refuse_too_much(part.plan, options["max_results"], is_part=is_part, is_said=choice.is_said)
+    refuse_too_much(part.plan, options.max_results, is_part=is_part, is_said=choice.is_said)
     return part
 
 
@@ -205,16 +218,16 @@ def _hold_against(
     return info
 
 
-def _read_earlier(options: VerbOptions) -> TakeOver | None:
+def _read_earlier(options: RunOptions) -> TakeOver | None:
     """Read the run that ``--resume`` or ``--retry`` names. Raises RequestError for both."""
-    given = [name for name in KEEPS if options[name.removeprefix("--")]]
-    if "--retry" in given and options["baseline"]:
-        given = ["--retry", "--baseline"]
+    files = {"--resume": options.resume, "--retry": options.retry}
+    given = {name: path for name, path in files.items() if path}
+    if options.retry and options.baseline:
+        given = {"--retry": options.retry, "--baseline": options.baseline}
     if len(given) > 1:
         raise RequestError(f"{' and '.join(given)} contradict each other: give one of them")
-    for name in given:
-        path, requests = options[name.removeprefix("--")], name == "--retry"
-        return TakeOver(name, read_earlier(path, requests=requests))
+    for name, path in given.items():
+        return TakeOver(name, read_earlier(path, requests=name == "--retry"))
     return None
 
 
@@ -243,14 +256,14 @@ def check_record_path(path: str, taken: TakeOver | None = None) -> None:
     raise RequestError(f"--record {path}: {words}; {way}choose another name")
 
 
-def _open_evidence(options: VerbOptions) -> EvidenceFolder | None:
+def _open_evidence(options: RunOptions) -> EvidenceFolder | None:
     """Open the folder of ``--evidence``. Raises RequestError, also where nothing records."""
-    path = options["evidence"]
+    path = options.evidence
     if path is None:
         return None
-    if options["no_recorder"]:
+    if options.no_recorder:
         raise RequestError("--evidence needs the packet recorder: leave out --no-recorder")
-    if options["redact"]:
+    if options.redact:
         raise RequestError("--evidence keeps packets with their addresses: leave out --redact")
     return open_folder(path)
 
@@ -280,18 +293,18 @@ def _end_record(writer: RecordWriter | None, info: RunInfo) -> list[str]:
     return [writer.problem] if writer.problem else []
 
 
-def plan_verb(options: VerbOptions) -> int:
+def plan_verb(options: CostOptions) -> int:
     """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
-    outputs = read_outputs(options, PAGE_FORMATS)
-    plan = make_plan(options)
+    outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
+    plan = make_plan(options, options.zone_groups)
     covering = read_cover(options).cover(plan)
     plan = plan if covering is None else covering.plan
     cost = estimate(plan)
-    if options["count"]:
+    if options.count:
         _tell_notes(plan)
     writers = {
-        "text": partial(write_plan_count if options["count"] else write_plan_text, plan, cost),
-        "json": partial(write_plan_json, plan, cost, options["count"]),
+        "text": partial(write_plan_count if options.count else write_plan_text, plan, cost),
+        "json": partial(write_plan_json, plan, cost, options.count),
     }
     write_or_raise(outputs, writers)
     return PASS if cost.flows else UNKNOWN
@@ -309,13 +322,13 @@ def _tell_note(note: str) -> None:
     tell(f"netprobe: note: {note}")
 
 
-def check_hosts_verb(options: VerbOptions) -> int:
+def check_hosts_verb(options: CheckOptions) -> int:
     """Start and stop every agent, and give the exit status.
 
     1 where a required port is taken, 3 where an agent cannot be started, or not with the sudo asked
     for, or where another run of netprobe is in the way, or a holder that nobody has asked.
     """
-    outputs = read_outputs(options, PAGE_FORMATS)
+    outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
     plan = make_plan(options)
     _tell_notes(plan)
     launcher = make_launcher(options)
@@ -333,56 +346,46 @@ def _falls_short(host: HostReport) -> bool:
     return host.state in ("failed", "lost") or any(map(host.facts.get, doubts))
 
 
-def make_plan(options: VerbOptions, *, probing: bool = False) -> Plan:
+def make_plan(
+    options: PlanOptions, zone_groups: Sequence[str] = (), *, probing: bool = False
+) -> Plan:
     """Make the plan of a verb's options. Raises RequestError where no matrix is named."""
-    require_matrix(options["matrices"])
-    words = (options[name] for name in ("limit", "from_", "to", "only", "protocol"))
-    files = (options["matrices"], options["inventories"], options["sets"])
-    manifests = manifests_of(options)
-    roles, groups = options["roles"], options.get("zone_groups", ())
+    require_matrix(options.matrices)
+    selection = Selection(options.limit, options.from_, options.to, options.only, options.protocol)
     return pipeline.make_plan(
-        *files, Selection(*words), roles, groups, manifests=manifests, probing=probing
-    )
+        options.matrices, options.inventories, options.sets, selection, options.roles, zone_groups,
+        manifests=GivenManifests(options.manifests, options.networks), probing=probing,
+    )  # fmt: skip
 
 
-def manifests_of(options: VerbOptions) -> GivenManifests:
-    """Give the words of --manifest and --network."""
-    return GivenManifests(options["manifests"], options["networks"])
-
-
-def settings_of(options: VerbOptions) -> ProbeSettings:
-    """Tell how to probe, for ``run`` and for ``explain``, which has fewer of the options."""
+def settings_of(options: LookOptions, rate: int | None = None, forks: int = FORKS) -> ProbeSettings:
+    """Tell how to probe."""
     return ProbeSettings(
-        timeout_s=options["timeout"],
-        looks=None if options["retries"] is None else options["retries"] + 1,
-        rate=options.get("rate"),
-        forks=options.get("forks", FORKS),
+        timeout_s=options.timeout,
+        looks=None if options.retries is None else options.retries + 1,
+        rate=rate,
+        forks=forks,
         # Where everything is supposed to run, a listener of ours would stand in for a dead service.
-        listen=not options["no_listen"] and not options["live"],
-        record=not options["no_recorder"],
+        listen=not options.no_listen and not options.live,
+        record=not options.no_recorder,
     )
 
 
-def rules_of(options: VerbOptions) -> Rules:
-    """Tell how to judge."""
-    return Rules(options["strict"], options["live"])
-
-
-def make_launcher(options: VerbOptions) -> Launcher:
+def make_launcher(options: LaunchOptions) -> Launcher:
     """Tell what starts the agents, with the sudo password where one is given."""
-    runtimes = make_runtimes(options)
+    runtimes = make_runtimes(options.agent_python)
     return Launcher(become_password=read_become_password(options), runtimes=runtimes)
 
 
-def read_become_password(options: VerbOptions) -> str | None:
+def read_become_password(options: LaunchOptions) -> str | None:
     """Ask for the sudo password, or take it from the environment. Raises RequestError.
 
     It leaves the environment, which all programs that are started would inherit.
     """
     password = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
-    if password or options["ask_become_pass"]:
+    if password or options.ask_become_pass:
         forbid_core_dumps()
-    if options["ask_become_pass"]:
+    if options.ask_become_pass:
         try:
             # Without a terminal, getpass would read the password from an echoing standard input.
             os.close(os.open("/dev/tty", os.O_RDWR))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from netprobe.cli.options import VerbOptions
 from netprobe.cli.streams import tell
 from netprobe.errors import REQUEST, FileErrors, Problem, RequestError
 from netprobe.files import MIB
@@ -24,10 +24,10 @@ from netprobe.vantage.runtime.cache import (
 from netprobe.vantage.runtime.file import Runtime, load_runtime
 
 
-def make_runtimes(options: VerbOptions) -> Runtimes:
+def make_runtimes(paths: Sequence[str]) -> Runtimes:
     """Read the files of ``--agent-python``. Raises FileErrors where one is of no use."""
     given: dict[str, Runtime] = {}
-    for path in options.get("agent_python", ()):
+    for path in paths:
         runtime = load_runtime(path)
         if lacks_of(runtime):
             words = f"it lacks modules that the agent imports ({', '.join(lacks_of(runtime))})"

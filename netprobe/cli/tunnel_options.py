@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from netprobe.cli.given import FILE
 from netprobe.cli.options import (
     add_inventory_option,
     add_number,
@@ -48,9 +49,11 @@ tunnel_options = together(
         help="The agents' HTTPS proxy. env: HTTPS_PROXY and NO_PROXY of this process, or `proxy:` "
         "of a host of the inventory. A URL is used whatever NO_PROXY says.",
     ),
-    option("--ca", metavar="FILE", help="Verify the server's chain against this CA (PEM)."),
-    option("--client-cert", metavar="FILE", help="The agent's certificate (PEM)."),
-    option("--client-key", metavar="FILE", help="Its key (PEM, without a password)."),
+    option(
+        "--ca", type=FILE, metavar="FILE", help="Verify the server's chain against this CA (PEM)."
+    ),
+    option("--client-cert", type=FILE, metavar="FILE", help="The agent's certificate (PEM)."),
+    option("--client-key", type=FILE, metavar="FILE", help="Its key (PEM, without a password)."),
     add_number(
         "--repeat",
         1,

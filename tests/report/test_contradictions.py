@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from netprobe.cli.asked import ReportOptions
 from netprobe.cli.report import report_verb
 from netprobe.errors import FileErrors
 from netprobe.model.coverage import Coverage, Unprobed
@@ -51,9 +52,11 @@ def find_line(path: Path, number: int) -> int:
 
 def status_of(path: Path) -> int:
     """The exit status of ``netprobe report FILE``; raises where the file is refused."""
-    options = {"file": str(path), "accepted": (), "max_acceptance": "365d", "redact": False}
+    options = ReportOptions(
+        file=str(path), accepted=(), max_acceptance="365d", redact=False, outputs=("text",)
+    )
     with contextlib.redirect_stdout(io.StringIO()):
-        return report_verb({**options, "outputs": ("text",)})
+        return report_verb(options)
 
 
 def plan_of(*results: Result, **changes: Any) -> RunInfo:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from netprobe.cli.asked import DiffOptions, ReportOptions
 from netprobe.cli.report import diff_verb, report_verb
 from netprobe.errors import RequestError
 from netprobe.model.accepted import CheckedAcceptance
@@ -82,11 +83,14 @@ def outcome_of(verb: Callable[[], object]) -> str:
     return ""
 
 
-REPORT = {"file": "f", "accepted": (), "max_acceptance": "365d", "redact": False}
+REPORT = ReportOptions(
+    file="f", accepted=(), max_acceptance="365d", redact=False,
+    outputs=("text", "wide=wide", "json=json"),
+)  # fmt: skip
 WAYS: tuple[Callable[[], object], ...] = (
-    lambda: report_verb({**REPORT, "outputs": ("text", "wide=wide", "json=json")}),
-    lambda: diff_verb({"old": "f", "new": "good", "outputs": ()}),
-    lambda: diff_verb({"old": "good.json", "new": "f", "outputs": ()}),
+    lambda: report_verb(REPORT),
+    lambda: diff_verb(DiffOptions(old="f", new="good", outputs=())),
+    lambda: diff_verb(DiffOptions(old="good.json", new="f", outputs=())),
     lambda: done_ports(TakeOver("--resume", read_earlier("f")).kept(PLAN)),
     lambda: TakeOver("--retry", read_earlier("f")).fates(),
 )

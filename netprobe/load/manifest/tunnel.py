@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from netprobe.load.manifest.manifest import Manifest
 
-_KEYS = {
+Publishing = Literal["route", "nodeport", "loadbalancer"]
+
+_KEYS: Final[dict[str, tuple[Publishing, str, str]]] = {
     "Route": ("route", "route", "hostname"),
     "NodePort": ("nodeport", "nodePort", "address"),
     "LoadBalancer": ("loadbalancer", "loadBalancer", "hostname"),
@@ -18,7 +21,7 @@ class TunnelSaid:
     """``server`` is HOST or HOST:PORT; ``place`` is where it stands."""
 
     server: str
-    publishing: str
+    publishing: Publishing
     place: str
 
 
