@@ -167,13 +167,13 @@ def probe_step(view: View) -> Step:
     packet = None if probe is None else str(probe)
     lines = [look.words(outcome.said, packet) for look in looks]
     lines = [lines[0], *(f"again: {line}" for line in lines[1:])]
-    facts = {"looks": [look.facts() for look in looks], "forged": outcome.forged}
+    facts = {"looks": [look.facts() for look in looks], "forged": view.evidence.reset.forged}
     return Step("probe", _BY_VERDICT[view.result.verdict], tuple(lines), facts)
 
 
 def reset_step(view: View) -> Step:
     """Tell whether a reset is the destination's: by its TTL, and by what leaves the source."""
-    outcome = view.evidence.outcome
+    outcome, origin = view.evidence.heard, view.evidence.reset
     is_reset = outcome is not None and outcome.failure == "refused" and outcome.icmp is None
     if outcome is None or not is_reset or view.protocol != "tcp":
         return Step("reset", "not-needed", ("no reset came back",))
@@ -181,7 +181,7 @@ def reset_step(view: View) -> Step:
         return Step("reset", "not-needed", ("any refusal will do where nothing must answer",))
     seen = view.note(ResetNote) or ResetNote()
     facts: dict[str, Any] = {
-        "forged": outcome.forged,
+        "forged": origin.forged,
         "left_host": has_left(view.evidence, outcome),
     }
     story = view.evidence.story
@@ -193,16 +193,16 @@ def reset_step(view: View) -> Step:
         return Step("reset", "not-possible", (why,), facts)
     facts |= {"min_ttl": seen.min_ttl, "refused_again": seen.refused_again}
     facts |= {} if seen.answer_ttl is None else {"answer_ttl": seen.answer_ttl}
-    if outcome.full_ttl is None:
+    if origin.full_ttl is None:
         words = [_min_ttl_words(view, seen.min_ttl, seen.refused_again)]
         if seen.higher is not None:
             words.append(_higher_words(*seen.higher))
     else:
-        facts |= {"full_ttl": outcome.full_ttl}
-        words = list(_full_ttl_words(view, outcome.full_ttl, seen.dies_at_first_hop))
-    words.append(_conclude_reset(view, outcome.forged, facts["left_host"]))
+        facts |= {"full_ttl": origin.full_ttl}
+        words = list(_full_ttl_words(view, origin.full_ttl, seen.dies_at_first_hop))
+    words.append(_conclude_reset(view, origin.forged, facts["left_host"]))
     by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
-    return Step("reset", by_word[outcome.forged], tuple(words), facts)
+    return Step("reset", by_word[origin.forged], tuple(words), facts)
 
 
 def _by_recorder(view: View, reset: StoryError, facts: dict[str, Any]) -> Step:

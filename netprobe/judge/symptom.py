@@ -185,9 +185,10 @@ def _read_reset(evidence: Evidence, outcome: Outcome) -> Symptom:
         return "reset-here"
     if outcome.blind:
         return "reset-blind"
-    if outcome.forged is None:
-        return "reset-full-ttl" if outcome.full_ttl else "reset"
-    return "reset-forged" if outcome.forged else "reset-genuine"
+    forged, full_ttl = evidence.reset
+    if forged is None:
+        return "reset-full-ttl" if full_ttl else "reset"
+    return "reset-forged" if forged else "reset-genuine"
 
 
 def _read_silence(left: bool | None, protocol: str) -> Symptom:

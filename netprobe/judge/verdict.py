@@ -54,12 +54,13 @@ class Rules:
 def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list[Result]:
     """The results of one evidence: one for each run of neighbouring ports, or one without ports."""
     base = _untouched_result(evidence, order)
-    if evidence.outcome is None:
+    outcome = evidence.heard
+    if outcome is None:
         reason, words = evidence.untested or ("not-tested", "nobody looked")
         verdict = replace(base, reason=reason, because=words)
     else:
-        row = find_row(evidence, evidence.outcome, rules)
-        verdict = judge_row(row, base, evidence, evidence.outcome, rules)
+        row = find_row(evidence, outcome, rules)
+        verdict = judge_row(row, base, evidence, outcome, rules)
         if evidence.mtu is not None and _counts_mtu(evidence, evidence.mtu, verdict):
             verdict = _judge_path_mtu(base, evidence.mtu)
     if evidence.outcome is not None and verdict.verdict != "pass":
@@ -229,7 +230,7 @@ def _fill_story(row: VerdictRow, evidence: Evidence) -> Story:
     walked = evidence.trace is not None and evidence.trace.last_hop is not None
     if story.source_out.seen == "unknown" and row.reason == "no-response" and (walked or echo):
         story = replace(story, source_out=replace(story.source_out, seen="yes"))
-    far = evidence.outcome is not None and evidence.outcome.full_ttl is False
+    far = evidence.reset.full_ttl is False
     if story.source_out.seen == "unknown" and row.reason == "reset" and far:
         story = replace(story, source_out=replace(story.source_out, seen="yes"))
     if witness.socket and story.socket.seen == "unknown":

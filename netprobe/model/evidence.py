@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from netprobe.agent.wire import failures
@@ -101,9 +101,6 @@ class Outcome:
     ``left_host``: False where the kernel proves that no packet left the host (TCP_INFO: retransmits
     without retransmissions), True where it proves that one did, None where it cannot say.
     ``blind``: a TCP errno of a kernel before 5.8, whose error queue says nothing of TCP.
-    ``forged``: whether a reset came from nearer than the destination; None where nobody could say.
-    ``full_ttl``: whether a reset through a gateway arrived with a TTL that no router has lowered;
-    None where nobody looked, or (where ``forged`` is known) it did.
     ``attempts`` counts looks, ``packets`` what was sent in them where the kernel said.
     ``clock``: of a time server.
     """
@@ -120,8 +117,6 @@ class Outcome:
     packets: int | None = None
     rtt_ms: float | None = None
     elapsed_ms: int | None = None
-    forged: bool | None = None
-    full_ttl: bool | None = None
     blind: bool = False
     refusal: int | str | None = None
     clock: ServerClock | None = None
@@ -217,6 +212,21 @@ class CheckConclusion(NamedTuple):
     next_hop: str | None = None
 
 
+class ResetOrigin(NamedTuple):
+    """Whose a reset is, as further looks tell.
+
+    ``forged``: it came from nearer than the destination; None where nobody could say.
+    ``full_ttl``: through a gateway it arrived with a TTL that no router has lowered; None where
+    nobody looked, or (where ``forged`` is known) it did.
+    """
+
+    forged: bool | None = None
+    full_ttl: bool | None = None
+
+
+NOT_ASKED = ResetOrigin()
+
+
 class ServiceFinding(NamedTuple):
     """What a live service told; ``said`` is one plain phrase, ``status`` that of an HTTP answer.
 
@@ -237,9 +247,10 @@ class FlowFacts:
     own. ``untested`` is (reason, words) where nobody could look; then there is no outcome.
 
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
-    to tell. ``conclusion``: what a check found out. ``service``: what the service told that was
-    asked who it is, where a connection opened. ``names``: what a name server told of the names of
-    the installation. ``trail``: every look, in order.
+    to tell. ``conclusion``: what a check found out. ``reset``: whose a reset is. ``refusal``: the
+    ICMP error that recorders saw about the data of a connection; no errno says that. ``service``:
+    what the service told that was asked who it is, where a connection opened. ``names``: what a
+    name server told of the names of the installation. ``trail``: every look, in order.
     """
 
     outcome: Outcome | None
@@ -252,9 +263,18 @@ class FlowFacts:
     warnings: tuple[str, ...] = ()
     limited: bool = False
     conclusion: CheckConclusion | None = None
+    reset: ResetOrigin = NOT_ASKED
+    refusal: Icmp | None = None
     service: ServiceFinding | None = None
     names: NameFacts | None = None
     trail: tuple[TrailEntry, ...] = ()
+
+    @property
+    def heard(self) -> Outcome | None:
+        """The outcome, with the ICMP error that only recorders saw."""
+        if self.outcome is None or self.refusal is None:
+            return self.outcome
+        return replace(self.outcome, icmp=self.refusal)
 
     def notes(self, kind: type[N]) -> list[N]:
         """Give the notes of this kind in the trail, in order."""

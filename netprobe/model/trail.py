@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
 # ``ok``: nothing against the flow · ``bad``: here the flow fails · ``doubt``: something is odd ·
 # ``not-needed``: nothing to check here · ``not-possible``: nobody could check, the words say why
@@ -17,25 +17,17 @@ TrailStatus = Literal["ok", "bad", "doubt", "not-needed", "not-possible"]
 Facts = Mapping[str, Any]  # Any: JSON values
 
 
-class CheckNote(Protocol):
-    """What a look saw: a NamedTuple of ``model/notes.py``, or an answer of the wire."""
-
-    def _asdict(self) -> dict[str, Any]: ...
-
-    @property
-    def _field_defaults(self) -> dict[str, Any]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class TrailEntry:
     """What one check saw of a flow; ``name`` is the check's own.
 
-    ``elapsed_ms`` is how long it took (0 where nobody measured).
+    ``note`` is one of ``model/notes.py``, or an answer of the wire;
+    ``elapsed_ms`` how long it took (0 where nobody measured).
     """
 
     name: str
     status: TrailStatus = "ok"
-    note: CheckNote | None = None
+    note: NamedTuple | None = None
     elapsed_ms: int = 0
 
     def facts(self) -> dict[str, Any]:

@@ -125,7 +125,8 @@ class Destination:
         for seen in observations:
             if seen.outcome is not None and seen.task.via is None:
                 source, address = seen.task.source.name, seen.task.address
-                self._answered.note(source, address, seen.outcome, seen.conclusion)
+                outcome, forged = seen.heard or seen.outcome, seen.reset.forged
+                self._answered.note(source, address, outcome, seen.conclusion, forged)
         self._emit_all(wants, by_way, observations, on_final)
 
     def _list_places(self, tasks: Iterable[Task]) -> set[str]:

@@ -21,6 +21,7 @@ from netprobe.model.evidence import (
     Listener,
     Outcome,
     PathMtu,
+    ResetOrigin,
     ServiceFinding,
     Trace,
     Witness,
@@ -217,11 +218,11 @@ def _refused() -> Iterator[View]:
     )
     for forged, full, facts in cases:
         trail = (sent, note("forged-resets", ResetNote(**facts)))
-        outcome = replace(RESET, forged=forged, full_ttl=full)
-        yield view(outcome, listener=OURS, witness=Witness(), trail=trail)
-    left = replace(RESET, forged=True, left_host=False)
+        whose = ResetOrigin(forged, full)
+        yield view(RESET, listener=OURS, witness=Witness(), trail=trail, reset=whose)
+    left = replace(RESET, left_host=False)
     yield view(left, listener=OURS, trail=(sent, note("forged-resets", ResetNote(**ttl))),
-               story=Story(source_out=NO))  # fmt: skip
+               story=Story(source_out=NO), reset=ResetOrigin(forged=True))  # fmt: skip
     for one in (error(left="b"), error(not_left="b"), error(left="a")):
         story = Story(source_out=YES, errors=(one,))
         yield view(RESET, listener=OURS, trail=(sent,), story=story)

@@ -9,7 +9,7 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.judge.holder import say_held
-from netprobe.model.evidence import Evidence, Listener, Outcome, ServiceFinding
+from netprobe.model.evidence import Evidence, Listener, Outcome, ResetOrigin, ServiceFinding
 from netprobe.model.matrix import Waiver
 
 from .test_verdict import RESET, evidence, one, story
@@ -180,16 +180,10 @@ def test_a_taken_port_is_one_finding_for_all_who_ask_for_it() -> None:
     assert "On b, stop python3 (pid 9) on 0.0.0.0, or move it" in found[0].advice
 
 
-@pytest.mark.parametrize(
-    ("outcome", "protocol"),
-    [
-        (RESET, "tcp"),
-        (replace(RESET, forged=False), "tcp"),
-    ],
-)
-def test_a_refusal_of_what_exists_is_a_missing_service(outcome: Outcome, protocol: str) -> None:
+@pytest.mark.parametrize("reset", [ResetOrigin(), ResetOrigin(forged=False)])
+def test_a_refusal_of_what_exists_is_a_missing_service(reset: ResetOrigin) -> None:
     """Elsewhere it passes, because nothing needs to listen yet."""
-    some = evidence(outcome, protocol)
+    some = evidence(RESET, reset=reset)
     result = one(row(some, existing=True))
 
     assert (result.verdict, result.reason, result.where) == (

@@ -18,6 +18,7 @@ from netprobe.model.evidence import (
     Listener,
     Outcome,
     PathMtu,
+    ResetOrigin,
     Trace,
     Witness,
 )
@@ -33,6 +34,7 @@ OURS = Listener("ours")
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=2, packets=6)
 OPEN = Outcome("connect", None, answer="unasked", rtt_ms=0.2)
 RESET = Outcome("connect", "refused")
+FORGED, GENUINE = ResetOrigin(forged=True), ResetOrigin(forged=False)
 
 
 def evidence(
@@ -193,22 +195,22 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(RESET), "pass", "closed", "reset", ()),
         (evidence(RESET, listener=Listener("closed")), "pass", "closed", "reset", ()),
         # The own OUTPUT chain may have made it, too, unless the SYN was seen to leave.
-        (evidence(replace(RESET, forged=True)), "blocked", "filtered", "reset", ("path", "source")),
+        (evidence(RESET, reset=FORGED), "blocked", "filtered", "reset", ("path", "source")),
         # One that has lost a hop was not made by the source.
-        (evidence(replace(RESET, forged=True, full_ttl=False)),
+        (evidence(RESET, reset=ResetOrigin(forged=True, full_ttl=False)),
          "blocked", "filtered", "reset", ("path",)),
-        (evidence(replace(RESET, forged=True), story=story(source_out="yes")),
+        (evidence(RESET, reset=FORGED, story=story(source_out="yes")),
          "blocked", "filtered", "reset", ("path",)),
-        (evidence(replace(RESET, forged=True), story=story(source_out="no")),
+        (evidence(RESET, reset=FORGED, story=story(source_out="no")),
          "blocked", "filtered", "local-firewall", ("source",)),
-        (evidence(replace(RESET, forged=False), listener=OURS),
+        (evidence(RESET, reset=GENUINE, listener=OURS),
          "blocked", "filtered", "reset", ("destination", "path", "source")),
         # A translation may lead to another port, or to another host at the same distance.
-        (evidence(replace(RESET, forged=False), listener=OURS, story=story(source_out="yes")),
+        (evidence(RESET, reset=GENUINE, listener=OURS, story=story(source_out="yes")),
          "blocked", "filtered", "reset", ("destination", "path")),
-        (evidence(replace(RESET, forged=False), listener=OURS, story=story(destination_in="no")),
+        (evidence(RESET, reset=GENUINE, listener=OURS, story=story(destination_in="no")),
          "blocked", "filtered", "reset", ("path", "source")),
-        (evidence(replace(RESET, forged=True, left_host=False)),
+        (evidence(replace(RESET, left_host=False), reset=FORGED),
          "blocked", "filtered", "local-firewall", ("source",)),
         (evidence(RESET, listener=Listener("loopback", "etcd (pid 1) on 127.0.0.1")),
          "inconclusive", "closed", "reset", ("service",)),

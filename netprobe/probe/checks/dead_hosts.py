@@ -129,7 +129,7 @@ async def _ask_controls(task: Task, scene: Scene) -> list[Outcome]:
 
 def _is_routers_word(seen: Observation) -> bool:
     """Tell whether a router said "host unreachable" and no listener of ours disproves it."""
-    outcome = seen.outcome
+    outcome = seen.heard
     return (
         outcome is not None
         and (seen.listener.state != "ours" or seen.listener.nat)
@@ -144,13 +144,13 @@ def _may_be_dead(seen: Observation) -> bool:
 
     Its packets are lost, or somebody refuses them in its name.
     """
-    outcome = seen.outcome
+    outcome = seen.heard
     if outcome is None or seen.listener.state == "ours" or seen.conclusion is not None:
         return False
     in_its_name = outcome.icmp is not None and outcome.icmp.origin == "destination"
     if in_its_name:
         return is_host_unreachable(outcome)
-    is_reset = outcome.failure == "refused" and outcome.icmp is None and outcome.forged is None
+    is_reset = outcome.failure == "refused" and outcome.icmp is None and seen.reset.forged is None
     return seen.silent or is_reset
 
 

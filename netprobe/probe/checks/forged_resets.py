@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import CheckConclusion, Icmp
+from netprobe.model.evidence import CheckConclusion, Icmp, ResetOrigin
 from netprobe.model.notes import HigherNote, ResetNote
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
@@ -34,6 +34,8 @@ from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
+FORGED = ResetOrigin(forged=True)
+
 
 class ForgedResets(Check):
     """Checks resets, once a source and address; flows that were answered tell the genuine TTL."""
@@ -46,8 +48,8 @@ class ForgedResets(Check):
         What the recorder of the destination saw or did not see come, it tells by itself.
         """
         doubtful = is_reset(seen) and seen.came == "unknown"
-        icmp = seen.outcome.icmp if seen.outcome is not None else None
-        return doubtful or icmp is not None or genuine_ttl(seen.outcome) is not None
+        icmp = seen.heard.icmp if seen.heard is not None else None
+        return doubtful or icmp is not None or genuine_ttl(seen.heard) is not None
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Tell forged resets from genuine ones, port by port."""
@@ -102,9 +104,9 @@ class _ResetLooks:
             else:
                 nearer = count_lost_hops(arrived) < count_lost_hops(ttl)
                 self.note = self.note._replace(min_ttl=ttl + 1, refused_again=nearer)
-                found += [piece.amending(forged=nearer) for piece in group]
+                found += [replace(piece, reset=ResetOrigin(nearer)) for piece in group]
         # A neighbour's resets arrive with a full TTL, and so do those of the own firewall.
-        return [one if may_have_left(one) else one.amending(forged=True) for one in found]
+        return [_blame_nearer(one) for one in found]
 
     async def beside_refusal(self, resets: list[Observation], refusal: Icmp) -> list[Observation]:
         """A router refuses the address, of which nothing genuine was ever heard."""
@@ -119,7 +121,7 @@ class _ResetLooks:
                 near = port_sets.union((near, seen.ports))
         doubt = CheckConclusion("reset-unproved", refusal.offender)
         return [
-            piece.amending(forged=True) if is_near else replace(piece, conclusion=doubt)
+            replace(piece, reset=FORGED) if is_near else replace(piece, conclusion=doubt)
             for seen in resets
             for is_near, piece in seen.cut(near)
         ]
@@ -129,16 +131,14 @@ class _ResetLooks:
         task = self.task
         route = await self.scene.fleet.agent(task.source).route(task.address, source_address(task))
         if route.gateway in (None, task.address):
-            return [one if may_have_left(one) else one.amending(forged=True) for one in resets]
+            return [_blame_nearer(one) for one in resets]
         full = await self._find_full(resets)
         forged = bool(full) and await self._first_hop_resets(full)
+        pieces = [(is_full, piece) for seen in resets for is_full, piece in seen.cut(full)]
         return [
-            piece.amending(
-                full_ttl=is_full,
-                forged=True if is_full and (forged or not may_have_left(piece)) else None,
-            )
-            for seen in resets
-            for is_full, piece in seen.cut(full)
+            replace(piece, reset=ResetOrigin(nearer or None, is_full))
+            for is_full, piece in pieces
+            for nearer in [is_full and (forged or not may_have_left(piece))]
         ]
 
     async def _check_ports(self, group: list[Observation], ttl: int) -> list[Observation]:
@@ -150,7 +150,7 @@ class _ResetLooks:
         full = await self._find_refused(forged, min(INITIAL_TTLS)) if forged else ()
         full = full if count_lost_hops(ttl) else port_sets.union(one.ports for one in group)
         return [
-            some.amending(forged=nearer, full_ttl=None if is_full else False)
+            replace(some, reset=ResetOrigin(nearer, None if is_full else False))
             for one in group
             for nearer, piece in one.cut(forged)
             for is_full, some in piece.cut(full)
@@ -211,13 +211,18 @@ class _ResetLooks:
         return higher
 
 
+def _blame_nearer(seen: Observation) -> Observation:
+    """Give a reset of what never left the source as one that was made there."""
+    return seen if may_have_left(seen) else replace(seen, reset=seen.reset._replace(forged=True))
+
+
 def may_have_left(seen: Observation) -> bool:
     """Tell whether the request may have left the source: no recorder says that it did not."""
     return seen.story is None or seen.story.source_out.seen != "no"
 
 
 def is_reset(seen: Observation) -> bool:
-    outcome = seen.outcome
+    outcome = seen.heard
     return (
         outcome is not None
         and outcome.failure == "refused"

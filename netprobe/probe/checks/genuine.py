@@ -114,7 +114,7 @@ async def find_genuine(task: Task, group: Iterable[Observation], scene: Scene) -
     It asks for an echo reply, then for the answer of a closed UDP port. A router needs three
     seconds to find that nobody is there.
     """
-    heard = [seen.outcome for seen in group if seen.outcome is not None]
+    heard = [seen.heard for seen in group if seen.heard is not None]
     control = ((CONTROL_PORTS[0],) * 2,)
     for protocol, ports, look_ms in (
         ("", (), 0),

@@ -67,7 +67,7 @@ async def _ask_late(seen: Observation, scene: Scene) -> Iterable[Observation]:
     heard = [one for one in again if one.outcome is not None and not one.lost]
     rest = port_sets.subtract(seen.ports, port_sets.union(one.ports for one in heard))
     silent = [replace(seen, ports=rest)] if rest or not heard else []
-    return [_add_attempts(one, seen) for one in heard] + silent
+    return [one.counting(seen.outcome, packets=False) for one in heard] + silent
 
 
 def _is_refused(seen: Observation) -> bool:
@@ -87,11 +87,3 @@ def _is_silent(seen: Observation) -> bool:
     if not seen.lost or (seen.witness is not None and seen.witness.socket):
         return False
     return port_sets.count(seen.ports) <= MOST_AT_ONCE.get(seen.task.protocol, 1)
-
-
-def _add_attempts(late: Observation, before: Observation) -> Observation:
-    """Give the later answer, with the looks of both."""
-    assert late.outcome is not None
-    assert before.outcome is not None
-    attempts = late.outcome.attempts + before.outcome.attempts
-    return replace(late, outcome=replace(late.outcome, attempts=attempts))

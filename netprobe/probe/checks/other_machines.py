@@ -134,7 +134,7 @@ def _is_proven(seen: Observation) -> bool:
 
 def _is_doubtful(seen: Observation) -> bool:
     """Whether something answered in the destination's name."""
-    outcome = seen.outcome
+    outcome = seen.heard
     assert outcome is not None
     if outcome.answer is not None or outcome.icmp is not None:
         return outcome.icmp is None or outcome.icmp.origin == "destination"

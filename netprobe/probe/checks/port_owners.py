@@ -76,7 +76,7 @@ def undecided(seen: Observation, name: str) -> Observation:
 
 def _is_refused(seen: Observation) -> bool:
     """Tell whether a port that somebody holds was refused as the kernel refuses a free one."""
-    outcome = seen.outcome
+    outcome = seen.heard
     if outcome is None or seen.listener.state != "live":
         return False
     if outcome.icmp is not None:

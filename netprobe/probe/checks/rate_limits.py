@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 from netprobe.model import ports as port_sets
+from netprobe.model.evidence import ResetOrigin
 from netprobe.model.notes import LimitNote
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.arrivals import with_witnesses
@@ -154,7 +155,7 @@ async def _ask_spot(
     at, port = spot
     seen = replace(group[at], ports=((port, port),))
     told = seen.listener.state in TELLING
-    forged = seen.outcome is not None and seen.outcome.forged and not told
+    forged = seen.reset.forged and not told
     if forged:
         if await is_forged(seen, group, scene, None if strict else 1) is not False:
             return None
@@ -164,7 +165,7 @@ async def _ask_spot(
         return None
     if strict and not forged and is_reset(again) and await is_forged(again, group, scene):
         return None
-    return again.amending(forged=False if forged else None)
+    return replace(again, reset=ResetOrigin(forged=False)) if forged else again
 
 
 def _choose_timing(seen: Observation, scene: Scene) -> Timing | None:
@@ -292,10 +293,9 @@ def _choose_evenly(spots: list[Spot], count: int) -> list[Spot]:
 
 
 def _take_answer(seen: Observation, port: int, again: Observation) -> Observation:
-    attempts = sum(one.outcome.attempts for one in (seen, again) if one.outcome is not None)
     warnings = (*seen.warnings, SHOWN)
     found = replace(again, ports=((port, port),), task=seen.task, warnings=warnings)
-    return found.amending(attempts=attempts)
+    return found.counting(seen.outcome, packets=False)
 
 
 def _ports_of(single: Iterable[int]) -> Ports:
@@ -331,7 +331,7 @@ def _is_silent(seen: Observation) -> bool:
 
 def _is_refused(seen: Observation) -> bool:
     """Tell whether a firewall refused, and no closed port."""
-    outcome = seen.outcome
+    outcome = seen.heard
     if outcome is None or outcome.answer is not None or outcome.left_host is False:
         return False
     if outcome.icmp is not None:
@@ -339,7 +339,7 @@ def _is_refused(seen: Observation) -> bool:
         dead = slow if seen.conclusion is None else seen.concluded in DEAD
         return outcome.icmp.origin != "source" and not (is_host_unreachable(outcome) and dead)
     told = seen.listener.state in TELLING
-    return outcome.failure == "refused" and (told or bool(outcome.forged))
+    return outcome.failure == "refused" and (told or bool(seen.reset.forged))
 
 
 def _choose_spots(group: list[Observation], some: list[Observation], count: int) -> list[Spot]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from netprobe.agent.wire.answers import StoryTold
@@ -27,14 +28,14 @@ def with_refusal(seen: Observation) -> Observation:
         else "destination" if first.sender == seen.task.address
         else "router"
     )  # fmt: skip
-    return seen.amending(icmp=Icmp(first.type, first.code, first.sender, by, first.ttl))
+    return replace(seen, refusal=Icmp(first.type, first.code, first.sender, by, first.ttl))
 
 
 def is_in_its_name(
     seen: Observation, there: StoryTold | None, errors: tuple[StoryError, ...]
 ) -> bool:
     """Tell whether an ICMP error has the destination's address, whose recorder saw none leave."""
-    icmp = seen.outcome.icmp if seen.outcome is not None else None
+    icmp = seen.heard.icmp if seen.heard is not None else None
     if icmp is None or icmp.origin != "destination" or there is None or there.lost or there.full:
         return False
     return all(error.left in (None, seen.task.source.name) for error in errors)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
@@ -17,7 +17,7 @@ from netprobe.model.inventory import Host
 from netprobe.model.notes import LookNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import Sight
-from netprobe.model.trail import CheckNote, TrailEntry, TrailStatus
+from netprobe.model.trail import TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply, Reader
 from netprobe.probe.agents.fleet import Fleet
@@ -109,24 +109,19 @@ class Observation(FlowFacts):
         return came or (self.witness is not None and self.witness.socket)
 
     def noting(
-        self, name: str, note: CheckNote | None = None, status: TrailStatus = "ok"
+        self, name: str, note: NamedTuple | None = None, status: TrailStatus = "ok"
     ) -> Observation:
         """Give the same with one more entry in its trail."""
         return replace(self, trail=(*self.trail, TrailEntry(name, status, note)))
 
-    def amending(self, **changes: Any) -> Observation:
-        """Give the same with changes of its outcome, which must be there."""
-        assert self.outcome is not None
-        return replace(self, outcome=replace(self.outcome, **changes))
-
-    def counting(self, before: Outcome | None) -> Observation:
-        """Give the same with the looks and packets of an outcome before counted."""
-        if self.outcome is None or before is None:
+    def counting(self, before: Outcome | None, *, packets: bool = True) -> Observation:
+        """Give the same with the looks, and packets, of an outcome before counted."""
+        now = self.outcome
+        if now is None or before is None:
             return self
-        packets = (before.packets or 0) + (self.outcome.packets or 0)
-        return self.amending(
-            attempts=before.attempts + self.outcome.attempts, packets=packets or None
-        )
+        total = replace(now, attempts=before.attempts + now.attempts)
+        sent = (before.packets or 0) + (now.packets or 0) or None
+        return replace(self, outcome=replace(total, packets=sent) if packets else total)
 
     def cut(self, ports: Ports) -> Iterator[tuple[bool, Observation]]:
         """Split off the ports that are among these (True) from the others (False)."""
@@ -365,17 +360,15 @@ def _join_rows(
 def read_reply(part: Part, number: int, reader: Reader, reply: ProbeReply) -> Iterator[Observation]:
     """Read every outcome of an order, by the listener that it met."""
     for outcome, rows in _join_rows(reader.read(reply.rows)).items():
-        trail = (TrailEntry("probe", note=_note_look(part, rows[0], outcome)),)
+        _, _, kind, rtt_us, looks = rows[0]
+        protocol, icmp = part.task.protocol, outcome.icmp
+        note = LookNote(protocol, part.mode, part.template, kind, rtt_us, looks, icmp)
+        trail = (TrailEntry("probe", note=note),)
         for some, listener in part.listener(port_sets.union(row.ports for row in rows)):
             yield Observation(
                 part.task, part, some, number, reply.own_port,
                 outcome=outcome, listener=listener, trail=trail,
             )  # fmt: skip
-
-
-def _note_look(part: Part, row: PortOutcome, outcome: Outcome) -> LookNote:
-    protocol, mode, template = part.task.protocol, part.mode, part.template
-    return LookNote(protocol, mode, template, row.kind, row.rtt_us, row.looks, outcome.icmp)
 
 
 def _lose_rest(

@@ -67,11 +67,12 @@ class Answered:
         return source in self._hear_routers
 
     def note(
-        self, source: str, address: str, outcome: Outcome, conclusion: CheckConclusion | None = None
-    ) -> None:
-        """Remember what a final outcome, and the conclusion of a check, say of the address."""
+        self, source: str, address: str, outcome: Outcome,
+        conclusion: CheckConclusion | None = None, forged: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Remember what a final outcome, and the conclusions of checks, say of the address."""
         pair = (source, address)
-        if is_answer(outcome):
+        if is_answer(outcome, forged):
             self._answered.add(pair)
             if conclusion is None:
                 self._up.add(address)
@@ -116,7 +117,7 @@ class Answered:
         return None if self.is_up(address) else self._down.get(address)
 
 
-def is_answer(outcome: Outcome) -> bool:
+def is_answer(outcome: Outcome, forged: bool | None = None) -> bool:
     """Tell whether the address spoke: an answer, its ICMP error, a reset known to be unforged.
 
     "Host unreachable" in its name may be a router's word about the target of a translation.
@@ -125,7 +126,7 @@ def is_answer(outcome: Outcome) -> bool:
         return True
     if outcome.icmp is not None:
         return outcome.icmp.origin == "destination" and not is_host_unreachable(outcome)
-    return outcome.failure == "refused" and outcome.forged is False
+    return outcome.failure == "refused" and forged is False
 
 
 def is_own_kernels_word(outcome: Outcome) -> bool:

@@ -19,7 +19,7 @@ from netprobe.agent.wire.orders import (
     ProbeOrder,
 )
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.model.evidence import CheckConclusion, Icmp, Listener, Outcome
+from netprobe.model.evidence import CheckConclusion, Icmp, Listener, Outcome, ResetOrigin
 from netprobe.model.notes import ConclusionNote
 from netprobe.probe.checks import dead_hosts
 from netprobe.probe.checks.dead_hosts import TRIES, DeadHosts
@@ -109,20 +109,20 @@ async def test_a_word_just_after_a_repeated_syn_is_a_quick_one(elapsed_ms: int, 
 
 
 @pytest.mark.parametrize(
-    ("outcome", "concerned"),
+    ("outcome", "forged", "concerned"),
     [
-        (Outcome("connect", "no-answer"), True),
-        (Outcome("connect", "refused"), True),
-        (Outcome("connect", "refused", forged=False), False),
-        (Outcome("connect", "refused", forged=True), False),
-        (Outcome("answer", None, answer="unasked"), False),
+        (Outcome("connect", "no-answer"), None, True),
+        (Outcome("connect", "refused"), None, True),
+        (Outcome("connect", "refused"), False, False),
+        (Outcome("connect", "refused"), True, False),
+        (Outcome("answer", None, answer="unasked"), None, False),
     ],
 )
 async def test_who_lives_on_the_network_is_asked_of_all_that_proves_nothing(
-    outcome: Outcome, concerned: bool
+    outcome: Outcome, forged: bool | None, concerned: bool
 ) -> None:
     """A router may refuse flows in the name of a host that is dead, or drop them."""
-    seen = make_observation(outcome)
+    seen = replace(make_observation(outcome), reset=ResetOrigin(forged))
     scripts = {
         RouteOrder: routed(source="10.0.0.9"),
         EgressOrder: lambda order: Egress(0, "eth0", order.dst, "failed", None, True, None),

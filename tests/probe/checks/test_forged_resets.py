@@ -106,7 +106,7 @@ def answered(ttl: int) -> Observation:
 def words(found: list[Observation]) -> list[tuple[Ports, Any]]:
     """What became of each reset: ports, and (forged, full TTL)."""
     return [
-        (one.ports, (one.outcome.forged, one.outcome.full_ttl))
+        (one.ports, tuple(one.reset))
         for one in found
         if one.outcome is not None and one.outcome.failure == "refused"
     ]
@@ -307,8 +307,7 @@ async def test_what_never_left_is_the_own_firewalls(gateway: str | None) -> None
 
     (found,) = await look(ForgedResets(), make_scene(agent), reset(left="no"))
 
-    assert found.outcome is not None
-    assert found.outcome.forged is True
+    assert found.reset.forged is True
 
 
 async def test_only_ports_with_a_full_ttl_are_the_first_hops() -> None:
@@ -450,8 +449,7 @@ async def test_a_router_that_refuses_for_a_mute_host_may_make_its_resets(
     found = await look(ForgedResets(), make_scene(agent), refused_by_router(ttl), seen)
 
     (one,) = [one for one in found if one.task.protocol == "tcp"]
-    assert one.outcome is not None
-    assert (one.outcome.forged, one.conclusion) == (forged, conclusion)
+    assert (one.reset.forged, one.conclusion) == (forged, conclusion)
 
 
 async def test_a_host_that_answers_anything_speaks_for_itself() -> None:

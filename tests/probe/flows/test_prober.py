@@ -403,13 +403,17 @@ def test_silence_and_notes() -> None:
     assert not make_observation(None).silent
 
 
-def test_amending_keeps_the_rest_of_the_outcome() -> None:
-    """A check that finds out whose reset it is still knows how it came."""
-    reset = Outcome("connect", "refused", rtt_ms=1.5, attempts=2)
+@pytest.mark.parametrize(("packets", "sent"), [(True, 5), (False, 3)])
+def test_looks_before_count_and_nothing_else_of_the_outcome_changes(
+    packets: bool, sent: int
+) -> None:
+    """Who asks again counts what was asked before, packets where they are counted."""
+    before = Outcome("connect", "no-answer", attempts=1, packets=2)
+    reset = Outcome("connect", "refused", rtt_ms=1.5, attempts=2, packets=3)
 
-    found = make_observation(reset).amending(forged=True, left_host=False)
+    found = make_observation(reset).counting(before, packets=packets)
 
-    assert found.outcome == replace(reset, forged=True, left_host=False)
+    assert found.outcome == replace(reset, attempts=3, packets=sent)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,18 @@ def test_a_late_prohibition_says_nothing_of_the_host() -> None:
 @pytest.mark.parametrize("forged", [True, None])
 def test_a_reset_that_may_be_forged_is_no_answer(forged: bool | None) -> None:
     """A firewall's reset says nothing of the host behind it."""
-    assert not noted(Outcome("connect", "refused", forged=forged)).has("a", "10.0.0.2")
+    answered = Answered()
+    answered.note("a", "10.0.0.2", Outcome("connect", "refused"), forged=forged)
+
+    assert not answered.has("a", "10.0.0.2")
+
+
+def test_a_reset_that_is_no_forgery_is_an_answer() -> None:
+    """It came from as far away as the address's other answers."""
+    answered = Answered()
+    answered.note("a", "10.0.0.2", Outcome("connect", "refused"), forged=False)
+
+    assert answered.has("a", "10.0.0.2")
 
 
 @pytest.mark.parametrize(
