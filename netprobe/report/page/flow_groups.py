@@ -10,6 +10,7 @@ from netprobe.model.ports import PortRange, Ports, count, normalise
 from netprobe.model.ports import text as ports_text
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
+from netprobe.report.page.page import More
 from netprobe.report.page.wording import listed, plural
 
 MOST_LINES = 6
@@ -30,16 +31,16 @@ def addresses_of(*runs: RunInfo) -> Addresses:
 
 def flow_lines(
     members: Sequence[Result], addresses: Addresses, most: int = MOST_LINES
-) -> list[str]:
+) -> list[str | More]:
     """Exactly the flows of these results, folded where sources, destinations and ports allow it."""
-    lines = [
+    lines: list[str | More] = [
         f"{_sides_text(sources, ends, addresses)}  {wire_text(wire)}"
         for wire, pairs in _by_wire(members)
         for sources, ends in _split_into_products(pairs)
     ]
     if len(lines) <= most:
         return lines
-    return [*lines[: most - 1], f"and {len(lines) - most + 1} more groups, see -o wide"]
+    return [*lines[: most - 1], More(f"and {len(lines) - most + 1} more groups")]
 
 
 def _by_wire(members: Iterable[Result]) -> Iterator[tuple[ProtocolPorts, list[tuple[str, End]]]]:

@@ -17,11 +17,11 @@ def make_holes(text: str, result: Result) -> str:
     names = dict(zip((result.source, result.destination, result.address), HOLES, strict=True))
     for name in sorted(filter(None, map(clean, names)), key=len, reverse=True):
         if name in text:
-            text = _replace_name(text, name, names.get(name, name))
+            text = replace_name(text, name, names.get(name, name))
     return text
 
 
-def _replace_name(text: str, name: str, hole: str) -> str:
+def replace_name(text: str, name: str, hole: str) -> str:
     """Replace a name where it is not a part of a longer one: node-1 is not in node-10."""
     parts = text.split(name)
     written = parts[0]

@@ -44,7 +44,7 @@ def _render_field(part: Field, console: Console) -> Iterator[Text]:
     margin = len(INDENT) + LABEL_WIDTH + 1
     label = f"{INDENT}{part.label}".ljust(margin)
     for text in part.lines:
-        for line in _wrap_text(clean(text), margin, "plain", console):
+        for line in _wrap_text(clean(str(text)), margin, "plain", console):
             yield Text.assemble((label, _STYLES["quiet"]), line)
             label = " " * margin
 

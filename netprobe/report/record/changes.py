@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
 from netprobe.model.result import PORTLESS, Result
-from netprobe.report.page.flow_groups import Addresses, FlowNames, flow_lines, need
-from netprobe.report.page.page import Line, PagePart, Style
-from netprobe.report.page.page import field as fields
-from netprobe.report.page.wording import number, plural
+from netprobe.report.page.flow_groups import FlowNames
 from netprobe.report.record.record import ResultKey, key_of
 
 Class = Literal["good", "bad", "open", "untested"]
@@ -22,8 +19,6 @@ _CLASSES: dict[str, Class] = {
     "pass": "good", "blocked": "bad", "exposed": "bad", "not-tested": "untested",
     "covered": "untested",
 }  # fmt: skip
-_MOST_LINES = 40
-_MOST_REQUIREMENTS = 20
 
 
 class Fate(NamedTuple):
@@ -96,12 +91,12 @@ class Changes:
     def counts(self) -> dict[str, int]:
         """Give the flows of every kind of change, worst first."""
         return {
-            "worse": _count_flows(self.worse),
-            "unknown": _count_flows(self.unknown),
-            "fixed": _count_flows(self.fixed),
-            "otherwise": sum(map(_count_flows, self.otherwise.values())),
-            "moved": sum(map(_count_flows, self.moved.values())),
-            "still": _count_flows(self.still),
+            "worse": count_flows(self.worse),
+            "unknown": count_flows(self.unknown),
+            "fixed": count_flows(self.fixed),
+            "otherwise": sum(map(count_flows, self.otherwise.values())),
+            "moved": sum(map(count_flows, self.moved.values())),
+            "still": count_flows(self.still),
             "known": self.known,
             "unchanged": self.unchanged,
             "failed": self.failed,
@@ -202,52 +197,6 @@ def _sort_in_failure(changes: Changes, result: Result, now: Fate, before: Fate) 
         changes.still.append(result)
 
 
-def change_parts(changes: Changes, addresses: Addresses) -> Iterator[Sequence[PagePart]]:
-    """Give a section for each kind of change that there is, what became worse first."""
-    sections: tuple[tuple[str, Mapping[str, Sequence[Result]], Style], ...] = (
-        ("NEWLY BLOCKED OR EXPOSED", {"": changes.worse}, "bad"),
-        ("NO LONGER KNOWN", {"": changes.unknown}, "doubt"),
-        ("FIXED", {"": changes.fixed}, "good"),
-        ("MOVED: STILL BLOCKED OR EXPOSED, AT ANOTHER PLACE", changes.moved, "plain"),
-        ("STILL BLOCKED OR EXPOSED, IN ANOTHER WAY", changes.otherwise, "plain"),
-        ("STILL BLOCKED OR EXPOSED", {"": changes.still}, "plain"),
-    )
-    for title, by_fate, style in sections:
-        flows = sum(map(_count_flows, by_fate.values()))
-        if flows:
-            head = Line(f"{title} ({plural(flows, 'flow')})", style)
-            rest = (_list_results(then, some, addresses) for then, some in by_fate.items())
-            yield head, *(part for parts in rest for part in parts)
-
-
-def unshared_parts(changes: Changes, addresses: Addresses) -> Iterator[Sequence[PagePart]]:
-    """Give a section for what each run alone has probed, the later run first."""
-    for title, some in (
-        ("ONLY THE LATER RUN PROBED", changes.only_later),
-        ("ONLY THE EARLIER RUN PROBED", changes.only_earlier),
-    ):
-        if some.flows:
-            failed = f", {number(some.failed)} of them blocked or exposed" if some.failed else ""
-            head = Line(f"{title} ({plural(some.flows, 'flow')}{failed})", "doubt")
-            lines = [
-                Line(f"   {requirement} ({matrix}): {names.text(addresses)}")
-                for (matrix, requirement), names in some.names.items()
-            ]
-            rest = len(lines) - _MOST_REQUIREMENTS
-            more = [Line(f"   and {plural(rest, 'more requirement')}", "quiet")] if rest > 0 else []
-            yield head, *lines[:_MOST_REQUIREMENTS], *more
-
-
-def _count_flows(results: Sequence[Result]) -> int:
+def count_flows(results: Iterable[Result]) -> int:
+    """Count the flows of these results: a range of ports is as many."""
     return sum(result.port_count for result in results)
-
-
-def _list_results(then: str, results: Sequence[Result], addresses: Addresses) -> Iterator[PagePart]:
-    by_need: dict[str, list[Result]] = {}
-    for result in results:
-        by_need.setdefault(need(result), []).append(result)
-    for text, members in by_need.items():
-        yield from fields("flows", flow_lines(members, addresses, _MOST_LINES))
-        yield from fields("purpose", [text])
-        yield from fields("before", [then] if then else [])
-        yield from fields("seen", [members[0].because])

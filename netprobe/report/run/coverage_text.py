@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.result import Result
-from netprobe.report.page.page import Line, PagePart, Style
+from netprobe.report.page.page import Line, PageSection, section
 from netprobe.report.page.wording import listed, number, plural
 
-MOST_GROUPS = 20
 MOST_MIXED = 6
 MOST_TOLD = 2
 # Of a result that stands for a group: no flow of a plan has this place.
 NO_PLACE = (-1, -1, -1)
+# The sections of flows that were not probed.
+_TITLES: Final = {
+    "not-covered": "NOT COVERED: not probed, and nothing stands for it",
+    "covered-failing": (
+        "COVERED BY FLOWS THAT FAIL: not probed, where all hosts of two zones fail alike"
+    ),
+    "covered": "COVERED: not probed; another flow stands for each",
+}
 
 
 def coverage_line(about: Coverage, verb: str = "were probed") -> str:
@@ -67,30 +75,28 @@ class _Sum:
     between: int = 0
 
 
-def coverage_parts(about: Coverage | None) -> Iterator[PagePart]:
+def coverage_sections(coverage: Coverage | None) -> Iterator[PageSection]:
     """Show the flows that were not probed, by requirement and by what is known of them."""
-    if about is None:
+    if coverage is None:
         return
-    covered = [one for one in about.unprobed if one.verdict == "covered"]
-    rest = [one for one in about.unprobed if one.verdict != "covered"]
-    failing = [one for one in covered if one.by_verdict != "pass"]
-    passing = [one for one in covered if one.by_verdict == "pass"]
-    if about.mixed:
-        yield Line()
-        yield Line(
-            "MIXED: these zones do not treat their hosts alike, so that all their hosts were "
-            f"probed at the ports that fail ({plural(about.completed, 'flow')} more)", "doubt",
-        )  # fmt: skip
-        yield Line(f"   {listed(about.mixed, MOST_MIXED)}")
-    yield from _write_groups(rest, "NOT COVERED: not probed, and nothing stands for it", "doubt")
-    words = "COVERED BY FLOWS THAT FAIL: not probed, where all hosts of two zones fail alike"
-    yield from _write_groups(failing, words, "doubt")
-    yield from _write_groups(passing, "COVERED: not probed; another flow stands for each", "plain")
+    mixed = (
+        "MIXED: these zones do not treat their hosts alike, so that all their hosts were "
+        f"probed at the ports that fail ({plural(coverage.completed, 'flow')} more)"
+    )
+    names = [Line(listed(coverage.mixed, MOST_MIXED))] if coverage.mixed else []
+    yield from section("mixed", Line(mixed, "doubt"), names)
+    for name, title in _TITLES.items():
+        groups = [one for one in coverage.unprobed if _find_section(one) == name]
+        yield from _list_groups(name, title, groups)
 
 
-def _write_groups(groups: list[Unprobed], title: str, style: Style) -> Iterator[PagePart]:
-    if not groups:
-        return
+def _find_section(one: Unprobed) -> str:
+    if one.verdict != "covered":
+        return "not-covered"
+    return "covered" if one.by_verdict == "pass" else "covered-failing"
+
+
+def _list_groups(name: str, title: str, groups: list[Unprobed]) -> Iterator[PageSection]:
     sums: dict[tuple[object, ...], _Sum] = {}
     for one in groups:
         fate = one.because if one.verdict != "covered" else one.by_verdict
@@ -98,13 +104,11 @@ def _write_groups(groups: list[Unprobed], title: str, style: Style) -> Iterator[
         known = sums.setdefault(key, _Sum(one))
         known.flows += one.flows
         known.between += 1
-    yield Line()
-    yield Line(f"{title} ({plural(sum(one.flows for one in sums.values()), 'flow')})", style)
+    flows = plural(sum(one.flows for one in groups), "flow")
+    head = Line(f"{title} ({flows})", "plain" if name == "covered" else "doubt")
     largest = sorted(sums.values(), key=lambda known: -known.flows)
-    for known in largest[:MOST_GROUPS]:
-        yield Line(f"   {_word_sum(known)}", hang=3)
-    if len(sums) > MOST_GROUPS:
-        yield Line(f"   and {number(len(sums) - MOST_GROUPS)} more groups, see -o wide", "quiet")
+    lines = (Line(_word_sum(known), hang=3) for known in largest)
+    yield from section(name, head, lines, "more groups")
 
 
 def _word_sum(known: _Sum) -> str:

@@ -28,7 +28,7 @@ def write_github(report: Report, stream: TextIO) -> None:
         _write_command("error", "netprobe", f"and {rest} more findings: see the report", stream)
     if not told:
         # Without a finding a run may still not have come to its end, or know too little.
-        for line in headline(report, 0):
+        for line in headline(report).lines:
             level = {"bad": "error", "doubt": "warning"}.get(line.style, "notice")
             _write_command(level, "netprobe", line.text, stream)
     due = count_due(report.info.accepted)

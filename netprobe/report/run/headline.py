@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import netprobe
 from netprobe.model.accepted import NEVER
@@ -12,52 +13,62 @@ from netprobe.report.page.page import Line
 from netprobe.report.page.wording import duration, number, plural
 from netprobe.report.record.collector import Report
 from netprobe.report.run.coverage_text import coverage_line
+from netprobe.report.run.findings import is_failure
 
 
-def headline(report: Report, causes: int) -> Iterator[Line]:
-    """Give the first lines: what is of an earlier run, a partial run, the worst, what is new."""
-    summary = report.summary
-    if report.info.earlier:
-        yield Line(report.info.earlier, "doubt")
-    if tested(summary):
-        if not report.info.complete:
-            yield Line(_word_partial_run(report, summary), "doubt")
-        yield from scope(report)
-    yield _word_verdict(report, causes)
-    if tested(summary) and report.info.baseline:
-        yield Line(report.info.baseline, "plain")
+class Headline(NamedTuple):
+    """The first lines: the worst that was seen, and what stands before it and behind it."""
+
+    before: tuple[Line, ...]
+    verdict: Line
+    behind: tuple[Line, ...]
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """All lines in their order."""
+        return (*self.before, self.verdict, *self.behind)
+
+    @property
+    def beside(self) -> tuple[Line, ...]:
+        """The lines beside the verdict, where that is a heading."""
+        return self.before + self.behind
 
 
-def split_headline(report: Report) -> tuple[Line, list[Line]]:
-    """Give the line with the verdict, which is a heading, and the lines beside it."""
-    failed = [one for one in report.deciding_findings if one.verdict in ("blocked", "exposed")]
-    verdict = _word_verdict(report, len(failed))
-    return verdict, [line for line in headline(report, len(failed)) if line != verdict]
+def headline(report: Report) -> Headline:
+    """Give what is of an earlier run, a partial run, its part; the worst; and what is new."""
+    summary, info = report.summary, report.info
+    seen = tested(summary) > 0
+    before = [info.earlier] if info.earlier else []
+    if seen and not info.complete:
+        before.append(_word_partial_run(report, summary))
+    if seen:
+        before.extend(scope(report).values())
+    behind = (Line(info.baseline),) if seen and info.baseline else ()
+    return Headline(tuple(Line(text, "doubt") for text in before), _word_verdict(report), behind)
 
 
-def _word_verdict(report: Report, causes: int) -> Line:
+def _word_verdict(report: Report) -> Line:
     """Word the worst that was seen, or that there was nothing to see."""
     summary = report.summary
     if not tested(summary):
         return Line(_nothing_tested(report, summary), "doubt")
+    causes = sum(is_failure(finding) for finding in report.deciding_findings)
     worst = _word_worst_verdict(summary, causes, _count_missing(report))
     return Line(f"{worst.text}{_word_excused(report, worst.style == 'good')}", worst.style)
 
 
-def scope(report: Report) -> Iterator[Line]:
+def scope(report: Report) -> dict[str, str]:
     """Give the tested part of the matrix, where it is not the whole, and whose results these are,
-    where that is not certain."""
-    if report.info.selection:
-        yield Line(f"SELECTION: {report.info.selection}", "doubt")
-    if report.info.coverage:
-        words = coverage_line(report.info.coverage)
-        if not report.info.complete:
-            words = "the run did not come to its end; nothing is said of what was not probed"
-        yield Line(f"COVERAGE: {words}", "doubt")
-    if report.info.sample:
-        yield Line(f"SAMPLE: {report.info.sample}", "doubt")
-    if report.info.trust:
-        yield Line(f"TRUST: {report.info.trust}", "doubt")
+    where that is not certain: lines by their name (``selection``, ``trust``)."""
+    info = report.info
+    coverage = coverage_line(info.coverage) if info.coverage else ""
+    if info.coverage and not info.complete:
+        coverage = "the run did not come to its end; nothing is said of what was not probed"
+    words = {
+        "selection": info.selection, "coverage": coverage, "sample": info.sample,
+        "trust": info.trust,
+    }  # fmt: skip
+    return {name: f"{name.upper()}: {text}" for name, text in words.items() if text}
 
 
 def _nothing_tested(report: Report, summary: Summary) -> str:

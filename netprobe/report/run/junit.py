@@ -121,8 +121,7 @@ def _list_run_cases(report: Report) -> Suite:
     case = _Case("the run came to its end", flows=1)
     if not report.info.complete:
         case.failed["error"] = 1
-        first = next(headline(report, len(report.findings)), None)
-        case.why = first.text if first else "the run did not come to its end"
+        case.why = headline(report).lines[0].text
     agents = _Case("every agent worked", flows=1)
     failed = [host_text(host) for host in report.info.hosts if host.state in ("failed", "lost")]
     if failed:
@@ -209,7 +208,7 @@ def _write_properties(xml: XMLGenerator, report: Report, suite: str) -> None:
     known = {"netprobe": netprobe.__version__, "started_at": report.info.started_at}
     if matrix is not None:
         known |= {f"setting {name}": word_value(value) for name, value in matrix.settings.items()}
-    known |= {line.text.partition(":")[0].lower(): line.text for line in scope(report)}
+    known |= scope(report)
     start_element(xml, "properties", {})
     for name, value in known.items():
         start_element(xml, "property", {"name": name, "value": value})

@@ -12,7 +12,7 @@ from string import ascii_uppercase
 from typing import TextIO
 
 from netprobe.model.names import names_text
-from netprobe.report.page.page import Line, PagePart, Style
+from netprobe.report.page.page import Line, PagePart, Style, write_page
 from netprobe.report.page.wording import number, plural
 from netprobe.report.record.collector import Report
 from netprobe.report.run.headline import headline, totals
@@ -29,7 +29,6 @@ from netprobe.report.run.pair_map import (
     sort_hosts,
     split_digits,
 )
-from netprobe.report.run.text import write_parts
 
 Signs = Mapping[Fate, str]
 
@@ -55,13 +54,12 @@ def write_roles_and_hosts(report: Report, stream: TextIO) -> None:
     shown = stream.isatty()
     width = shutil.get_terminal_size().columns if shown else PIPE_WIDTH
     fancy = shown and (stream.encoding or "").lower().replace("-", "") == "utf8"
-    write_parts(map_parts(report, width, SIGNS if fancy else ASCII_SIGNS), stream)
+    write_page(map_parts(report, width, SIGNS if fancy else ASCII_SIGNS), stream)
 
 
 def map_parts(report: Report, width: int, signs: Signs = ASCII_SIGNS) -> Iterator[PagePart]:
     """Show headline, table of roles, maps of the cells that are not all pass, and totals."""
-    told = [one for one in report.deciding_findings if one.verdict in ("blocked", "exposed")]
-    yield from headline(report, len(told))
+    yield from headline(report).lines
     pairs = map_pairs(report, report.collector.results())
     if pairs.cells:
         yield Line()

@@ -6,17 +6,16 @@ GitHub refuses a summary above 1 MiB as a whole, so that findings are cut, one b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TextIO
 
 from netprobe.model.printable import escape_markdown
 from netprobe.model.result import Finding
-from netprobe.report.page.flow_groups import Addresses, addresses_of, flow_lines, needs
-from netprobe.report.page.page import Field, Line, PagePart
-from netprobe.report.page.wording import number, plural, where_text
+from netprobe.report.page.page import Field, PageSection
+from netprobe.report.page.wording import number, plural
 from netprobe.report.record.collector import Report
-from netprobe.report.run import sections
-from netprobe.report.run.coverage_text import coverage_parts
-from netprobe.report.run.headline import origin, split_headline, totals
+from netprobe.report.run.findings import finding_section
+from netprobe.report.run.run_page import make_page
 
 MOST_BYTES = 1_000_000
 # Left for what follows the findings: each of its sections is bounded, and may be cut as well.
@@ -26,33 +25,24 @@ SHARE_OF_FINDINGS = 0.8
 def write_markdown(report: Report, stream: TextIO) -> None:
     """Write headline, findings and the rest, in at most ``MOST_BYTES``."""
     room = MarkdownRoom(stream, round(MOST_BYTES * SHARE_OF_FINDINGS))
-    told = report.deciding_findings
-    verdict, beside = split_headline(report)
-    more = _make_list(line.text for line in beside)
-    room.write_block([f"# {escape_markdown(verdict.text)}", "", *more])
-    room.write_block(_make_list(line.text for line in origin(report)))
-    if len(told) > 1:
-        room.write_block(_table_lines(told))
-    addresses = addresses_of(report.info)
-    for place, finding in enumerate(told):
-        if not room.write_block(_finding_lines(finding, addresses)):
-            left = plural(len(told) - place, "more finding")
+    page = make_page(report)
+    more = _make_list(line.text for line in page.headline.beside)
+    room.write_block([f"# {escape_markdown(page.headline.verdict.text)}", "", *more])
+    room.write_block(_make_list(line.text for line in page.origin))
+    if len(page.findings) > 1:
+        room.write_block(_table_lines(page.findings))
+    for place, finding in enumerate(page.findings):
+        told = finding_section(finding, page.addresses, brief=True)
+        if not room.write_block(section_lines(told, level=2)):
+            left = plural(len(page.findings) - place, "more finding")
             room.limit = MOST_BYTES
             room.write_block([f"**{left}: see the report itself, there is no room here.**"])
             break
     room.limit = MOST_BYTES - 1_000
-    rest = sections.survey_rest(report)
-    for part in (
-        sections.changed_parts(report), sections.warning_parts(report),
-        sections.open_parts(rest), coverage_parts(report.info.coverage),
-        sections.refusal_parts(report),
-        sections.accepted_parts(report), sections.excused_parts(rest),
-        sections.limit_parts(report, rest), sections.skipped_parts(report),
-        sections.note_parts(report),
-    ):  # fmt: skip
-        room.write_block(section_lines(part))
+    for section in page.sections:
+        room.write_block(section_lines(section))
     room.limit = MOST_BYTES
-    room.write_block([f"**{escape_markdown(totals(report).text)}**"])
+    room.write_block([f"**{escape_markdown(page.totals.text)}**"])
 
 
 class MarkdownRoom:
@@ -78,7 +68,7 @@ def _make_list(texts: Iterable[str]) -> list[str]:
     return [f"- {escape_markdown(text)}" for text in texts]
 
 
-def _table_lines(findings: list[Finding]) -> Iterator[str]:
+def _table_lines(findings: Iterable[Finding]) -> Iterator[str]:
     yield "| # | verdict | finding | flows |"
     yield "|--:|---|---|--:|"
     for finding in findings:
@@ -87,34 +77,14 @@ def _table_lines(findings: list[Finding]) -> Iterator[str]:
         yield f"| {finding.number} | {finding.verdict} | {title} | {flows} |"
 
 
-def _finding_lines(finding: Finding, addresses: Addresses) -> Iterator[str]:
-    yield f"## {finding.number}. {finding.verdict.upper()}: {escape_markdown(finding.title)}"
+def section_lines(section: PageSection, level: int = 3) -> Iterator[str]:
+    """Give a section as a heading of this level and a list."""
+    yield f"{'#' * level} {escape_markdown(section.title.text)}"
     yield ""
-    seen = dict.fromkeys(member.because for member in finding.members)
-    for label, lines in (
-        ("flows", flow_lines(finding.members, addresses)),
-        ("purpose", needs(finding.members)),
-        ("seen", list(seen)[:3]),
-        ("where", [where_text(finding)]),
-        ("to do", [finding.advice]),
-    ):
-        for line in filter(None, lines):
-            yield f"- **{label}**: {escape_markdown(line)}"
-
-
-def section_lines(parts: Iterable[PagePart]) -> Iterator[str]:
-    """Make a section of the page: its first line is the heading."""
-    begun = False
-    for part in parts:
+    for part in chain.from_iterable(section.groups):
         if isinstance(part, Field):
-            yield from (f"- **{part.label}**: {escape_markdown(line)}" for line in part.lines)
-        elif part.text.strip():
-            yield _line_text(part, begun)
-            begun = True
-
-
-def _line_text(part: Line, begun: bool) -> str:
-    text = escape_markdown(part.text.strip())
-    if part.text.startswith(" "):
-        return f"- {text}"
-    return f"\n### {text}\n" if begun else f"### {text}\n"
+            yield from (f"- **{part.label}**: {escape_markdown(str(line))}" for line in part.lines)
+        else:
+            yield f"- {escape_markdown(part.text.strip())}"
+    if section.more:
+        yield f"- {section.more}"

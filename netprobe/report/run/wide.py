@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TextIO
 
 from netprobe.model.coverage import Unprobed
@@ -10,7 +11,7 @@ from netprobe.model.plan import Skipped
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
-from netprobe.report.page.page import Line, write_line
+from netprobe.report.page.page import write_line
 from netprobe.report.page.wording import excuse_text, plural, port_text
 from netprobe.report.record.collector import Report
 from netprobe.report.run.headline import scope, totals
@@ -36,19 +37,21 @@ def write_wide(report: Report, stream: TextIO) -> None:
         cells += row[len(widths) :]
         write_line("  ".join(cells), stream)
     stream.write("\n")
-    before = [Line(text) for text in (report.info.earlier, report.info.baseline) if text]
-    for line in (*before, *scope(report), totals(report)):
-        write_line(line.text, stream)
+    before = [text for text in (report.info.earlier, report.info.baseline) if text]
+    for text in (*before, *scope(report).values(), totals(report).text):
+        write_line(text, stream)
 
 
 def _make_rows(report: Report) -> Iterator[Cells]:
     yield (*_WORDS, *_SENTENCES)
-    for result in report.collector.results():
-        yield tuple(clean(cell) or "-" for cell in _make_cells(result))
-    for group in report.info.coverage.unprobed if report.info.coverage else ():
-        yield tuple(clean(cell) or "-" for cell in _unprobed_cells(group))
-    for skipped in report.info.skipped:
-        yield tuple(clean(cell) or "-" for cell in _skipped_cells(skipped))
+    coverage = report.info.coverage
+    rows = chain(
+        map(_make_cells, report.collector.results()),
+        map(_unprobed_cells, coverage.unprobed if coverage else ()),
+        map(_skipped_cells, report.info.skipped),
+    )
+    for row in rows:
+        yield tuple(clean(cell) or "-" for cell in row)
 
 
 def _make_cells(result: Result) -> Cells:

@@ -7,13 +7,28 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TextIO
 
 import netprobe
-from netprobe.model.audit import AuditedHost, AuditFinding, AuditKind, AuditWeight, PortAudit
+from netprobe.model.audit import (
+    AuditedHost,
+    AuditedPort,
+    AuditFinding,
+    AuditKind,
+    AuditWeight,
+    PortAudit,
+)
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.dataclass_schema import schema_of_dataclass
-from netprobe.report.page.page import Line, PagePart, Style, field
+from netprobe.report.page.page import (
+    INDENT,
+    Line,
+    PagePart,
+    Style,
+    align,
+    field,
+    section,
+    write_page,
+)
 from netprobe.report.page.wording import listed, plural
 from netprobe.report.run.headline import word_value
-from netprobe.report.run.text import write_parts
 
 AUDIT_SCHEMA: Final = "netprobe.audit-ports/1"
 # With more hosts than these the page lists no ports.
@@ -32,6 +47,7 @@ KINDS: Final[dict[AuditKind, str]] = {
     "unlisted-pod": "a pod that the file of pods does not list",
     "local-in-range": "local, and in a documented range",
 }
+_HEADS: Final = ("port", "address", "process", "unit or pod", "row")
 _STYLES: Final[dict[AuditWeight, Style]] = {
     "violation": "bad", "unseen": "doubt", "advice": "quiet",
 }  # fmt: skip
@@ -42,7 +58,7 @@ _WEIGHTS: Final[dict[AuditWeight, str]] = {
 
 def write_audit_text(audit: PortAudit, stream: TextIO) -> None:
     """Write the findings by weight and host, then the hosts, notes and totals."""
-    write_parts(_page_parts(audit), stream)
+    write_page(_page_parts(audit), stream)
 
 
 def _page_parts(audit: PortAudit) -> Iterator[PagePart]:
@@ -64,11 +80,9 @@ def _page_parts(audit: PortAudit) -> Iterator[PagePart]:
         yield from _host_parts(host, brief=many)
     if many:
         yield Line("   -o json lists the ports of every host", "quiet")
-    if audit.notes:
+    for notes in section("notes", Line("NOTES", "strong"), map(Line, audit.notes)):
         yield Line()
-        yield Line("NOTES", "strong")
-        for note in audit.notes:
-            yield Line(f"   {note}")
+        yield from notes.lines()
     yield Line()
     yield Line(_word_totals(audit), "strong")
 
@@ -121,26 +135,21 @@ def _host_parts(host: AuditedHost, *, brief: bool) -> Iterator[PagePart]:
         yield Line(f"{host.name}{roles}: not looked at: {host.words}", style)
         return
     yield Line(f"{host.name}{roles}: {plural(len(host.ports), 'listening port')}", "strong")
-    rows = (
-        []
-        if brief
-        else [
-            (
-                f"{one.protocol} {one.port}",
-                ", ".join(one.addresses),
-                ", ".join(holder.name for holder in one.holders) or "?",
-                ", ".join(dict.fromkeys(holder.home or "-" for holder in one.holders)) or "-",
-                ", ".join(one.rows) or "-",
-            )
-            for one in host.ports
-        ]
-    )
-    heads = ("port", "address", "process", "unit or pod", "row")
-    widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
-    for row in [heads, *rows] if rows else ():
-        yield Line(f"   {'  '.join(map(str.ljust, row, widths))}".rstrip())
+    if host.ports and not brief:
+        rows = align([_HEADS, *map(_port_cells, host.ports)])
+        yield from (Line(f"{INDENT}{row}") for row in rows)
     for note in host.notes:
-        yield Line(f"   {note}", "quiet")
+        yield Line(f"{INDENT}{note}", "quiet")
+
+
+def _port_cells(one: AuditedPort) -> tuple[str, ...]:
+    return (
+        f"{one.protocol} {one.port}",
+        ", ".join(one.addresses),
+        ", ".join(holder.name for holder in one.holders) or "?",
+        ", ".join(dict.fromkeys(holder.home or "-" for holder in one.holders)) or "-",
+        ", ".join(one.rows) or "-",
+    )
 
 
 def _word_totals(audit: PortAudit) -> str:

@@ -14,12 +14,12 @@ from netprobe.model.printable import escape_markdown
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
 from netprobe.report.page.flow_groups import addresses_of
-from netprobe.report.page.page import Line, PagePart
+from netprobe.report.page.page import Line, PageSection, write_page
 from netprobe.report.page.wording import number, plural
-from netprobe.report.record.changes import Changes, Unshared, change_parts, unshared_parts
+from netprobe.report.record.changes import Changes, Unshared
+from netprobe.report.run.change_sections import change_sections
 from netprobe.report.run.json import write_document
 from netprobe.report.run.markdown import MOST_BYTES, MarkdownRoom, section_lines
-from netprobe.report.run.text import write_parts
 
 DIFF_SCHEMA = "netprobe.diff/1"
 
@@ -35,8 +35,8 @@ class RunDiff:
 
 def write_diff_text(diff: RunDiff, stream: TextIO) -> None:
     """Write what became worse first, the counts last."""
-    sections = ((*section, Line()) for section in _list_sections(diff))
-    write_parts([*chain.from_iterable(sections), Line(_word_totals(diff))], stream)
+    sections = ((*section.lines(), Line()) for section in _list_sections(diff))
+    write_page([*chain.from_iterable(sections), Line(_word_totals(diff))], stream)
 
 
 def write_diff_markdown(diff: RunDiff, stream: TextIO) -> None:
@@ -70,10 +70,8 @@ def write_diff_json(diff: RunDiff, stream: TextIO) -> None:
     write_document(document, stream)
 
 
-def _list_sections(diff: RunDiff) -> Iterator[Iterable[PagePart]]:
-    addresses = addresses_of(*diff.runs)
-    yield from change_parts(diff.changes, addresses)
-    yield from unshared_parts(diff.changes, addresses)
+def _list_sections(diff: RunDiff) -> Iterator[PageSection]:
+    return change_sections(diff.changes, addresses_of(*diff.runs))
 
 
 def _word_totals(diff: RunDiff) -> str:

@@ -11,9 +11,8 @@ from netprobe.model.codec import result_to_json
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.result import Result, Verdict
-from netprobe.report.page.page import Line, PagePart, Style, field
+from netprobe.report.page.page import Line, PagePart, Style, field, write_page
 from netprobe.report.page.wording import duration, port_text, where_text
-from netprobe.report.run.text import write_parts
 from netprobe.report.verbs.trail import steps_to_json, trail_fields
 
 EXPLAIN_SCHEMA = "netprobe.explain/1"
@@ -26,7 +25,7 @@ _STYLES: dict[Verdict, Style] = {
 
 def write_explain_text(explanation: Explanation, stream: TextIO) -> None:
     """Write the page: wrapped and coloured on a terminal, plain anywhere else."""
-    write_parts(explain_parts(explanation), stream)
+    write_page(explain_parts(explanation), stream)
 
 
 def explain_parts(explanation: Explanation) -> Iterator[PagePart]:

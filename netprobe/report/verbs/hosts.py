@@ -9,7 +9,7 @@ from typing import TextIO
 from netprobe.model.dataclass_json import to_json
 from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
-from netprobe.report.page.page import write_line
+from netprobe.report.page.page import align, write_line
 from netprobe.report.page.progress import host_words
 from netprobe.report.page.wording import duration, plural
 
@@ -20,11 +20,9 @@ _WORDS = {"agent": "yes", "none": "none", "failed": "FAILED", "lost": "LOST"}
 def write_hosts_text(hosts: Sequence[HostReport], stream: TextIO) -> None:
     """Write the ports that are taken, the table, what to know of hosts, and a line of totals."""
     rows = [_HEADS, *(_make_row(host) for host in hosts)]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(_HEADS))]
-    lines = ["  ".join(map(str.ljust, row, widths)) for row in rows]
     first = [line for host in hosts for line in _word_taken(host)]
     details = [line for host in hosts for line in _word_details(host)]
-    parts = [part for part in (first, lines, details, [_word_totals(hosts)]) if part]
+    parts = [part for part in (first, align(rows), details, [_word_totals(hosts)]) if part]
     for line in [line for part in parts for line in ("", *part)][1:]:
         write_line(line, stream)
 

@@ -9,9 +9,8 @@ from typing import TextIO
 import netprobe
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.konnectivity import STAGES, CommonCause, Diagnosis, TunnelReport
-from netprobe.report.page.page import Line, PagePart, Style, field
+from netprobe.report.page.page import Line, PagePart, Style, align, field, write_page
 from netprobe.report.page.wording import plural
-from netprobe.report.run.text import write_parts
 from netprobe.report.verbs.trail import stages_to_json, status_column, trail_lines
 
 _STYLES: dict[str, Style] = {
@@ -36,7 +35,7 @@ KONNECTIVITY_SCHEMA = "netprobe.konnectivity/1"
 
 def write_konnectivity_text(report: TunnelReport, stream: TextIO) -> None:
     """Write the page: wrapped and coloured on a terminal, plain anywhere else."""
-    write_parts(konnectivity_parts(report), stream)
+    write_page(konnectivity_parts(report), stream)
 
 
 def konnectivity_parts(report: TunnelReport) -> Iterator[PagePart]:
@@ -122,16 +121,10 @@ def _write_table(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Line]:
         [one.worker, *(status_column(one.stages, name) for name in STAGES), one.code]
         for one in diagnoses
     ]
-    widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
-    yield Line(_align_row(heads, widths), "strong")
-    for one, row in zip(diagnoses, rows, strict=True):
-        yield Line(
-            _align_row(row, widths), _STYLES[one.outcome] if one.outcome != "ok" else "plain"
-        )
-
-
-def _align_row(words: list[str], widths: list[int]) -> str:
-    return "  ".join(word.ljust(width) for word, width in zip(words, widths, strict=True)).rstrip()
+    head, *lines = align([heads, *rows])
+    yield Line(head, "strong")
+    for one, line in zip(diagnoses, lines, strict=True):
+        yield Line(line, _STYLES[one.outcome] if one.outcome != "ok" else "plain")
 
 
 def _word_totals(report: TunnelReport) -> str:

@@ -19,9 +19,8 @@ from netprobe.model.matrix import (
     probe_to_file,
 )  # fmt: skip
 from netprobe.model.yaml_scalar import yaml_scalar
-from netprobe.report.page.page import Field, Line, PagePart, field
+from netprobe.report.page.page import Field, Line, PagePart, field, write_page
 from netprobe.report.page.wording import plural
-from netprobe.report.run.text import write_parts
 
 SCHEMA = "netprobe.matrix/1"
 _EXISTING = {True: "runs before the installation", False: "need not run before the installation"}
@@ -162,7 +161,7 @@ def _condition_to_data(condition: Condition) -> dict[str, Any]:
 
 def write_matrix_text(chosen: ChosenMatrix, why_not: WhyNot, stream: TextIO) -> None:
     """Write the matrix for people; each requirement says whether these settings skip it."""
-    write_parts(_page_parts(chosen, why_not), stream)
+    write_page(_page_parts(chosen, why_not), stream)
 
 
 def _page_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:

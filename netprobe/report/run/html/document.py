@@ -11,7 +11,6 @@ from typing import TextIO
 
 from netprobe.report.page.wording import number
 from netprobe.report.record.collector import Report
-from netprobe.report.run.headline import origin, split_headline, totals
 from netprobe.report.run.html.elements import Markup, element, raw_element, source_hash
 from netprobe.report.run.html.island import Island
 from netprobe.report.run.html.parts import (
@@ -23,6 +22,7 @@ from netprobe.report.run.html.parts import (
     skipped_section,
 )
 from netprobe.report.run.pair_map import WORST, Fate, map_pairs
+from netprobe.report.run.run_page import RunPage, make_page
 
 SCRIPTS = ("decode.js", "filter.js", "table.js", "map.js", "main.js")
 FILTERS = (
@@ -35,9 +35,10 @@ def write_document(report: Report, stream: TextIO) -> None:
     """Write the page. Everything is ASCII, so that no locale or mail can damage it."""
     style = read_asset("page.css")
     script = "\n".join(map(read_asset, SCRIPTS))
-    head = _write_head(report, style, script)
-    page = element("html", head, _write_body(report, script), lang="en")
-    written = page.encode("ascii", "xmlcharrefreplace").decode()
+    page = make_page(report)
+    head = _write_head(page, style, script)
+    whole = element("html", head, _write_body(report, page, script), lang="en")
+    written = whole.encode("ascii", "xmlcharrefreplace").decode()
     stream.write(f"<!DOCTYPE html>\n{written}\n")
 
 
@@ -46,7 +47,7 @@ def read_asset(name: str) -> str:
     return files("netprobe.report.run.html").joinpath(name).read_text(encoding="utf-8")
 
 
-def _write_head(report: Report, style: str, script: str) -> Markup:
+def _write_head(page: RunPage, style: str, script: str) -> Markup:
     policy = (
         f"default-src 'none'; script-src {source_hash(script)}; style-src {source_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -60,46 +61,45 @@ def _write_head(report: Report, style: str, script: str) -> Markup:
         element("meta", name="generator", content="netprobe"),
         # A browser would ask a server for one.
         element("link", rel="icon", href="data:,"),
-        element("title", f"netprobe: {split_headline(report)[0].text}"),
+        element("title", f"netprobe: {page.headline.verdict.text}"),
         raw_element("style", style),
     )
 
 
-def _write_body(report: Report, script: str) -> Markup:
+def _write_body(report: Report, page: RunPage, script: str) -> Markup:
     island = Island(report)
     pairs = map_pairs(report, island.take(report.collector.results()))
     return element(
         "body",
         element("a", "Skip to the findings", class_="skip", href="#findings"),
-        _write_header(report),
+        _write_header(report, page),
         element(
             "main",
-            findings_section(report),
+            findings_section(page),
             roles_section(pairs),
             _write_map(),
             _write_flows(report),
-            rest_section(report),
+            rest_section(page),
             skipped_section(report),
             hosts_section(report),
         ),
-        element("footer", element("p", totals(report).text, class_="quiet")),
+        element("footer", element("p", page.totals.text, class_="quiet")),
         raw_element("script", island.json(), type="application/json", id="data"),
         raw_element("script", script, type="module"),
     )
 
 
-def _write_header(report: Report) -> Markup:
-    verdict, beside = split_headline(report)
+def _write_header(report: Report, page: RunPage) -> Markup:
     return element(
         "header",
         element("p", "netprobe", class_="brand"),
-        element("h1", verdict.text),
+        element("h1", page.headline.verdict.text),
         *(
             element("p", line.text, class_="alert" if line.style == "doubt" else None)
-            for line in beside
+            for line in page.headline.beside
         ),
         element("ul", _count_items(report), class_="counts"),
-        *(element("p", line.text, class_="quiet") for line in origin(report)),
+        *(element("p", line.text, class_="quiet") for line in page.origin),
         element("nav", element("ul", _list_links(report)), aria_label="Parts of this page"),
     )
 

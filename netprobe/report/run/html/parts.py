@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from netprobe.model.result import Finding, HostReport
-from netprobe.report.page.flow_groups import Addresses, addresses_of
-from netprobe.report.page.page import Field, Line, PagePart
+from netprobe.report.page.page import Field, Line, More, PageSection
 from netprobe.report.page.progress import host_words
 from netprobe.report.page.wording import EXCUSES, number, plural
 from netprobe.report.record.collector import Report
-from netprobe.report.run import sections
-from netprobe.report.run.coverage_text import coverage_parts
+from netprobe.report.run.findings import finding_section
 from netprobe.report.run.html.elements import Child, Markup, element
 from netprobe.report.run.map import SIGNS
 from netprobe.report.run.pair_map import WORST, Cell, Fate, PairMap
-from netprobe.report.run.text import finding_fields
+from netprobe.report.run.run_page import RunPage
 
 # Of a finding's groups of flows; the search of the page finds all of them.
 MOST_FLOW_LINES = 40
@@ -43,23 +41,24 @@ def _make_section(name: str, title: str, *children: Markup) -> Markup:
     return element("section", head, *children, id=name, aria_labelledby=f"{name}-title")
 
 
-def findings_section(report: Report) -> Markup:
+def findings_section(page: RunPage) -> Markup:
     """Show every finding with what to do; those beyond the room only by their title."""
-    told = report.deciding_findings
+    told = page.findings
     if not told:
         return _make_section("findings", "Findings", element("p", "There is nothing to mend."))
-    addresses = addresses_of(report.info)
     articles: list[Markup] = []
     room = MOST_CHARACTERS
     for finding in told:
-        article = _write_finding(finding, addresses)
+        section = finding_section(finding, page.addresses, MOST_FLOW_LINES)
+        title = _write_title(finding, section)
+        article = _write_article(finding, title, section)
         room -= len(article)
-        articles.append(article if room > 0 else _write_title(finding, "h3"))
+        articles.append(article if room > 0 else title)
     count = plural(len(told), "finding")
     return _make_section("findings", count.capitalize(), *_list_findings(told), *articles)
 
 
-def _list_findings(findings: list[Finding]) -> Iterator[Markup]:
+def _list_findings(findings: Sequence[Finding]) -> Iterator[Markup]:
     """List many findings before they are told: whoever reads on knows what is still to come."""
     if len(findings) <= MANY_FINDINGS:
         return
@@ -81,17 +80,15 @@ def _hide_word(word: str) -> Markup:
     return element("span", f"{word}: ", class_="unseen")
 
 
-def _write_title(finding: Finding, tag: str) -> Markup:
-    words = f"{finding.number}. {finding.verdict.upper()}: {finding.title}"
-    return element(tag, make_sign(finding.verdict), words, id=f"finding-{finding.number}")
+def _write_title(finding: Finding, section: PageSection) -> Markup:
+    return element("h3", make_sign(finding.verdict), section.title.text, id=section.name)
 
 
-def _write_finding(finding: Finding, addresses: Addresses) -> Markup:
-    fields = list(finding_fields(finding, addresses, MOST_FLOW_LINES))
+def _write_article(finding: Finding, title: Markup, section: PageSection) -> Markup:
     return element(
         "article",
-        _write_title(finding, "h3"),
-        element("dl", *(_write_field(one) for one in fields)),
+        title,
+        *_write_groups(section),
         element("div", class_="actions"),
         class_=finding.verdict,
         data_finding=str(finding.number),
@@ -101,13 +98,20 @@ def _write_finding(finding: Finding, addresses: Addresses) -> Markup:
 def _write_field(field: Field) -> Markup:
     """Give a field; what is long can be opened, so that the next finding stays in sight."""
     mark = "todo" if field.label == "to do" else None
-    lines = [line.replace("see -o wide", "see Flows") for line in field.lines]
+    lines = [_word_line(line) for line in field.lines]
     items = [element("dd", _fold_text(line), class_=mark) for line in lines[:MOST_OPEN_LINES]]
     rest = [element("p", _fold_text(line)) for line in lines[MOST_OPEN_LINES:]]
     if rest:
         head = element("summary", f"and {number(len(rest))} more")
         items.append(element("dd", element("details", head, *rest)))
     return Markup(element("dt", field.label, class_=mark) + "".join(items))
+
+
+def _word_line(line: str | More) -> str:
+    """Give the text of a line; the page itself has all flows."""
+    if isinstance(line, More) and line.output == "wide":
+        return f"{line.text}, see Flows"
+    return str(line)
 
 
 def _fold_text(text: str) -> Child:
@@ -177,36 +181,28 @@ def _write_cell(source: str, destination: str, cell: Cell | None) -> Markup:
     )
 
 
-def rest_section(report: Report) -> Markup:
-    """Show what is beside the findings: changes, what is open, what is excused, limits, notes."""
-    rest = sections.survey_rest(report)
-    parts = [
-        *sections.changed_parts(report), *sections.warning_parts(report),
-        *sections.open_parts(rest), *coverage_parts(report.info.coverage),
-        *sections.refusal_parts(report),
-        *sections.accepted_parts(report), *sections.excused_parts(rest),
-        *sections.limit_parts(report, rest), *sections.note_parts(report),
-    ]  # fmt: skip
-    if not parts:
-        parts = [Line("   There is nothing else to say.")]
-    return _make_section("rest", "Beside the findings", *_write_parts(parts))
+def rest_section(page: RunPage) -> Markup:
+    """Show what is beside the findings but for what is skipped, which has a table."""
+    told = [one for one in page.sections if one.name != "skipped"]
+    written = [item for one in told for item in _write_section(one)]
+    nothing = element("p", "There is nothing else to say.")
+    return _make_section("rest", "Beside the findings", *(written or [nothing]))
 
 
-def _write_parts(parts: Iterable[PagePart]) -> Iterator[Markup]:
-    """Give a page for people as HTML: a line that is not indented is a heading."""
-    fields: list[Field] = []
-    for part in parts:
-        if isinstance(part, Field):
-            fields.append(part)
-            continue
+def _write_section(section: PageSection) -> Iterator[Markup]:
+    yield element("h3", section.title.text)
+    yield from _write_groups(section)
+
+
+def _write_groups(section: PageSection) -> Iterator[Markup]:
+    """Give what stands below a heading: labelled fields as lists, lines as paragraphs."""
+    for group in section.groups:
+        fields = [part for part in group if isinstance(part, Field)]
         if fields:
             yield element("dl", *map(_write_field, fields))
-            fields = []
-        text = part.text.replace("see -o wide", "see Flows")
-        if text.strip():
-            yield element("p" if text.startswith(" ") else "h3", text.strip())
-    if fields:
-        yield element("dl", *map(_write_field, fields))
+        yield from (element("p", one.text.strip()) for one in group if isinstance(one, Line))
+    if section.more:
+        yield element("p", _word_line(section.more))
 
 
 def skipped_section(report: Report) -> Markup:

@@ -1,0 +1,117 @@
+"""The page of a run as a value: which sections it has, in which order, and who prints them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from netprobe.model.printable import escape_markdown
+from netprobe.report.page.page import Field, PageSection
+from netprobe.report.page.terminal import write_terminal
+from netprobe.report.record.changes import Changes, Unshared
+from netprobe.report.record.collector import Report
+from netprobe.report.record.record import key_of
+from netprobe.report.run import REPORTS
+from netprobe.report.run.run_page import make_page
+from netprobe.report.run.text import text_parts
+from tests.estate.run import make_run
+from tests.report.samples import BLOCKED, PASSED, flow, report_of
+from tests.report.test_coverage import GROUP
+from tests.report.test_html import Reader
+
+NEWS = [
+    "worse", "unknown", "fixed", "moved", "otherwise", "only-later", "only-earlier", "warnings",
+]  # fmt: skip
+REST = [
+    "inconclusive", "not-tested", "mixed", "not-covered", "covered-failing", "covered", "refusals",
+    "accepted", "excused", "limits", "skipped", "notes",
+]  # fmt: skip
+# The section that a format prints in another place, and otherwise.
+SKIPPED = ("skipped", "html")
+
+
+def make_full_run() -> Report:
+    """The run that has one of everything, after another run, over zones that are not alike."""
+    report = make_run()
+    one, *_ = report.collector.failures()
+    alone = Unshared()
+    alone.add(key_of(one), "bad", ((443, 443),))
+    changes = Changes(
+        worse=[one], fixed=[one], still=[one], otherwise={"then": [one]}, moved={"there": [one]},
+        unknown=[one], only_later=alone, only_earlier=alone,
+    )  # fmt: skip
+    coverage = report.info.coverage
+    assert coverage is not None
+    unprobed = (*coverage.unprobed, replace(GROUP, by_verdict="blocked"))
+    coverage = replace(coverage, mixed=("a to b",), unprobed=unprobed)
+    return replace(report, info=replace(report.info, coverage=coverage), changes=changes)
+
+
+def print_run(report: Report, name: str) -> str:
+    """The report in a format, as its reader gets it; without case, since headings differ in it."""
+    stream = io.StringIO()
+    if name == "terminal":
+        write_terminal(text_parts(report), stream, 10_000)
+    else:
+        REPORTS[name](report, stream)
+    text = stream.getvalue()
+    return (Reader(text).text if name == "html" else text).casefold()
+
+
+def list_texts(section: PageSection) -> Iterator[str]:
+    """What a section says below its heading, of long lines the beginning: a page folds the rest."""
+    for part in (part for group in section.groups for part in group):
+        lines = part.lines if isinstance(part, Field) else [part.text]
+        yield from (str(line)[:300] for line in lines)
+    if section.more:
+        yield section.more.text
+
+
+def test_sections_have_one_order() -> None:
+    """News come first, then what is open, covered, excused and limited; findings tell the rest."""
+    page = make_page(make_full_run())
+
+    assert [section.name for section in page.news] == NEWS
+    assert [section.name for section in page.rest] == REST
+
+
+@pytest.mark.parametrize("name", ["text", "terminal", "markdown", "html"])
+def test_whoever_prints_prints_every_section_in_its_order(name: str) -> None:
+    """Headings and all lines below them; the page alone has a table of what is skipped, last."""
+    report = make_full_run()
+    text = print_run(report, name)
+    sections = sorted(make_page(report).sections, key=lambda one: (one.name, name) == SKIPPED)
+    at = 0
+    for section in sections:
+        below = [] if (section.name, name) == SKIPPED else list_texts(section)
+        for words in (section.title.text, *below):
+            written = escape_markdown(words) if name == "markdown" else words
+            at = text.index(written.casefold(), at)
+
+
+def test_the_page_sends_its_readers_to_its_own_search_and_leaves_texts_of_others_alone() -> None:
+    """What has no room in a text stands in another output; a page has all flows itself."""
+    flows = [flow(BLOCKED, at, optional=True, requirement=f"r{at}") for at in range(30)]
+    report = report_of([PASSED, *flows])
+    report = replace(report, info=replace(report.info, notes=("for more see -o wide",)))
+
+    assert "and 10 more groups, see -o wide" in print_run(report, "text")
+    assert "and 10 more groups, see flows" in print_run(report, "html")
+    assert "for more see -o wide" in print_run(report, "html")
+
+
+def test_one_reason_of_several_sources_is_one_group() -> None:
+    """Whatever the sources are called, and wherever the sentence names them."""
+    unseen = [
+        flow(
+            BLOCKED, at, source=name, verdict="not-tested", state="unknown", reason="no-agent",
+            because=f"the agent of {name} is gone",
+        )
+        for at, name in enumerate(("node-1", "node-10"))
+    ]  # fmt: skip
+
+    (section,) = make_page(report_of(unseen)).rest
+    assert len(section.groups) == 1
