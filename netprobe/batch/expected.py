@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from netprobe.agent.wire import host_messages, orders
+from netprobe.agent.wire.questions import NONCES
 from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
-from netprobe.probe.checks.story_order import NONCES
 
 
 class Packets(NamedTuple):

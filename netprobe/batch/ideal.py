@@ -23,6 +23,7 @@ from netprobe.agent.wire.parts import (
     SeenRun,
     WalkHop,
 )
+from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.model.ports import MAX_PORT
@@ -32,7 +33,7 @@ from netprobe.probe.agents.decode import PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.templates import Templates
-from netprobe.probe.settings import CONTROL_PORTS, Timing
+from netprobe.probe.settings import Timing
 from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")

@@ -14,6 +14,7 @@ from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
 from netprobe.agent.wire.failures import NO_ANSWER
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, list_singles
 from netprobe.agent.wire.parts import NumberedTemplate, OutcomeKind
+from netprobe.agent.wire.questions import UNANSWERED
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import PortOutcome, read_outcomes
@@ -22,7 +23,6 @@ from netprobe.probe.flows.chance import LEAST_LOOKS
 # So many packets at least stay without an answer before silence is more than loss: a port that was
 # asked once, by a host that had no time to ask again, is not known to be silent.
 ENOUGH = LEAST_LOOKS
-_UNANSWERED = ("silent", "closed", "reset")
 
 # The bytes that a template's number stands for; None: the number is not known.
 ReadTemplate = Mapping[int, NumberedTemplate]
@@ -191,7 +191,7 @@ def _drop_ports(rows: list[PortOutcome], ports: Ports) -> list[PortOutcome]:
 
 def _is_silent(key: LookKey, kind: OutcomeKind) -> bool:
     """Tell whether nothing came, or no nonce on a connection that opened."""
-    opened = key.proto == "tcp" and key.mode == "nonce" and kind.answer in _UNANSWERED
+    opened = key.proto == "tcp" and key.mode == "nonce" and kind.answer in UNANSWERED
     return kind.failure == NO_ANSWER or opened
 
 

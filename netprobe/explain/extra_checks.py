@@ -17,6 +17,7 @@ from netprobe.agent.wire.answers import (
 from netprobe.agent.wire.host_messages import (
     Routed,
 )
+from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.notes import LookNote, WalkNote
@@ -32,7 +33,7 @@ from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.prober import Prober, source_address
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import Order, Task, Want, Work, family_of
-from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS, MAX_TTL, ProbeSettings
+from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
 Answer = TypeVar("Answer")

@@ -6,8 +6,8 @@ from typing import Any
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import WalkHop
+from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import Outcome
-from netprobe.probe.settings import MAX_TTL
 
 
 def outcome_words(outcome: Outcome) -> str:

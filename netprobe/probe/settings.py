@@ -30,14 +30,8 @@ SERVICES_AT_ONCE = 8
 ROUND_LISTENERS = 8192
 SPARE_DESCRIPTORS = 512
 
-MAX_TTL = 16
-
-# How long a check's look waits: two SYNs, because the kernel sends the second after 1 s.
-CHECK_MS = 1500
 # A look at a host that has answered waits for so many of its round trips at least.
 ROUND_TRIPS = 4
-# Ports that no matrix names; the first that the flows do not need must be closed.
-CONTROL_PORTS = (64999, 61113, 59387)
 
 
 class Timing(NamedTuple):

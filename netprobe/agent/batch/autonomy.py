@@ -11,23 +11,17 @@ from ..wire.failures import NO_ANSWER
 from ..wire.host_messages import EgressOrder, Routed, RouteOrder
 from ..wire.orders import EchoOrder, ProbeOrder, StoryOrder, WalkOrder, list_singles
 from ..wire.parts import ProbeBlock, Ranges
+from ..wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL, NONCES, UNANSWERED, UNKNOWN_MS
 from .told import AskedPorts, list_all_asked, list_own_ports
 
-MAX_TTL = 16
-# A further look waits so long, and is taken so often: of TCP each is one SYN, else three packets.
-AGAIN_MS = 1300
+# How often a silent flow is asked again.
 TCP_LOOKS, DATAGRAM_LOOKS = 7, 3
-# A port that nobody needs: a connect shows whether the other end hears this host at all.
-CONTROL_PORT = 64999
-CONTROL_MS = 1500
+# A connect to it shows whether the other end hears this host at all.
+CONTROL_PORT = CONTROL_PORTS[0]
 # Packets of full size wait so long at a second look, because the other end may be busy with all
 # others; no IP packet is larger than this.
 SIZED_MS = 6000
 MOST_SIZE = 65535
-# The story of nonces on connections that opened.
-NONCES = "tcp-nonce"
-# What comes back on a connection that opened, and is no answer to the nonce.
-UNANSWERED = ("silent", "closed", "reset")
 
 # Protocol and address.
 Place = Tuple[str, str]
@@ -199,7 +193,9 @@ class Autonomy:
         for identity in self._take_id():
             self._again.add(identity)
             looks = TCP_LOOKS if _name_proto(order) == "tcp" else DATAGRAM_LOOKS
-            again = order._replace(id=identity, first_ms=AGAIN_MS, look_ms=AGAIN_MS, looks=looks)
+            again = order._replace(
+                id=identity, first_ms=UNKNOWN_MS, look_ms=UNKNOWN_MS, looks=looks
+            )
             if isinstance(order, EchoOrder):
                 yield again._replace(dsts=[dst], numbers=[identity])
             else:
@@ -213,11 +209,11 @@ class Autonomy:
         for identity in self._take_id():
             yield EgressOrder(identity, dst, src, CONTROL_PORT)
         for identity in self._take_id():
-            yield EchoOrder(identity, [dst], src, CONTROL_MS, CONTROL_MS, 1, None, [identity])
+            yield EchoOrder(identity, [dst], src, CHECK_MS, CHECK_MS, 1, None, [identity])
         for identity in self._take_id():
             block = ProbeBlock([(CONTROL_PORT, CONTROL_PORT)], "connect", 0)
             yield ProbeOrder(
-                identity, "tcp", None, dst, src, [block], CONTROL_MS, CONTROL_MS, 1, None, None,
+                identity, "tcp", None, dst, src, [block], CHECK_MS, CHECK_MS, 1, None, None,
                 None, None, None, None, [],
             )  # fmt: skip
 

@@ -6,6 +6,8 @@ from ..core import loop as looping
 from ..core.agent import ServingAgent
 from ..host.hello import make_hello
 from ..main import carry_out
+from ..wire.answers import Done, Fault
+from ..wire.orders import EchoOrder, ProbeOrder
 from .autonomy import Autonomy
 from .results import ResultFile
 from .script import Script
@@ -45,7 +47,7 @@ class BatchAgent(ServingAgent):
         self.summary.take(order, message)
         self._answers[order.id].append(message)
         # Orders that look report as they go, and then say that they are done.
-        if not hasattr(order, "looks") or type(message).__name__ in ("Done", "Fault"):
+        if isinstance(message, (Done, Fault)) or not isinstance(order, (ProbeOrder, EchoOrder)):
             self._finish_order(order)
 
     def may_start(self) -> bool:

@@ -11,11 +11,12 @@ import random
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
+from netprobe.agent.wire.questions import UNKNOWN_MS
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import BundleNote
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.checks.silence import LEAST_LOOK_MS, UNKNOWN_MS
+from netprobe.probe.checks.silence import LEAST_LOOK_MS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ROUND_TRIPS, Timing
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.icmp import is_late
 from netprobe.model.notes import ConclusionNote
@@ -23,7 +24,6 @@ from netprobe.probe.checks.next_hops import ask_network
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import REFUSED_MS, is_answer, is_host_unreachable
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import CONTROL_PORTS
 
 # The router's bucket of answers is full again after six seconds (docs/network-facts.md, section 4).
 REFILL_S = 6.5

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from netprobe.agent.wire.parts import WalkHop
+from netprobe.agent.wire.questions import CONTROL_PORTS, MAX_TTL
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.flows.prober import source_address
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import CONTROL_PORTS, MAX_TTL
 
 
 async def count_hops(task: Task, scene: Scene) -> int | None:

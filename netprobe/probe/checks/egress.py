@@ -11,10 +11,10 @@ from dataclasses import replace
 from netprobe.agent.wire.host_messages import (
     Egress,
 )
+from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import NO_BUFFERS, CheckConclusion
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
-from netprobe.probe.settings import CONTROL_PORTS
 
 
 class EgressLook(Check):

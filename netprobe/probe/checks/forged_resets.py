@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Icmp, ResetOrigin
 from netprobe.model.notes import HigherNote, ResetNote
@@ -32,7 +33,6 @@ from netprobe.probe.checks.genuine import (
 )
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 FORGED = ResetOrigin(forged=True)
 

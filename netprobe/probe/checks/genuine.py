@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
+from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS, ROUND_TRIPS
+from netprobe.probe.settings import ROUND_TRIPS
 
 # What stacks start their TTL with; a TTL on arrival tells how many hops it has lost.
 INITIAL_TTLS = (64, 128, 255)

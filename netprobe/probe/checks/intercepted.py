@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import InterceptionNote
@@ -26,7 +27,6 @@ from netprobe.probe.checks.genuine import (
 )
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 EVERYBODY = CheckConclusion("intercepted", "ports that nobody uses accept connections too")
 NEARER = CheckConclusion(

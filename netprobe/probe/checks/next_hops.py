@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.agent.wire.host_messages import Egress
+from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import NextHopNote
 from netprobe.probe.agents.agent import AgentMethods
@@ -21,7 +22,6 @@ from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.reachability import REFUSED_MS, is_own_kernels_word
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import CONTROL_PORTS
 
 UNANSWERED = ("failed", "incomplete")
 # A neighbour is asked three times, a second apart; until then its entry is incomplete.

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
+from netprobe.agent.wire.questions import CHECK_MS
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import ResetOrigin
 from netprobe.model.notes import LimitNote
@@ -23,7 +24,7 @@ from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.forged_resets import is_forged, is_reset
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import REFUSED_MS, is_host_unreachable
-from netprobe.probe.settings import CHECK_MS, ROUND_TRIPS, Timing
+from netprobe.probe.settings import ROUND_TRIPS, Timing
 
 # Fewer ports than this are hardly ever too many at once (nft's own burst is 5).
 LEAST_ASKED, LEAST_REFUSED = 6, 3

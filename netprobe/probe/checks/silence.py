@@ -7,20 +7,16 @@ import math
 from collections.abc import Hashable
 from dataclasses import replace
 
+from netprobe.agent.wire.questions import DATAGRAMS, UNKNOWN_MS
 from netprobe.model import ports as port_sets
 from netprobe.model.notes import SilenceNote
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ROUND_TRIPS, Timing
 
-# A look at TCP is one connect, and at anything else so many packets.
-DATAGRAMS = 3
 # The looks are spread over so long at least: one burst of loss is not taken for a rule.
 SPREAD_MS = 600
 LEAST_LOOK_MS = 150
-# A host that never answered may be far away; this is also long enough for the kernel's second SYN,
-# which tells whether packets leave this host.
-UNKNOWN_MS = 1300
 # On a connection that opened: the kernel sends lost data again after 200 and 400 ms.
 OPENED_MS = 650
 

@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import replace
 from typing import NamedTuple
 
+from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.inventory import Host
 from netprobe.model.notes import SilentHopNote
@@ -17,7 +18,6 @@ from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.checks.next_hops import distance
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import MAX_TTL
 
 # Hosts whose addresses differ in no more than these bits count as neighbours.
 NEIGHBOUR_BITS = {4: 8, 6: 64}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import EchoOrder, StoryOrder
 from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun
+from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, NONCES
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.dataclass_json import Nanoseconds
@@ -23,10 +24,9 @@ from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.lost_looks import ask_lossy, came_late, shows_loss
 from netprobe.probe.checks.refusers import is_in_its_name, with_refusal
-from netprobe.probe.checks.story_order import NONCES, make_order, name_packets
+from netprobe.probe.checks.story_order import make_order, name_packets
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import CHECK_MS, CONTROL_PORTS
 
 NO = StoryPlace("no")
 PLAIN = "plain"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from netprobe.agent.wire.orders import StoryOrder
+from netprobe.agent.wire.questions import NONCES
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import PortRange, Ports
 from netprobe.probe.flows.prober import Observation
 
-# The nonces on connections that opened, as ``StoryOrder.proto`` names them.
-NONCES = "tcp-nonce"
 # Of more ranges than that only what they have in common is told.
 MOST_RANGES = 256
 

@@ -6,11 +6,11 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import Trace
 from netprobe.model.notes import WalkNote
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
-from netprobe.probe.settings import MAX_TTL
 
 WALKED = ("tcp", "udp", "icmp")
 

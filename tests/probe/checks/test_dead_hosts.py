@@ -19,12 +19,12 @@ from netprobe.agent.wire.orders import (
     ProbeOrder,
 )
 from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import CheckConclusion, Icmp, Listener, Outcome, ResetOrigin
 from netprobe.model.notes import ConclusionNote
 from netprobe.probe.checks import dead_hosts
 from netprobe.probe.checks.dead_hosts import TRIES, DeadHosts
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.settings import CONTROL_PORTS
 from tests.probe.builders import (
     ROUTER,
     SOURCE,

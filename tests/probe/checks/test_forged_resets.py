@@ -19,6 +19,7 @@ from netprobe.agent.wire.orders import (
     WalkOrder,
 )
 from netprobe.agent.wire.parts import OutcomeKind, WalkHop
+from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
 from netprobe.model.notes import HigherNote, ResetNote
@@ -28,7 +29,6 @@ from netprobe.probe.checks.forged_resets import ForgedResets, is_forged
 from netprobe.probe.checks.genuine import genuine_ttl
 from netprobe.probe.flows.chance import LEAST_LOOKS
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.settings import CONTROL_PORTS
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, host, icmp, kind, reply, routed
 

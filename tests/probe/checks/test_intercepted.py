@@ -11,13 +11,13 @@ import pytest
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
 from netprobe.agent.wire.parts import WalkHop
+from netprobe.agent.wire.questions import CONTROL_PORTS, MAX_TTL
 from netprobe.model.evidence import Outcome
 from netprobe.model.notes import InterceptionNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import Story, StoryPlace
 from netprobe.probe.checks.intercepted import EVERYBODY, NEARER, Intercepted
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.settings import CONTROL_PORTS, MAX_TTL
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, host, kind, reply
 

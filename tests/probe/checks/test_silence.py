@@ -9,13 +9,14 @@ import pytest
 
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.agent.wire.questions import UNKNOWN_MS
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Answer, Outcome
 from netprobe.model.notes import SilenceNote
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
-from netprobe.probe.checks.silence import LEAST_LOOK_MS, SPREAD_MS, UNKNOWN_MS, Silence
+from netprobe.probe.checks.silence import LEAST_LOOK_MS, SPREAD_MS, Silence
 from netprobe.probe.flows.chance import LEAST_LOOKS, LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ProbeSettings

@@ -10,12 +10,12 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import WalkOrder
 from netprobe.agent.wire.parts import WalkHop
+from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import Icmp, Outcome, Trace, Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import Story, StoryPlace
 from netprobe.probe.checks.traceroute import Traceroute
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.settings import MAX_TTL
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, routed
 
