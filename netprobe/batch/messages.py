@@ -31,7 +31,6 @@ class MessageSorter:
         self.marks: list[PhaseClock] = []
         self.orders: list[Any] = []
         self.answers: defaultdict[int, list[Any]] = defaultdict(list)
-        self.faults: list[Fault] = []
         self._run = run
         self._host = host
         self._asked_left = asked
@@ -50,8 +49,6 @@ class MessageSorter:
             raise ValueError(f"an order {type(message).__name__}")
         elif message_id(message) in self._known:
             self._take_answer(message)
-        elif isinstance(message, Fault):
-            self.faults.append(message)
 
     def _take_order(self, order: Any) -> None:
         known = self._known.setdefault(order.id, [])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from netprobe.agent.wire.answers import Fault, HelloLine
+from netprobe.agent.wire.answers import HelloLine
 from netprobe.agent.wire.batch import IN_RESULTS, PhaseClock, ResultHeader
 from netprobe.agent.wire.codec import decode_message
 from netprobe.batch.checked_lines import BatchIdentity, LineReader, ResultsRefused
@@ -41,7 +41,6 @@ class HostRecording:
     marks: tuple[PhaseClock, ...] = ()
     orders: tuple[Any, ...] = ()
     answers: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
-    faults: tuple[Fault, ...] = ()
     is_cut: bool = True
     words: str = ""
 
@@ -84,7 +83,7 @@ def read_results(
     is_cut = lines.is_partial or not found.marks or found.marks[-1].phase not in WHOLE
     return HostRecording(
         label, header.name, header, found.hello, tuple(found.marks), tuple(found.orders),
-        {number: tuple(some) for number, some in found.answers.items()}, tuple(found.faults),
+        {number: tuple(some) for number, some in found.answers.items()},
         is_cut, _word_cut(found.marks, len(lines.contents) + 1) if is_cut else "",
     )  # fmt: skip
 

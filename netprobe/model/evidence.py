@@ -304,8 +304,7 @@ class Evidence(FlowFacts):
     nobody in this run was answered; ``given_up_by``: a router that told this source that its next
     hop there does not answer; ``host_up``: it answered somebody, or its agent has the
     address, or "host unreachable" is a refusal there.
-    ``has_address``: the destination's agent is up, and the address is one of its host.
-    ``platform_runs``: that agent says that the platform (a kubelet) runs on its host already.
+    ``platform_runs``: the destination's agent says that the platform (a kubelet) runs there.
     """
 
     flow: Flow
@@ -315,5 +314,4 @@ class Evidence(FlowFacts):
     host_down: str | None = None
     given_up_by: str | None = None
     host_up: bool = False
-    has_address: bool = False
     platform_runs: bool = False

@@ -74,12 +74,6 @@ class Block:
         """Tell whether the hosts at these places are two, or the matrix is ``local``."""
         return self.local or (self.sources[source].name != self.destinations[destination][0].name)
 
-    def has_pair(self, source: int, destination: int) -> bool:
-        """Tell whether the source at this place probes the destination at that place."""
-        if self.chosen is not None:
-            return destination in self.chosen[source]
-        return self.has_flow(source, destination)
-
     def peers(self, source: int) -> Iterable[int]:
         """Give the places of the destinations that the source at this place probes."""
         if self.chosen is not None:

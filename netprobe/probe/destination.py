@@ -358,7 +358,6 @@ class Destination:
             host_down=None if has_address else self._answered.asked_in_vain(seen.task.address),
             given_up_by=self._answered.given_up_by(*pair),
             host_up=has_address or self._is_up(*pair),
-            has_address=has_address,
             platform_runs=runs_platform(self._agent),
             **facts,
         )

@@ -30,7 +30,6 @@ _ERROR = ((socket.IPPROTO_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR))
 # struct sock_extended_err of linux/errqueue.h: errno, origin, type, code, pad, info, data.
 _EXTENDED = struct.Struct("=IBBBBII")
 _INT = struct.Struct("=i")
-ORIGIN_LOCAL = 1
 ORIGIN_ICMP = 2
 ORIGIN_ICMP6 = 3
 

@@ -181,8 +181,8 @@ async def _ask_about(
         numbers = [number for run in at_source.runs for number in run.numbers]
         order = order._replace(numbers=numbers)
     order = order._replace(sent=False)
-    at_destination = None if destination is None else await _ask_one(destination, order)
-    if destination is None or at_destination is None or not at_destination.translated:
+    at_destination = await _ask_one(destination, order)
+    if at_destination is None or not at_destination.translated:
         return Told(at_source, at_destination, connected=connected)
     first = at_destination.translated[0]
     for other in at_destination.translated[:MOST_TRANSLATED]:
