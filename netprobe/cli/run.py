@@ -336,14 +336,15 @@ def check_hosts_verb(options: CheckOptions) -> int:
         hosts = pipeline.check_hosts(plan, launcher, events)
     writers = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
     write_or_raise(outputs, writers)
-    if any(host.facts.get("taken") for host in hosts):
+    if any(host.facts.taken for host in hosts):
         return BLOCKED
     return UNKNOWN if any(map(_falls_short, hosts)) else PASS
 
 
 def _falls_short(host: HostReport) -> bool:
-    doubts = ("sudo_failed", "other_run", "unasked")
-    return host.state in ("failed", "lost") or any(map(host.facts.get, doubts))
+    facts = host.facts
+    doubts = (facts.sudo_failed, facts.other_run, facts.unasked)
+    return host.state in ("failed", "lost") or any(doubts)
 
 
 def make_plan(

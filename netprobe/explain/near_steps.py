@@ -41,7 +41,7 @@ def _agent_words(view: View, name: str) -> str:
         return f"{name}: no agent (vantage: none); what arrives there cannot be seen"
     if report.state != "agent":
         return f"{name}: no agent: {report.words.removeprefix(f'{name}: ')}"
-    kernel = report.facts.get("kernel", "of an unknown version")
+    kernel = report.facts.kernel or "of an unknown version"
     rights = "with raw sockets and captures" if report.privileged else "without raw sockets"
     cost = f"; {'; '.join(report.cost)}" if report.cost else ""
     return f"{name}: Linux {kernel}, Python {report.python}, user {report.user}, {rights}{cost}"

@@ -70,7 +70,7 @@ class View:
     def captures(self, host: Host) -> bool:
         """Tell whether the agent there has the right to capture packets."""
         report = self.reports.get(host.name)
-        return report is not None and bool(report.facts.get("net_raw"))
+        return report is not None and bool(report.facts.net_raw)
 
     def no_agent(self, host: Host) -> str:
         """That nobody could look on a host; the first step says why."""

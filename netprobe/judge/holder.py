@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.model.evidence import Evidence
@@ -58,8 +58,8 @@ _FACTS: Final[dict[HolderWord, str]] = {
 }  # fmt: skip
 
 
-def say_held(flows: Iterable[Evidence]) -> dict[str, Any]:
-    """Judge the held ports of a host before anything is probed, as facts for its report.
+def say_held(flows: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
+    """Judge the held ports of a host before anything is probed, as fields of ``HostFacts``.
 
     ``held`` has a phrase for each holder; ``taken``, ``other_run``, ``unasked`` and ``doubtful``
     those of ports that are in the way, or may be; a run asks an ``unasked`` one who it is. What
@@ -83,7 +83,7 @@ def say_held(flows: Iterable[Evidence]) -> dict[str, Any]:
     for (owner, kinds), held in holders.items():
         for fact in ("held", *kinds):
             facts[fact].append(f"{_word_ports(held)}: {owner}")
-    return {fact: sorted(phrases) for fact, phrases in facts.items()}
+    return {fact: tuple(sorted(phrases)) for fact, phrases in facts.items()}
 
 
 def _word_ports(held: Mapping[str, list[PortRange]]) -> str:

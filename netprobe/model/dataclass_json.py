@@ -72,14 +72,20 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: to_json(item) for key, item in value.items()}
     return {
-        key: item if type(item := getattr(value, name)) in _SCALARS else to_json(item)
-        for name, key in _keys_of_fields(cast(Hashable, type(value)))
+        key: item if type(item) in _SCALARS else to_json(item)
+        for name, key, left_out in _keys_of_fields(cast(Hashable, type(value)))
+        if (item := getattr(value, name)) != left_out
     }
 
 
 @cache
-def _keys_of_fields(kind: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name, key_of_field(field.name)) for field in fields(kind))
+def _keys_of_fields(kind: Any) -> tuple[tuple[str, str, object], ...]:
+    """Each field's name and key, and the value without which JSON does: of ``SPARSE`` kinds."""
+    sparse = getattr(kind, "SPARSE", False)
+    return tuple(
+        (one.name, key_of_field(one.name), one.default if sparse else MISSING)
+        for one in fields(kind)
+    )
 
 
 def key_of_field(name: str) -> str:

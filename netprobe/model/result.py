@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from netprobe.model.matrix import Expect
 from netprobe.model.ports import PortRange, Ports
@@ -163,6 +163,48 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What an agent said of its host: first the fields of its ``HelloLine``.
+
+    ``python_sent``: it runs with a Python that travelled. ``sudo_failed``: it runs without the
+    rights that the inventory asks for. ``held`` has a phrase for each holder of a port that the
+    host needs; ``taken``, ``other_run``, ``unasked`` and ``doubtful`` those of ports that are in
+    the way, or may be. ``strange``: a sentence for each address that is not as it should be. JSON
+    leaves out what nobody said, which has its default.
+    """
+
+    SPARSE: ClassVar = True
+
+    wire: int | None = None
+    python: str | None = None
+    pid: int | None = None
+    uid: int | None = None
+    user: str | None = None
+    hostname: str | None = None
+    kernel: str | None = None
+    net_raw: bool | None = None
+    low_ports: bool | None = None
+    sees_owners: bool | None = None
+    nofile: int | None = None
+    cores: int | None = None
+    echo: str | None = ""
+    kubelet: bool | None = None
+    node_ports: tuple[int, ...] | None = ()
+    wall_s: float | None = None
+    python_sent: bool = False
+    sudo_failed: bool = False
+    held: tuple[str, ...] | None = None
+    unasked: tuple[str, ...] | None = None
+    taken: tuple[str, ...] | None = None
+    other_run: tuple[str, ...] | None = None
+    doubtful: tuple[str, ...] | None = None
+    strange: tuple[str, ...] = ()
+
+
+NOTHING_SAID = HostFacts()
+
+
+@dataclass(frozen=True, slots=True)
 class HostReport:
     """One host and its agent; ``cost`` has a sentence for each capability that missing rights cost.
 
@@ -185,6 +227,6 @@ class HostReport:
     user: str | None = None
     privileged: bool = False
     cost: tuple[str, ...] = ()
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: HostFacts = NOTHING_SAID
     start_s: float | None = None
     named: bool | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
@@ -20,8 +19,8 @@ from netprobe.probe.flows.listeners import Listeners, Round, spots
 from netprobe.probe.flows.work import Want, Work, join
 from netprobe.vantage.launch import Launcher
 
-# What the holders of a host's ports mean, as facts for its report.
-SayHeld = Callable[[list[Evidence]], dict[str, Any]]
+# What the holders of a host's ports mean, as fields of its facts.
+SayHeld = Callable[[list[Evidence]], dict[str, tuple[str, ...]]]
 
 
 async def check_hosts(
@@ -75,7 +74,7 @@ def _add_strange_addresses(host: Host, fleet: Fleet) -> HostReport:
     # What a run says of the host in one sentence is told here address by address.
     known = set(find_strangeness(host, hello.addresses))
     cost = tuple(one for one in report.cost if one not in known)
-    return replace(report, cost=cost, facts={**report.facts, "strange": strange})
+    return replace(report, cost=cost, facts=replace(report.facts, strange=tuple(strange)))
 
 
 async def _add_held_ports(
@@ -89,7 +88,8 @@ async def _add_held_ports(
     except AgentError as error:
         return replace(report, state="lost", words=str(error))
     held = list(_held_flows(work, host, listeners, runs_platform(agent)))
-    return replace(report, facts={**report.facts, **say_held(held)})
+    facts = replace(report.facts, **say_held(held))  # type: ignore[arg-type]  # names of fields
+    return replace(report, facts=facts)
 
 
 def _held_flows(

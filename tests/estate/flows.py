@@ -47,7 +47,7 @@ from netprobe.model.notes import (
     WalkNote,
 )
 from netprobe.model.plan import PATH_MTU, Block, Flow
-from netprobe.model.result import HostReport
+from netprobe.model.result import HostFacts, HostReport
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.model.trail import TrailEntry, TrailStatus
 from tests.plan.conftest import host, requirement
@@ -60,8 +60,8 @@ NAMED = host("api", "node", addresses=("api.example",), vantage=Vantage("none"))
 ROUTER = "10.0.0.254"
 REPORTS = {
     "a": HostReport("a", "agent", python="3.11.7", user="root", privileged=True,
-                    facts={"kernel": "6.1.0", "net_raw": True}),
-    "b": HostReport("b", "agent", python="3.6.8", user="core", cost=("no recorder",), facts={}),
+                    facts=HostFacts(kernel="6.1.0", net_raw=True)),
+    "b": HostReport("b", "agent", python="3.6.8", user="core", cost=("no recorder",)),
 }  # fmt: skip
 OURS = Listener("ours")
 ROUTE = Routed(1, "10.0.0.1", "eth0", 1500, 1500, gateway=ROUTER, failure=None)

@@ -34,7 +34,7 @@ from netprobe.model.inventory import Host
 from netprobe.model.matrix import Expect, Waiver
 from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, PlannedRequirement, Skipped
-from netprobe.model.result import HostReport, Result
+from netprobe.model.result import HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.report.record.collector import Report, collect
@@ -239,12 +239,12 @@ def _report_hosts() -> tuple[HostReport, ...]:
     hosts: tuple[Host, ...] = (*SOURCES, *ENDS)
     states: tuple[dict[str, Any], ...] = (
         {"state": "agent", "python": "3.11.7", "user": "root", "privileged": True, "start_s": 0.4,
-         "facts": {"kernel": "6.1.0", "net_raw": True, "low_ports": True, "sees_owners": True}},
+         "facts": HostFacts(kernel="6.1.0", net_raw=True, low_ports=True, sees_owners=True)},
         {"state": "agent", "python": "3.6.8", "user": "core", "start_s": 1.2,
          "cost": ("no recorder, so a drop before the host cannot be told from one on it",)},
         {"state": "failed", "words": "worker-3: ssh: connect to host 10.0.3.10 port 22: timed out"},
         {"state": "agent", "python": "3.9.2", "user": "root", "privileged": True,
-         "facts": {"python_sent": True}},
+         "facts": HostFacts(python_sent=True)},
         {"state": "lost", "words": "its agent said nothing for 30 s"},
         {"state": "none"},
     )  # fmt: skip

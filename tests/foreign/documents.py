@@ -10,7 +10,7 @@ from typing import Any
 from netprobe.model.codec import info_to_json, result_to_json
 from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.plan import PlannedMatrix, Skipped
-from netprobe.model.result import HostReport, Result
+from netprobe.model.result import HostFacts, HostReport, Result
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.report.run.json import write_json
 from tests.report.samples import report_of
@@ -44,7 +44,7 @@ INFO = replace(
             user="core",
             python="3.11",
             zone="zone-a",
-            facts={"hostname": "vm-1", "taken": ["x of y"]},
+            facts=HostFacts(hostname="vm-1", taken=("x of y",)),
             cost=("no recorder",),
         ),
         *samples.HOSTS[1:],

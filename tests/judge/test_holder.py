@@ -222,9 +222,9 @@ def test_what_check_hosts_says_of_holders() -> None:
 
     facts = say_held([taken, taken, waived, optional, listed, loopback, other])
 
-    assert facts["taken"] == [f"tcp 6443: {PYTHON.owner}"]
-    assert facts["other_run"] == [f"tcp 9: {OTHER_RUN.owner}"]
-    assert facts["doubtful"] == [f"tcp 2379: {LOOPBACK.owner}"]
+    assert facts["taken"] == (f"tcp 6443: {PYTHON.owner}",)
+    assert facts["other_run"] == (f"tcp 9: {OTHER_RUN.owner}",)
+    assert facts["doubtful"] == (f"tcp 2379: {LOOPBACK.owner}",)
     assert len(facts["held"]) == 4
     assert f"tcp 22, 80-81: {PYTHON.owner}" in facts["held"]
 
@@ -236,4 +236,4 @@ def test_a_holder_of_many_ports_is_one_phrase() -> None:
         for protocol, port in (("udp", 8472), ("tcp", 2380), ("tcp", 6443), ("tcp", 2379))
     ]
 
-    assert say_held(some)["other_run"] == [f"tcp 2379-2380, 6443; udp 8472: {OTHER_RUN.owner}"]
+    assert say_held(some)["other_run"] == (f"tcp 2379-2380, 6443; udp 8472: {OTHER_RUN.owner}",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,10 +16,12 @@ from netprobe.model.codec import (
     result_to_json,
 )
 from netprobe.model.dataclass_json import Nanoseconds, from_json, to_json
-from netprobe.model.result import Result
+from netprobe.model.result import HostFacts, Result
 from netprobe.model.story import Story, StoryError, StoryPlace
 from tests.report.samples import BLOCKED, INFO, everything
 from tests.report.strategies import results
+
+OLD = Path(__file__).parents[1] / "golden" / "0.1.0"
 
 
 @given(results())
@@ -27,6 +30,18 @@ def test_result_round_trip(result: Result) -> None:
     text = json.dumps(result_to_json(result))
 
     assert result_from_json(json.loads(text), result.order) == result
+
+
+def test_facts_of_a_host_are_written_as_0_1_0_wrote_them() -> None:
+    """What nobody said has no key, what was said to be nothing is null, and the order is theirs."""
+    texts = [json.loads(path.read_text("utf-8")) for path in sorted(OLD.glob("*.json"))]
+    found = [host["facts"] for text in texts for host in text.get("hosts", ())]
+    assert {} in found
+    assert any(facts.get("node_ports", "") is None for facts in found)
+    for facts in [*found, {"taken": [], "strange": ["x"], "python_sent": True}]:
+        again = to_json(from_json(HostFacts, facts))
+        assert again == facts
+        assert not found.count(facts) or list(again) == list(facts)
 
 
 @pytest.mark.parametrize("interrupted", [False, True])

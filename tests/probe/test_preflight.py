@@ -12,9 +12,10 @@ from netprobe.agent.wire.orders import HeldOrder
 from netprobe.agent.wire.parts import HeldPorts
 from netprobe.errors import AgentError
 from netprobe.judge.holder import say_held
+from netprobe.model.dataclass_json import to_json
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.plan import Plan
-from netprobe.model.result import HostReport
+from netprobe.model.result import HostFacts, HostReport
 from netprobe.plan.expand import make_plan
 from netprobe.probe.preflight import check_hosts
 from netprobe.vantage.launch import Launcher
@@ -77,13 +78,13 @@ async def test_every_host_of_the_plan_is_reported_in_its_order(
     assert [(report.name, report.state) for report in reports] == [
         ("a", "agent"), ("b", "agent"), ("c", "agent"),
     ]  # fmt: skip
-    assert [report.facts.get("held") for report in reports] == [
+    assert [report.facts.held for report in reports] == [
         None,
-        ["tcp 2379: etcd (pid 8) on 10.0.0.2", "tcp 2380: etcd (pid 8) on 127.0.0.1"],
-        [],
+        ("tcp 2379: etcd (pid 8) on 10.0.0.2", "tcp 2380: etcd (pid 8) on 127.0.0.1"),
+        (),
     ]
-    assert reports[1].facts["taken"] == ["tcp 2379: etcd (pid 8) on 10.0.0.2"]
-    assert reports[1].facts["doubtful"] == ["tcp 2380: etcd (pid 8) on 127.0.0.1"]
+    assert reports[1].facts.taken == ("tcp 2379: etcd (pid 8) on 10.0.0.2",)
+    assert reports[1].facts.doubtful == ("tcp 2380: etcd (pid 8) on 127.0.0.1",)
     assert sorted(report.name for report in bench.told) == ["a", "b", "c"]
     assert {report.name: report for report in bench.told} == {
         report.name: report for report in reports
@@ -132,15 +133,15 @@ async def test_addresses_that_are_not_as_the_inventory_says_are_told(
 
     reports = await bench.check(plan())
 
-    assert {report.name: report.facts.get("strange") for report in reports} == {
-        "a": ["its address 10.0.0.1 is on b, c too"],
-        "b": None,
-        "c": [
+    assert {report.name: report.facts.strange for report in reports} == {
+        "a": ("its address 10.0.0.1 is on b, c too",),
+        "b": (),
+        "c": (
             "it does not have the address 10.0.0.3",
             "the way onto it leads to the same machine as that onto b",
-        ],
+        ),
     }
-    assert not {"machine", "addresses", "links"} & set(reports[0].facts)
+    assert not {"machine", "addresses", "links"} & set(to_json(reports[0].facts))
 
 
 async def test_a_host_without_an_agent_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,4 +152,4 @@ async def test_a_host_without_an_agent_is_asked_nothing(monkeypatch: pytest.Monk
     (report,) = await bench.check(bench_plan)
 
     assert (report.state, report.words) == ("failed", "c: no Python")
-    assert "held" not in report.facts
+    assert report.facts == HostFacts()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from netprobe.errors import Problem
 from netprobe.load.yaml.source import parse
-from netprobe.model.result import HostReport
+from netprobe.model.result import HostFacts, HostReport
 from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.verbs.diff import RunDiff, write_diff_text
 from netprobe.report.verbs.hosts import write_hosts_json, write_hosts_text
@@ -80,7 +80,7 @@ def test_hosts() -> None:
             python="3.6.8",
             user="core",
             cost=("no raw sockets, so no ipproto probes",),
-            facts={"net_raw": False, "low_ports": True, "kernel": "4.18.0"},
+            facts=HostFacts(net_raw=False, low_ports=True, kernel="4.18.0"),
             start_s=0.4,
         ),
         HostReport("worker-1", "failed", words="worker-1: ssh: \x1b[1mtimed out", start_s=65),
@@ -102,7 +102,7 @@ def test_hosts() -> None:
 def test_a_host_without_its_sudo_is_limited() -> None:
     """An agent without the rights that the inventory asks for is not counted as whole."""
     cost = "sudo failed (Sorry, try again), so the agent runs unprivileged"
-    host = HostReport("m", "agent", user="admin", cost=(cost,), facts={"sudo_failed": True})
+    host = HostReport("m", "agent", user="admin", cost=(cost,), facts=HostFacts(sudo_failed=True))
     stream = io.StringIO()
     write_hosts_text([host], stream)
     lines = stream.getvalue().splitlines()
@@ -115,7 +115,7 @@ def test_a_host_without_its_sudo_is_limited() -> None:
 def test_a_python_that_was_sent_is_marked() -> None:
     """The version is not one that the host has."""
     hosts = [
-        HostReport("m", "agent", python="3.11.2", facts={"python_sent": True}),
+        HostReport("m", "agent", python="3.11.2", facts=HostFacts(python_sent=True)),
         HostReport("n", "agent", python="3.9.18"),
     ]
     stream = io.StringIO()
@@ -219,13 +219,13 @@ def test_yaml_round_trip(data: dict[str, object]) -> None:
 
 def test_taken_ports_are_the_first_lines() -> None:
     """Before the table; what the row's own process holds is not listed at all."""
-    facts = {
-        "held": ["tcp 22: sshd (pid 1) on 0.0.0.0"],
-        "taken": ["tcp 4222: python3 (pid 7) on 0.0.0.0"],
-        "unasked": ["udp 53: dnsmasq (pid 6) on 10.0.0.1"],
-        "other_run": ["tcp 6443: netprobe-agent (pid 8) on 10.0.0.1"],
-        "doubtful": ["tcp 2379: etcd (pid 9) on 127.0.0.1"],
-    }
+    facts = HostFacts(
+        held=("tcp 22: sshd (pid 1) on 0.0.0.0",),
+        taken=("tcp 4222: python3 (pid 7) on 0.0.0.0",),
+        unasked=("udp 53: dnsmasq (pid 6) on 10.0.0.1",),
+        other_run=("tcp 6443: netprobe-agent (pid 8) on 10.0.0.1",),
+        doubtful=("tcp 2379: etcd (pid 9) on 127.0.0.1",),
+    )
     stream = io.StringIO()
     write_hosts_text([HostReport("m0", "agent", facts=facts)], stream)
 

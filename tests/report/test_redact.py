@@ -11,7 +11,7 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.model.accepted import CheckedAcceptance
-from netprobe.model.result import HostReport
+from netprobe.model.result import HostFacts, HostReport
 from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.record.collector import Report, collect
 from netprobe.report.record.redact import Redactor, redact_run
@@ -132,7 +132,7 @@ def test_sentences(text: str, shown: str) -> None:
 def test_logins_and_facts_of_hosts_go() -> None:
     """Of users only root stays."""
     report = report_of([PASSED])
-    facts = {"taken": ["x on 10.1.1.1"], "user": "anna", "hostname": "vm7.acme", "cores": 2}
+    facts = HostFacts(taken=("x on 10.1.1.1",), user="anna", hostname="vm7.acme", cores=2)
     extra = HostReport("master-0", "agent", user="anna", facts=facts, cost=("vm7.acme has none",))
     told = replace(report, info=replace(report.info, hosts=(extra,)))
 
@@ -140,9 +140,9 @@ def test_logins_and_facts_of_hosts_go() -> None:
 
     assert host.user == "user"
     assert host.cost == ("machine-1 has none",)
-    assert host.facts == {
-        "taken": ["x on address-2"], "user": "user", "hostname": "machine-1", "cores": 2,
-    }  # fmt: skip
+    assert host.facts == HostFacts(
+        taken=("x on address-2",), user="user", hostname="machine-1", cores=2
+    )
 
 
 # What names an address of the run, whose number is 167772170, and a person, as others write them.

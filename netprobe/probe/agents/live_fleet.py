@@ -9,13 +9,12 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import Any
 
 from netprobe.agent.wire.answers import HelloLine, StoryTold
 from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
-from netprobe.model.result import HostReport
+from netprobe.model.result import HostFacts, HostReport
 from netprobe.probe.agents.agent import Agent
 from netprobe.probe.agents.fleet import Fleet, Tell
 from netprobe.probe.agents.templates import Templates
@@ -198,18 +197,16 @@ def host_report(link: AgentLink) -> HostReport:
     """Report the agent's rights as its hello gives them, and the cost of missing rights."""
     report = report_hello(link.host, link.hello)
     if link.is_python_sent:
-        report = replace(report, facts={**report.facts, "python_sent": True})
+        report = replace(report, facts=replace(report.facts, python_sent=True))
     if link.cost is None:
         return report
-    return replace(report, cost=(link.cost,), facts={**report.facts, "sudo_failed": True})
+    return replace(report, cost=(link.cost,), facts=replace(report.facts, sudo_failed=True))
 
 
 def report_hello(host: str, hello: HelloLine) -> HostReport:
     """Report an agent's rights as its hello gives them."""
     # Whose devices these are concerns the run only, not who reads its report.
-    facts: dict[str, Any] = {
-        key: value for key, value in hello._asdict().items() if key not in _OF_MACHINE
-    }
+    said = {key: value for key, value in hello._asdict().items() if key not in _OF_MACHINE}
     return HostReport(
         host,
         "agent",
@@ -217,7 +214,7 @@ def report_hello(host: str, hello: HelloLine) -> HostReport:
         user=hello.user,
         privileged=hello.net_raw,
         cost=_describe_costs(hello),
-        facts=facts,
+        facts=HostFacts(**said),
     )
 
 

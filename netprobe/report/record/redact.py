@@ -7,11 +7,12 @@ before failures are folded, so that titles and advice are made of the new names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from netprobe.model.coverage import Coverage
-from netprobe.model.result import HostReport, Result
+from netprobe.model.dataclass_json import to_json
+from netprobe.model.result import HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
 from netprobe.report.page.sentences import fill_holes, make_holes
@@ -22,6 +23,7 @@ from netprobe.report.record.hidden_names import HiddenNames
 # What may name a host, an address or a person; everything else is a word of netprobe or a number.
 _OF_RUN = ("selection", "earlier", "sample", "baseline", "notes")
 _OF_HOST = ("name", "words", "cost", "addresses")
+_OF_FACTS = tuple(one.name for one in fields(HostFacts))
 _OF_SKIPPED = ("reason", "source", "destination")
 _OF_REQUIREMENT = ("purpose", "row", "waive")
 _OF_RESULT = (
@@ -60,7 +62,7 @@ class Redactor:
         self._names = names = HiddenNames(public)
         names.list_names(hosts, "host")
         names.list_names(addresses - hosts, "address")
-        names.list_names((_text_of(host.facts.get("hostname")) for host in info.hosts), "machine")
+        names.list_names((_text_of(host.facts.hostname) for host in info.hosts), "machine")
         names.list_names(zones.union(info.coverage.zones if info.coverage else ()), "zone")
         names.list_logins(_list_users(info), _list_foreign_texts(info))
         self.text = names.text
@@ -141,12 +143,12 @@ class Redactor:
         return replace(some, names=names)
 
     def _hide_host(self, host: HostReport) -> HostReport:
-        facts = {**host.facts, "user": _hide_user(host.facts.get("user"))}
+        facts = replace(host.facts, user=_hide_user(host.facts.user))
         return replace(
             self._with_texts(host, _OF_HOST),
             zone=self.text(host.zone) if host.zone else None,
             user=_hide_user(host.user),
-            facts=self._hide_value({key: facts[key] for key in host.facts}),
+            facts=self._with_texts(facts, _OF_FACTS),
         )
 
     def _hide_story(self, story: Story) -> Story:
@@ -184,7 +186,7 @@ def _list_public(info: RunInfo) -> Iterator[str]:
 
 def _list_users(info: RunInfo) -> Iterator[str]:
     for host in info.hosts:
-        yield from filter(None, (host.user, _text_of(host.facts.get("user"))))
+        yield from filter(None, (host.user, _text_of(host.facts.user)))
 
 
 def _list_foreign_texts(info: RunInfo) -> Iterator[str]:
@@ -192,7 +194,7 @@ def _list_foreign_texts(info: RunInfo) -> Iterator[str]:
     yield from info.notes
     for host in info.hosts:
         yield from (host.words, *host.cost)
-        yield from filter(None, map(_text_of, host.facts.values()))
+        yield from filter(None, map(_text_of, to_json(host.facts).values()))
 
 
 def _text_of(value: object) -> str:

@@ -34,22 +34,25 @@ def write_hosts_json(hosts: Sequence[HostReport], stream: TextIO) -> None:
 
 def _make_row(host: HostReport) -> tuple[str, ...]:
     facts = host.facts
+    raw = facts.net_raw
+    if raw is None and host.state == "agent":
+        raw = host.privileged
     return (
         clean(host.name),
         "limited" if _is_limited(host) else _WORDS[host.state],
-        f"{host.python or '-'}{' (sent)' if facts.get('python_sent') else ''}",
+        f"{host.python or '-'}{' (sent)' if facts.python_sent else ''}",
         host.user or "-",
-        _yes_or_no(facts.get("net_raw", host.privileged if host.state == "agent" else None)),
-        _yes_or_no(facts.get("low_ports")),
-        _yes_or_no(facts.get("sees_owners")),
+        _yes_or_no(raw),
+        _yes_or_no(facts.low_ports),
+        _yes_or_no(facts.sees_owners),
         "-" if host.start_s is None else duration(host.start_s),
-        clean(str(facts.get("kernel") or "-")),
+        clean(str(facts.kernel or "-")),
     )
 
 
 def _is_limited(host: HostReport) -> bool:
     """Tell whether the inventory says ``become: sudo``, and the agent runs without."""
-    return bool(host.facts.get("sudo_failed"))
+    return host.facts.sudo_failed
 
 
 def _yes_or_no(value: object) -> str:
@@ -58,13 +61,13 @@ def _yes_or_no(value: object) -> str:
 
 def _word_taken(host: HostReport) -> Iterator[str]:
     """Word what a run would call blocked, or could not test, before it is begun."""
-    for taken in host.facts.get("taken", ()):
+    for taken in host.facts.taken or ():
         yield f"PORT TAKEN on {host.name}: {taken}"
-    for held in host.facts.get("unasked", ()):
+    for held in host.facts.unasked or ():
         yield f"port held on {host.name}: {held}; a run will ask whether it is the service"
-    held = host.facts.get("other_run", ())
-    if held:
-        yield f"another netprobe run is active on {host.name}: {'; '.join(held)}"
+    if host.facts.other_run:
+        others = "; ".join(host.facts.other_run)
+        yield f"another netprobe run is active on {host.name}: {others}"
 
 
 def _word_details(host: HostReport) -> Iterator[str]:
@@ -72,9 +75,9 @@ def _word_details(host: HostReport) -> Iterator[str]:
         yield f"{host.name}: {host_words(host)}"
     for cost in host.cost:
         yield f"{host.name}: {cost}"
-    for strange in host.facts.get("strange", ()):
+    for strange in host.facts.strange:
         yield f"{host.name}: {clean(strange)}"
-    for held in host.facts.get("doubtful", ()):
+    for held in host.facts.doubtful or ():
         yield f"{host.name}: port held: {held}"
 
 

@@ -226,8 +226,8 @@ async def test_what_missing_rights_cost(lacks: dict[str, Any], costs: tuple[str,
         "a", "agent", "3.11.2", "root",
     )  # fmt: skip
     assert report.privileged is lacks.get("net_raw", True)
-    assert report.facts["nofile"] == lacks.get("nofile", 65536)
-    assert "sudo_failed" not in report.facts
+    assert report.facts.nofile == lacks.get("nofile", 65536)
+    assert not report.facts.sudo_failed
 
 
 async def test_a_failed_sudo_is_the_cost() -> None:
@@ -235,7 +235,7 @@ async def test_a_failed_sudo_is_the_cost() -> None:
     report = host_report(FakeLink("a", hello=HELLO._replace(net_raw=False), cost="sudo failed"))
 
     assert report.cost == ("sudo failed",)
-    assert report.facts["sudo_failed"] is True
+    assert report.facts.sudo_failed
 
 
 async def test_a_start_that_fails_as_nobody_foresaw_is_that_hosts_only(
