@@ -77,12 +77,14 @@ def test_every_skip_says_what_it_needs() -> None:
 class Definitions(NamedTuple):
     """What a file imports from elsewhere and what it defines, each with its line.
 
-    ``functions`` are those without a decorator.
+    ``functions`` are those without a decorator; ``aliases`` are names of types, each with what it
+    stands for.
     """
 
     imports: list[tuple[str, int]]
     classes: list[tuple[str, int]]
     functions: list[tuple[str, int]]
+    aliases: list[tuple[str, str]]
 
 
 @functools.cache
@@ -92,7 +94,7 @@ def _text_of(path: Path) -> str:
 
 @functools.cache
 def _definitions_of(path: Path) -> Definitions:
-    found = Definitions([], [], [])
+    found = Definitions([], [], [], [])
     for node in ast.walk(ast.parse(_text_of(path))):
         if isinstance(node, ast.Import):
             found.imports.extend((alias.name, node.lineno) for alias in node.names)
@@ -102,7 +104,15 @@ def _definitions_of(path: Path) -> Definitions:
             found.classes.append((node.name, node.lineno))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
             found.functions.append((node.name, node.lineno))
+        elif isinstance(node, ast.Assign) and _is_alias(node):
+            found.aliases.append((ast.unparse(node.targets[0]), ast.unparse(node.value)))
     return found
+
+
+def _is_alias(node: ast.Assign) -> bool:
+    """Names of types are written like classes; a type variable means nothing by itself."""
+    name, value = ast.unparse(node.targets[0]), ast.unparse(node.value)
+    return bool(re.fullmatch("_?[A-Z]+[a-z]\\w*", name)) and not value.startswith("TypeVar(")
 
 
 def _name(path: Path) -> str:
@@ -218,6 +228,18 @@ def test_a_class_name_occurs_once() -> None:
         for name, _ in _definitions_of(path).classes:
             places.setdefault(name, []).append(_name(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_an_alias_has_one_meaning() -> None:
+    """The name of a type stands for the same in all files, and for no class."""
+    meanings: dict[str, set[str]] = {}
+    for path in MODULES:
+        defined = _definitions_of(path)
+        for name, meaning in defined.aliases:
+            meanings.setdefault(name, set()).add(meaning)
+        for name, _ in defined.classes:
+            meanings.setdefault(name, set()).add("a class")
+    assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
 
 
 def test_a_private_function_has_a_verb_and_a_noun() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, combinations, product
 from typing import Final, NamedTuple
 
-from netprobe.audit.registry import SetApart, Wire, wires_of
+from netprobe.audit.registry import SetApart, WirePorts, wires_of
 from netprobe.errors import Problem
 from netprobe.load.yaml.document import problem_at
 from netprobe.model.matrix import (
@@ -64,7 +64,7 @@ def lint_registry(matrix: Matrix) -> RegistryLint:
     return RegistryLint(tuple(problems), tuple(f"{matrix.name}: {note}" for note in notes))
 
 
-def _rows_with_ports(chosen: ChosenMatrix) -> list[tuple[Requirement, tuple[Wire, ...]]]:
+def _rows_with_ports(chosen: ChosenMatrix) -> list[tuple[Requirement, tuple[WirePorts, ...]]]:
     rows = ((row, tuple(wires_of(row, chosen))) for row in chosen.matrix.requirements)
     return [(row, wires) for row, wires in rows if wires]
 
@@ -88,7 +88,7 @@ def _close_role(matrix: Matrix, role: str) -> set[str]:
     return found
 
 
-def _common_ports(mine: Iterable[Wire], others: Iterable[Wire]) -> str:
+def _common_ports(mine: Iterable[WirePorts], others: Iterable[WirePorts]) -> str:
     """Word the ports that both have; empty where there are none."""
     found: dict[str, list[tuple[int, int]]] = {}
     for (protocol, (first, last)), (other, (begin, end)) in product(mine, tuple(others)):
@@ -241,5 +241,5 @@ def _list_ranges(chosen: ChosenMatrix) -> list[SetApart]:
     return [SetApart(tuple(wires_of(one, chosen)), one.purpose) for one in chosen.matrix.ranges]
 
 
-def _ports_of(wires: Iterable[Wire], protocol: str) -> Ports:
+def _ports_of(wires: Iterable[WirePorts], protocol: str) -> Ports:
     return normalise([ports for name, ports in wires if name == protocol])

@@ -16,7 +16,7 @@ from netprobe.plan.expand import roles_by_host
 # The kernel keeps so much of the name of a process (TASK_COMM_LEN, less the NUL).
 COMM_LENGTH = 15
 
-Wire = tuple[str, PortRange]
+WirePorts = tuple[str, PortRange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RegistryRow:
 
     name: str
     purpose: str
-    wires: tuple[Wire, ...]
+    wires: tuple[WirePorts, ...]
     names: tuple[str, ...]
     local: bool
     why_not: str | None = None
@@ -51,7 +51,7 @@ class RegistryRow:
 class SetApart:
     """Ports of a documented range, or ports that were given up."""
 
-    wires: tuple[Wire, ...]
+    wires: tuple[WirePorts, ...]
     purpose: str
 
 
@@ -122,7 +122,7 @@ def _set_apart(groups: Iterable[tuple[ChosenMatrix, DocumentedPorts]]) -> Iterab
             yield SetApart(tuple(wires_of(group, one)), group.purpose)
 
 
-def wires_of(rows: Requirement | DocumentedPorts, chosen: ChosenMatrix) -> Iterable[Wire]:
+def wires_of(rows: Requirement | DocumentedPorts, chosen: ChosenMatrix) -> Iterable[WirePorts]:
     """Give the protocols and port ranges, settings filled in."""
     listed: Mapping[str, tuple[PortEntry, ...]] = {"tcp": rows.tcp, "udp": rows.udp}
     for protocol, entries in listed.items():
@@ -135,7 +135,7 @@ def wires_of(rows: Requirement | DocumentedPorts, chosen: ChosenMatrix) -> Itera
                 yield protocol, entry
 
 
-def _is_among(wires: Iterable[Wire], protocol: str, port: int) -> bool:
+def _is_among(wires: Iterable[WirePorts], protocol: str, port: int) -> bool:
     return any(name == protocol and first <= port <= last for name, (first, last) in wires)
 
 

@@ -37,7 +37,7 @@ class AuditJob:
 
 
 # What a host's agent said, or why it said nothing.
-Heard = tuple[HelloLine, Sockets] | AgentError
+HostAnswer = tuple[HelloLine, Sockets] | AgentError
 
 
 def audit_ports(job: AuditJob, launcher: Launcher, events: Events) -> PortAudit:
@@ -58,9 +58,11 @@ def audit_ports(job: AuditJob, launcher: Launcher, events: Events) -> PortAudit:
     )
 
 
-async def _ask_all(hosts: Sequence[Host], launcher: Launcher, events: Events) -> dict[str, Heard]:
+async def _ask_all(
+    hosts: Sequence[Host], launcher: Launcher, events: Events
+) -> dict[str, HostAnswer]:
     """Ask every agent; hosts that none is declared for are left out."""
-    heard: dict[str, Heard] = {}
+    heard: dict[str, HostAnswer] = {}
 
     async def ask(fleet: Fleet, host: Host) -> None:
         agent = fleet.agent(host)
@@ -79,7 +81,7 @@ async def _ask_all(hosts: Sequence[Host], launcher: Launcher, events: Events) ->
 
 
 def _audit_host(
-    host: Host, registry: Registry, heard: Mapping[str, Heard], job: AuditJob
+    host: Host, registry: Registry, heard: Mapping[str, HostAnswer], job: AuditJob
 ) -> tuple[AuditedHost, list[AuditFinding]]:
     told = heard.get(host.name)
     if told is None:
@@ -124,7 +126,9 @@ def _note_left_out(view: HostView, clients: int, hello: HelloLine) -> Iterator[s
         yield f"of {unseen} sockets nobody could see the owner"
 
 
-def _note_nodes(job: AuditJob, hosts: Sequence[Host], heard: Mapping[str, Heard]) -> Iterator[str]:
+def _note_nodes(
+    job: AuditJob, hosts: Sequence[Host], heard: Mapping[str, HostAnswer]
+) -> Iterator[str]:
     """Say which nodes of the pods are no host of the inventory."""
     if job.pods is None:
         return

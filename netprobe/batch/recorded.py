@@ -29,7 +29,7 @@ from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply
-from netprobe.probe.agents.fleet import Fleet, Tell
+from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.live_fleet import report_hello
 from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.templates import Templates
@@ -246,7 +246,7 @@ class RecordedFleet(Fleet):
     def __init__(
         self,
         hosts: Sequence[Host],
-        tell: Tell,
+        tell: TellHost,
         key: bytes,
         told: Mapping[str, HostTold],
         missing: Mapping[str, str],

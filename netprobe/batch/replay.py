@@ -12,7 +12,7 @@ from netprobe.batch.results import HostRecording
 from netprobe.batch.told import HostTold
 from netprobe.batch.windows import ClockWindows
 from netprobe.model.inventory import Host
-from netprobe.probe.agents.fleet import Tell
+from netprobe.probe.agents.fleet import TellHost
 
 
 class Replay:
@@ -32,7 +32,7 @@ class Replay:
         return [f"{one.source}: {one.words}" for one in self._recordings.values() if one.words]
 
     def make_fleet(
-        self, hosts: Sequence[Host], tell: Tell, missing: Mapping[str, str]
+        self, hosts: Sequence[Host], tell: TellHost, missing: Mapping[str, str]
     ) -> RecordedFleet:
         """Make the fleet that answers as the hosts did; ``missing``: words for who has not."""
         # An engine's words say more than that a file holds nothing.

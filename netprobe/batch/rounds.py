@@ -16,7 +16,7 @@ from netprobe.batch.keys import derive_result_key
 from netprobe.batch.recorded import RecordedFleet
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.script import HostScript, own_ids
-from netprobe.batch.scripting import Phases, Scripting
+from netprobe.batch.scripting import PhaseOrders, Scripting
 from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
@@ -107,7 +107,7 @@ def _cut_blocks(
 
 
 def _make_scripts(
-    request: BatchRequest, hosts: Sequence[Host], phases: Mapping[str, Phases]
+    request: BatchRequest, hosts: Sequence[Host], phases: Mapping[str, PhaseOrders]
 ) -> list[HostScript]:
     return [
         HostScript(_make_start(request, index, host), phases[host.name])

@@ -21,7 +21,7 @@ ONE_WAY_AGAIN = Timing(500, 500, 2)
 # Probes of one size that a look at the width of a path sends, in ms.
 SIZED_MS = 600
 
-Phases = list[tuple[str, list[Any]]]
+PhaseOrders = list[tuple[str, list[Any]]]
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Scripting:
         self._orders = {host.name: HostOrders() for host in hosts if host.vantage.kind != "none"}
         self.left_out: list[Note] = []
 
-    def sort_dry_run(self, fleet: IdealFleet) -> Mapping[str, Phases]:
+    def sort_dry_run(self, fleet: IdealFleet) -> Mapping[str, PhaseOrders]:
         """Give each host's phases for the first round."""
         self._sort_notes(fleet.notes)
         first: list[Any] = [orders.TemplatesOrder(fleet.templates.after(0))]
@@ -62,7 +62,9 @@ class Scripting:
         self._add_expectations()
         return {name: self._make_phases(some, first) for name, some in self._orders.items()}
 
-    def sort_outstanding(self, notes: Sequence[Note], first: Sequence[Any]) -> Mapping[str, Phases]:
+    def sort_outstanding(
+        self, notes: Sequence[Note], first: Sequence[Any]
+    ) -> Mapping[str, PhaseOrders]:
         """Give the phases of a further round, for the hosts that have anything to do in it.
 
         ``first``: what each of them is told before.
@@ -175,8 +177,8 @@ class Scripting:
         for name, mine in self._orders.items():
             mine.telling += expected.list_questions(name, mine.telling, self._number)
 
-    def _make_phases(self, some: HostOrders, first: Sequence[Any]) -> Phases:
-        phases: Phases = [("listen", [*first, *some.listening])]
+    def _make_phases(self, some: HostOrders, first: Sequence[Any]) -> PhaseOrders:
+        phases: PhaseOrders = [("listen", [*first, *some.listening])]
         if some.denied:
             phases.append(("denied", some.denied))
         phases += [("go", part) for part in (some.probes, some.further) if part]

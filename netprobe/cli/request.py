@@ -28,7 +28,7 @@ from netprobe.model.firewall import PERMANENT, RULE_PLACES, FirewallRequest
 from netprobe.model.printable import clean
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
-from netprobe.report.outputs import OutputTarget, Writer, write_or_raise
+from netprobe.report.outputs import OutputTarget, WriteReport, write_or_raise
 from netprobe.report.page.wording import number, plural
 from netprobe.report.record.collector import Collector
 from netprobe.report.record.reading import read_run
@@ -53,7 +53,7 @@ def request_verb(options: RequestOptions) -> int:
     wishes = _read_wishes(options, [output.format for output in (*outputs, *undo)])
     request = _make_request(options, wishes)
     write_or_raise(outputs, {name: partial(one.write, request) for name, one in SYNTAXES.items()})
-    undoing: Mapping[str, Writer] = {
+    undoing: Mapping[str, WriteReport] = {
         name: partial(one.undo, request) for name, one in SYNTAXES.items() if one.undo
     }
     write_or_raise(undo, undoing)

@@ -43,7 +43,7 @@ from netprobe.plan.asked import keep_asked, keep_ruled
 from netprobe.plan.choices import CoverChoice, PlanPart, choose_part, refuse_too_much
 from netprobe.plan.cost import estimate
 from netprobe.plan.select import Selection
-from netprobe.probe.agents.fleet import Fleet, Tell
+from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import list_hosts
 from netprobe.probe.settings import FORKS, ProbeSettings
@@ -121,7 +121,7 @@ class AskedRun:
 
 
 def run_and_report(
-    asked: AskedRun, open_agents: Callable[[Tell], OpenFleet], make_loop: MakeLoop | None = None
+    asked: AskedRun, open_agents: Callable[[TellHost], OpenFleet], make_loop: MakeLoop | None = None
 ) -> int:
     """Run what is asked for over these agents, report it, and give the exit status."""
     options, request, taken, evidence = asked.options, asked.request, asked.taken, asked.evidence

@@ -22,7 +22,7 @@ from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.result import VERDICTS, HostReport, Result, Summary
 from netprobe.model.trail import Step
-from netprobe.probe.flows.work import Order
+from netprobe.probe.flows.work import PlanPlace
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
@@ -94,7 +94,7 @@ def _judge_mtus(plan: Plan, watched: Watched, rules: Rules) -> dict[str, tuple[E
     }
 
 
-def _order_of(block: Block) -> Order:
+def _order_of(block: Block) -> PlanPlace:
     """The blocks of an explanation have one source and one destination."""
     return (block.index, 0, 0)
 

@@ -32,7 +32,7 @@ from netprobe.probe.destination import Destination
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.prober import Prober, source_address
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.flows.work import Order, Task, Want, Work, family_of
+from netprobe.probe.flows.work import PlanPlace, Task, Want, Work, family_of
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
@@ -60,7 +60,7 @@ class Further:
 class Watched:
     """Everything seen: evidence by its place in the plan, further checks by address, the hosts."""
 
-    evidence: Mapping[Order, Sequence[Evidence]]
+    evidence: Mapping[PlanPlace, Sequence[Evidence]]
     further: Mapping[str, Further]
     reports: Mapping[str, HostReport]
 
@@ -69,7 +69,7 @@ async def watch(
     plan: Plan, settings: ProbeSettings, launcher: Launcher, tell: Callable[[HostReport], None]
 ) -> Watched:
     """Probe the plan's only flow and everything beside it. ``tell`` gets both hosts' reports."""
-    evidence: dict[Order, list[Evidence]] = {}
+    evidence: dict[PlanPlace, list[Evidence]] = {}
 
     def note_evidence(want: Want, found: list[Evidence]) -> None:
         evidence[want.order] = found

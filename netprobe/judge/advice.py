@@ -9,7 +9,7 @@ from netprobe.judge.places import common_places
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Place, Result
 
-Words = Mapping[str, str | int | None]
+TemplateWords = Mapping[str, str | int | None]
 
 _AT: dict[Place, str] = {
     "path": "on the path",
@@ -55,7 +55,7 @@ def kind_and_title(
     return kind, f"{flows} is {_word_end(members)}{place}{both}"
 
 
-def _title_words(members: Sequence[Result], first: Result, naming: Naming) -> Words:
+def _title_words(members: Sequence[Result], first: Result, naming: Naming) -> TemplateWords:
     return {
         **_mtu_words(first),
         "what": naming.ports(members),
@@ -71,7 +71,7 @@ def _title_words(members: Sequence[Result], first: Result, naming: Naming) -> Wo
     }
 
 
-def _mtu_words(first: Result) -> Words:
+def _mtu_words(first: Result) -> TemplateWords:
     """Give what a path carries and needs; records of older versions have no needed MTU."""
     needed = first.needed_mtu_bytes
     sender = "the interfaces send" if first.protocol == "tcp" else "the overlay needs"
@@ -118,7 +118,7 @@ def advice(members: Sequence[Result], first: Result) -> str:
     return " ".join(template.format_map(words) for template in templates)
 
 
-def _words_for_templates(members: Sequence[Result], first: Result) -> Words:
+def _words_for_templates(members: Sequence[Result], first: Result) -> TemplateWords:
     destination = FULL.names(unique(member.destination for member in members))
     ports = FULL.ports(members)
     itself = destination == first.address

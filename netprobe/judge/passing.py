@@ -8,12 +8,12 @@ from netprobe.model.ports import PortRange
 from netprobe.model.result import Result
 
 Pair = tuple[str, str]  # source and destination
-Way = tuple[str, str, str]  # with the address that was probed: families differ
+FlowEnds = tuple[str, str, str]  # with the address that was probed: families differ
 ProtocolPort = tuple[str, PortRange | None]
 Zones = Mapping[str, str]  # of the hosts that have one
 
 
-def way_of(result: Result) -> Way:
+def way_of(result: Result) -> FlowEnds:
     """Give the hosts and the address of a result."""
     return (result.source, result.destination, result.address)
 
@@ -30,7 +30,7 @@ class Passing:
 
     def __init__(self, failures: Sequence[Result], passes: Iterable[Result], zones: Zones) -> None:
         wanted = set(map(way_of, failures))
-        self.ways: dict[Way, list[ProtocolPort]] = {}
+        self.ways: dict[FlowEnds, list[ProtocolPort]] = {}
         self.zones: set[tuple[str | None, str | None]] = set()
         self.sources: set[str] = set()
         self.destinations: set[str] = set()
@@ -46,7 +46,7 @@ class Passing:
             if zones:
                 self.zones.add((zones.get(one.source), zones.get(one.destination)))
 
-    def has_any(self, ports: Iterable[ProtocolPort], ways: Iterable[Way]) -> bool:
+    def has_any(self, ports: Iterable[ProtocolPort], ways: Iterable[FlowEnds]) -> bool:
         """Tell whether one of these ports passes on one of these ways."""
         wanted = list(ports)
         passing = (one for way in ways for one in self.ways.get(way, ()))

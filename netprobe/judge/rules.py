@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from netprobe.judge.naming import group_by_wire
-from netprobe.judge.passing import Pair, Passing, ProtocolPort, Way, Zones, port_of, way_of
+from netprobe.judge.passing import FlowEnds, Pair, Passing, ProtocolPort, Zones, port_of, way_of
 from netprobe.judge.places import split_by_place
 from netprobe.judge.walls import find_dead_pairs
 from netprobe.model.ports import PortRange, normalise
@@ -130,7 +130,7 @@ def _split_by_ports(failures: Sequence[Result], passing: Passing) -> list[list[R
     groups: dict[frozenset[Pair], list[Result]] = {}
     for one in failures:
         groups.setdefault(keys[whole[id(one)]], []).append(one)
-    ways: dict[Pair, set[Way]] = {}
+    ways: dict[Pair, set[FlowEnds]] = {}
     for one in failures:
         ways.setdefault((one.source, one.destination), set()).add(way_of(one))
     joined: dict[frozenset[Pair], list[Result]] = {}
@@ -151,7 +151,7 @@ def _join_ranges(failures: Sequence[Result]) -> dict[int, ProtocolPort]:
 
     Evidence that differs a little cuts a range in pieces, and elsewhere in others.
     """
-    parts: dict[tuple[Way, str], list[PortRange]] = {}
+    parts: dict[tuple[FlowEnds, str], list[PortRange]] = {}
     for one in failures:
         protocol, ports = port_of(one)
         if ports is not None:

@@ -15,7 +15,7 @@ from netprobe.agent.wire.failures import (
     NOT_PERMITTED,
 )
 from netprobe.judge.rows import Symptom
-from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, Told
+from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, ServiceWord
 from netprobe.model.icmp import is_late
 from netprobe.model.matrix import AnyProbe
 from netprobe.protocols.services.services import service_for
@@ -124,7 +124,7 @@ def _read_of_dead(evidence: Evidence, word: Symptom) -> Symptom:
 
 
 def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
-    answer: Answer | Told | None = outcome.answer
+    answer: Answer | ServiceWord | None = outcome.answer
     protocol = evidence.flow.block.protocol
     if answer == "unasked" and evidence.service is not None:
         return _read_told(evidence.service.told, evidence.flow.block.requirement.probe)
@@ -152,7 +152,7 @@ def _read_failure(evidence: Evidence, outcome: Outcome, failure: str) -> Symptom
     return _FAILURES.get(failure, "unknown-failure") if sent else "unknown-failure"
 
 
-def _read_told(told: Told, probe: AnyProbe | None) -> Symptom:
+def _read_told(told: ServiceWord, probe: AnyProbe | None) -> Symptom:
     if told == "service":
         service = service_for(probe)
         return "some-service" if service is not None and service.vague else "service"

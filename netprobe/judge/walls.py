@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from netprobe.judge.passing import Pair, Passing, ProtocolPort, Way, Zones, port_of, way_of
+from netprobe.judge.passing import FlowEnds, Pair, Passing, ProtocolPort, Zones, port_of, way_of
 from netprobe.model.result import Place, Result
 
 
 def find_dead_pairs(
     failures: Sequence[Result], passing: Passing, zones: Zones
-) -> dict[Pair, tuple[object, set[Way]]]:
+) -> dict[Pair, tuple[object, set[FlowEnds]]]:
     """Find the pairs between which nothing gets through; give each its rule, and its ways."""
-    ports: dict[Way, set[ProtocolPort]] = {}
-    places: dict[Way, set[Place]] = {}
+    ports: dict[FlowEnds, set[ProtocolPort]] = {}
+    places: dict[FlowEnds, set[Place]] = {}
     for result in failures:
         way = way_of(result)
         if way not in passing.ways and result.source != result.destination:
             ports.setdefault(way, set()).add(port_of(result))
             places.setdefault(way, {*result.where}).intersection_update(result.where)
-    ways: dict[Pair, set[Way]] = {}
+    ways: dict[Pair, set[FlowEnds]] = {}
     for way in ports:
         ways.setdefault(way[:2], set()).add(way)
     found = _find_dead_zones(ways, passing, zones)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from netprobe.model.konnectivity import Diagnosis
 
 # The addresses of the name; none where it was not found.
-Answer = frozenset[str]
+AddressSet = frozenset[str]
 
 
 def compare_names(host: str, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
@@ -26,7 +26,7 @@ def compare_names(host: str, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis,
     )
 
 
-def _read_answer(one: Diagnosis, host: str) -> Answer | None:
+def _read_answer(one: Diagnosis, host: str) -> AddressSet | None:
     """Give None where the worker did not ask for this name."""
     stage = next((stage for stage in one.stages if stage.name == "names"), None)
     if stage is None or stage.facts.get("host") != host:
@@ -34,7 +34,9 @@ def _read_answer(one: Diagnosis, host: str) -> Answer | None:
     return frozenset(stage.facts.get("addresses", ()))
 
 
-def _warn_worker(one: Diagnosis, host: str, own: Answer, counts: Counter[Answer]) -> Diagnosis:
+def _warn_worker(
+    one: Diagnosis, host: str, own: AddressSet, counts: Counter[AddressSet]
+) -> Diagnosis:
     others = [(count, sorted(each)) for each, count in counts.items() if each and not each & own]
     count, usual = max(others, default=(0, []))
     if count < counts[own] or not usual:

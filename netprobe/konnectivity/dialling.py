@@ -13,7 +13,7 @@ from netprobe.konnectivity.verdicts import DIAL_ERRORS
 from netprobe.model.decision import first_match
 from netprobe.model.stream import Opened
 from netprobe.protocols.services.connect import connect
-from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.http_exchange import HttpAnswer
 
 CONNECTS = 3
 # What web servers say to CONNECT: method not allowed, not implemented.
@@ -106,7 +106,7 @@ async def look_at_proxy(reach: Reach, log: Log) -> Conclusion | None:
     tunnel = reach.tunnel
     async with reach.agent.open_stream(reach.target()) as stream:
         if stream.opened.failure is not None:
-            answer = Answer(ended=stream.opened.failure)
+            answer = HttpAnswer(ended=stream.opened.failure)
         else:
             answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
     evidence = _proxy_evidence(reach, answer)
@@ -120,7 +120,7 @@ async def look_at_proxy(reach: Reach, log: Log) -> Conclusion | None:
     return Conclusion(code, said, evidence)
 
 
-def _proxy_code(answer: Answer) -> str | None:
+def _proxy_code(answer: HttpAnswer) -> str | None:
     if answer.foreign is not None:
         return "PROXY_NOT_HTTP"
     if answer.status is None:
@@ -131,7 +131,7 @@ def _proxy_code(answer: Answer) -> str | None:
     return exact.get(answer.status, "PROXY_5XX" if answer.status >= 500 else "PROXY_REFUSED")
 
 
-def _proxy_evidence(reach: Reach, answer: Answer) -> dict[str, Any]:
+def _proxy_evidence(reach: Reach, answer: HttpAnswer) -> dict[str, Any]:
     return {
         "host": reach.tunnel.host,
         "port": reach.tunnel.port,
@@ -148,7 +148,7 @@ def _proxy_evidence(reach: Reach, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _proxy_words(evidence: dict[str, Any], answer: Answer) -> str:
+def _proxy_words(evidence: dict[str, Any], answer: HttpAnswer) -> str:
     asked = f"CONNECT {evidence['host']}:{evidence['port']} through {evidence['proxy']}"
     if answer.foreign is not None:
         return f"{asked} is answered by: {answer.foreign}"

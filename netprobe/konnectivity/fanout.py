@@ -18,11 +18,11 @@ _SERVERS = (
     "open_server_connections with known_server_count in the agent's metrics"
 )
 # The leaf of the first answer, as Seen.chain has it; empty: any answer is as good.
-Expected = tuple[bytes, ...]
+ExpectedBytes = tuple[bytes, ...]
 
 
 async def look_at_fan_out(
-    reach: Reach, log: Log, hello: Hello, expected: Expected
+    reach: Reach, log: Log, hello: Hello, expected: ExpectedBytes
 ) -> Conclusion | None:
     """Try again as often as asked for; where one fails, often enough to give a fraction."""
     tries = await try_often(
@@ -38,7 +38,7 @@ async def look_at_fan_out(
 
 
 async def unsteady(
-    reach: Reach, log: Log, hello: Hello, tries: Sequence[Attempt], expected: Expected = ()
+    reach: Reach, log: Log, hello: Hello, tries: Sequence[Attempt], expected: ExpectedBytes = ()
 ) -> Conclusion:
     """Tries that do not agree: ask again, until there are enough for a fraction."""
     more: Sequence[Attempt] = ()
@@ -48,7 +48,9 @@ async def unsteady(
     return fraction(reach, log, (*tries, *more), expected)
 
 
-def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expected) -> Conclusion:
+def fraction(
+    reach: Reach, log: Log, tries: Sequence[Attempt], expected: ExpectedBytes
+) -> Conclusion:
     """Give the conclusion from tries of which some failed; one failure alone may be loss."""
     failures = [(one, _failure_of(one, expected)) for one in tries]
     bad = [(one, how) for one, how in failures if how is not None]
@@ -66,7 +68,7 @@ def fraction(reach: Reach, log: Log, tries: Sequence[Attempt], expected: Expecte
     return Conclusion("FANOUT_SOME_FAIL" if enough else "UNSTEADY", said, evidence)
 
 
-def _failure_of(one: Attempt, expected: Expected) -> str | None:
+def _failure_of(one: Attempt, expected: ExpectedBytes) -> str | None:
     """Give the failure of a connection; None where its answer equals the first."""
     symptom = hello_symptom(one)
     if symptom != "answered":

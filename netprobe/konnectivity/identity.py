@@ -13,7 +13,7 @@ from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.verdicts import ALPN_REFUSED, NO_ALPN, NO_ID
 from netprobe.protocols.services.connect import get
 from netprobe.protocols.services.http2 import FRONT_END_SERVICE, CallFacts, Http2Talk
-from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.http_exchange import HttpAnswer
 from netprobe.protocols.services.tls import Hello, Identity
 from netprobe.protocols.services.tls_certificates import Certificate, names_host, read_certificate
 from netprobe.protocols.services.tls_talk import BRIEF, Attempt, TlsTalk
@@ -65,7 +65,7 @@ class Who:
     certificate: Certificate | None
     attempt: Attempt
     call: UnknownCall | None = None
-    page: Answer | None = None
+    page: HttpAnswer | None = None
     refused: bool = False
 
 
@@ -223,8 +223,8 @@ async def _ask_alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
     return ("refused" if refused else "none"), seen
 
 
-async def _get_page(reach: Reach, hello: Hello) -> Answer:
-    answer = Answer()
+async def _get_page(reach: Reach, hello: Hello) -> HttpAnswer:
+    answer = HttpAnswer()
 
     async def talk(tls: TlsTalk) -> None:
         nonlocal answer
@@ -341,7 +341,7 @@ def _word_authorities(names: Sequence[str] | None) -> str:
     return "; ".join(names) or "any signer"
 
 
-def _page_words(page: Answer | None) -> str:
+def _page_words(page: HttpAnswer | None) -> str:
     if page is None or page.status is None:
         return ""
     return f"; GET / gives HTTP {page.status} {page.reason}".rstrip()

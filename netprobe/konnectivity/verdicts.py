@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netprobe.model.konnectivity import FaultKind, Place, TunnelOutcome
+from netprobe.model.konnectivity import FaultKind, TunnelOutcome, TunnelPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class TunnelVerdict:
 
     outcome: TunnelOutcome
     kind: FaultKind
-    where: Place | None
+    where: TunnelPlace | None
     stage: str | None
     title: str
     remedy: str

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.matrix.bundled import bundled_names
-from netprobe.load.matrix.fields import PLAIN_PORT_SCHEMA, Date, Words, check_date, plain_port
-from netprobe.load.yaml.document import Document, Path, check_header
+from netprobe.load.matrix.fields import PLAIN_PORT_SCHEMA, Date, FilledText, check_date, plain_port
+from netprobe.load.yaml.document import Document, YamlPath, check_header
 from netprobe.load.yaml.source import read_document
 from netprobe.load.yaml.validation import FileModel, NameField, list_one, validate
 from netprobe.load.yaml.wording import quoted, unknown
@@ -63,14 +63,14 @@ def _list_one_port(value: object) -> object:
     return [value] if isinstance(value, int | str) else value
 
 
-HostWord = Annotated[Words, AfterValidator(partial(_check_shape, LINE))]
-AddressWord = Annotated[Words, AfterValidator(partial(_check_shape, ADDRESS))]
+HostWord = Annotated[FilledText, AfterValidator(partial(_check_shape, LINE))]
+AddressWord = Annotated[FilledText, AfterValidator(partial(_check_shape, ADDRESS))]
 Hosts = Annotated[
     list[HostWord],
     AfterValidator(_check_hosts),
-    BeforeValidator(list_one, json_schema_input_type=Words | list[Words]),
+    BeforeValidator(list_one, json_schema_input_type=FilledText | list[FilledText]),
 ]
-Protocol = Annotated[
+AcceptedProtocol = Annotated[
     str,
     AfterValidator(_check_protocol),
     Field(json_schema_extra={"pattern": f"^({PROTOCOL.pattern})$"}),
@@ -101,7 +101,7 @@ class AcceptanceFile(FileModel):
     addresses: Annotated[list[AddressWord], BeforeValidator(list_one)] = Field(
         default=[], description="Only to these addresses of the destinations; else to all."
     )
-    protocol: Protocol = Field(description="Tcp, udp, icmp or ipproto/N.")
+    protocol: AcceptedProtocol = Field(description="Tcp, udp, icmp or ipproto/N.")
     ports: PlainPorts = Field(
         default=[], description='Ports of tcp and udp: numbers and "FIRST-LAST".'
     )
@@ -111,9 +111,9 @@ class AcceptanceFile(FileModel):
     where: Annotated[list[Place], BeforeValidator(list_one)] = Field(
         default=[], description="Only while all possible places are among these; else anywhere."
     )
-    reason: Words = Field(description="Why it is accepted; reports repeat it.")
-    owner: Words = Field(description="Who answers for it.")
-    ticket: Words = Field(description="Where it is written down.")
+    reason: FilledText = Field(description="Why it is accepted; reports repeat it.")
+    owner: FilledText = Field(description="Who answers for it.")
+    ticket: FilledText = Field(description="Where it is written down.")
     since: Date = Field(description="The day on which it was accepted.")
     until: Until = Field(description="The last day on which it is accepted, or never.")
 
@@ -177,7 +177,7 @@ def check_names(
     for index, entry in enumerate(read_accepted([path], [], sys.maxsize)):
         at = ("accepted", index)
         known: list[str] = [*requirements, *bundled_names()]
-        checks: list[tuple[Path, str, str, list[str]]] = [
+        checks: list[tuple[YamlPath, str, str, list[str]]] = [
             (("matrix",), "matrix", entry.matrix, known)
         ]
         if entry.matrix in requirements:

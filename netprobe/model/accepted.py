@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 
 from netprobe.model.ports import Ports
 from netprobe.model.result import AcceptedBy, Place
-from netprobe.model.shapes import AddressText, Day, LastDay, Line, Name, Protocol
+from netprobe.model.shapes import AddressText, Day, LastDay, LineText, Name, ProtocolText
 
 ACCEPTED_SCHEMA: Final = "netprobe.accepted/1"
 # ``until`` of an entry without a last day.
@@ -40,10 +40,10 @@ class Acceptance:
     id: Name
     matrix: Name
     requirement: Name
-    from_: tuple[Line, ...]
-    to: tuple[Line, ...]
+    from_: tuple[LineText, ...]
+    to: tuple[LineText, ...]
     addresses: tuple[AddressText, ...] = ()
-    protocol: Protocol
+    protocol: ProtocolText
     ports: Ports = ()
     verdict: AcceptedVerdict
     where: tuple[Place, ...] = ()

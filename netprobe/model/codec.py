@@ -17,7 +17,7 @@ from netprobe.model.plan import Skipped
 from netprobe.model.ports import MAX_PORT, MIN_PORT, WITH_PORTS, Ports
 from netprobe.model.result import UNPROBED, Finding, Result, Summary
 from netprobe.model.run import RunInfo
-from netprobe.model.shapes import Name, Protocol
+from netprobe.model.shapes import Name, ProtocolText
 from netprobe.model.story import Story, StoryError, StoryPlace
 
 RUN_SCHEMA = "netprobe.run/1"
@@ -50,7 +50,7 @@ class RecordHeader:
     An element of ``ranges`` is matrix, requirement, protocol and its ranges.
     """
 
-    ranges: tuple[tuple[Name, Name, Protocol, tuple[tuple[int, int], ...]], ...] = ()
+    ranges: tuple[tuple[Name, Name, ProtocolText, tuple[tuple[int, int], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

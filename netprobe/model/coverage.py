@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from netprobe.model.matrix import Expect
 from netprobe.model.ports import Ports
 from netprobe.model.result import Verdict
-from netprobe.model.shapes import Line, Name, Protocol, ReasonWord
+from netprobe.model.shapes import LineText, Name, ProtocolText, ReasonWord
 
 # Source, destination, first and last port (0 where the protocol has none).
-StandIn = tuple[Line, Line, int, int]
+StandIn = tuple[LineText, LineText, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +27,10 @@ class Unprobed:
 
     matrix: Name
     requirement: Name
-    protocol: Protocol
+    protocol: ProtocolText
     ports: Ports = ()
-    from_zone: Line = ""
-    to_zone: Line = ""
+    from_zone: LineText = ""
+    to_zone: LineText = ""
     sources: int = 0
     destinations: int = 0
     itself: bool = False
@@ -65,7 +65,7 @@ class Coverage:
     copies: int = 1
     seed: int = 0
     strict: bool = False
-    zones: Mapping[Line, tuple[Line, ...]] = field(default_factory=dict)
+    zones: Mapping[LineText, tuple[LineText, ...]] = field(default_factory=dict)
     pairs: int = 0
     all_pairs: int = 0
     required: int = 0
@@ -74,7 +74,7 @@ class Coverage:
     hidden: tuple[int, int] = (0, 0)
     single: float = 0.0
     mixed: tuple[str, ...] = ()
-    host_sets: tuple[tuple[Line, ...], ...] = ()
+    host_sets: tuple[tuple[LineText, ...], ...] = ()
     unprobed: tuple[Unprobed, ...] = ()
 
     @property

@@ -30,7 +30,7 @@ Answer = Literal[
 ]  # fmt: skip
 # What a live service told when it was asked who it is: as above, ``tls`` where plaintext is
 # expected, or ``plaintext`` where TLS is. The last three: the question got no answer.
-Told = Literal["service", "other", "tls", "plaintext", "silent", "closed", "reset"]
+ServiceWord = Literal["service", "other", "tls", "plaintext", "silent", "closed", "reset"]
 
 
 _ORIGINS = {
@@ -233,7 +233,7 @@ class ServiceFinding(NamedTuple):
     ``note``: a problem that the service's own clients may have.
     """
 
-    told: Told
+    told: ServiceWord
     said: str
     status: int | None = None
     note: str | None = None

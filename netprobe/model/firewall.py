@@ -11,7 +11,7 @@ from netprobe.model.inventory import Family
 from netprobe.model.plan import PlannedMatrix
 from netprobe.model.ports import Ports
 from netprobe.model.result import Result
-from netprobe.model.shapes import AddressText, LastDay, Line, Name, Protocol, RuleId
+from netprobe.model.shapes import AddressText, LastDay, LineText, Name, ProtocolText, RuleId
 
 Action = Literal["allow", "deny"]
 # Where a rule can be applied. The likeliest place comes first.
@@ -25,7 +25,7 @@ PERMANENT = "permanent"
 class RuleEnd:
     """One address of one host, at either end of a rule."""
 
-    host: Line
+    host: LineText
     address: AddressText
 
     @property
@@ -85,7 +85,7 @@ class FirewallRule:
     id: RuleId
     action: Action = "allow"
     family: Family
-    protocol: Protocol
+    protocol: ProtocolText
     ports: Ports = ()
     sources: tuple[RuleEnd, ...]
     destinations: tuple[RuleEnd, ...]

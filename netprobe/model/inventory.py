@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from netprobe.model.shapes import AddressText, Line
+from netprobe.model.shapes import AddressText, LineText
 
 Family = Literal[4, 6]
 VantageKind = Literal["local", "ssh", "command", "none"]
@@ -57,15 +57,15 @@ class Host:
     ``proxies`` are those of single services (``ignition``), which count before ``proxy``.
     """
 
-    name: Line
+    name: LineText
     addresses: tuple[Address, ...]
-    roles: tuple[Line, ...]
+    roles: tuple[LineText, ...]
     vantage: Vantage
     become: Literal["sudo"] | None = None
     source_addresses: tuple[Address, ...] = ()
     proxy: Proxy | None = None
     place: str = ""
-    zone: Line | None = None
+    zone: LineText | None = None
     proxies: tuple[tuple[str, Proxy], ...] = ()
 
     def proxy_for(self, service: object) -> Proxy | None:

@@ -24,7 +24,7 @@ FaultKind = Literal[
     "certificate", "credentials", "clock", "request",
 ]  # fmt: skip
 # The place where a fault is. Two where nothing that was seen tells them apart.
-Place = Literal[
+TunnelPlace = Literal[
     "worker", "name service", "path", "destination", "proxy", "load balancer", "server",
     "path or destination", "path or load balancer", "load balancer or server",
 ]  # fmt: skip
@@ -50,7 +50,7 @@ class Diagnosis:
     because: str
     remedy: str
     logs: str = ""
-    where: Place | None = None
+    where: TunnelPlace | None = None
     warnings: tuple[str, ...] = ()
     explain: str = ""
     via: str = "direct"
@@ -66,7 +66,7 @@ class CommonCause:
 
     code: str
     outcome: TunnelOutcome
-    where: Place | None
+    where: TunnelPlace | None
     title: str
     remedy: str
     workers: tuple[str, ...]

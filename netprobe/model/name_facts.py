@@ -11,7 +11,7 @@ from netprobe.model.plan import AskedName
 #   lost    the answer in full size did not come, and would not fit into one packet
 #   edns    questions with EDNS are not answered, plain ones are
 #   cut     the answer is cut off over UDP, and TCP gives none
-Trouble = Literal["", "lost", "edns", "cut"]
+NameTrouble = Literal["", "lost", "edns", "cut"]
 
 # What a server says that has the name, or knows that nobody has it.
 VIEWS = ("NOERROR", "NXDOMAIN", "no record")
@@ -30,7 +30,7 @@ class NameTold:
     said: str
     addresses: tuple[str, ...] = ()
     size: int = 0
-    trouble: Trouble = ""
+    trouble: NameTrouble = ""
 
     @property
     def answer(self) -> tuple[str, tuple[str, ...]] | None:

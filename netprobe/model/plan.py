@@ -14,7 +14,7 @@ from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
-from netprobe.model.shapes import Line, Name, Protocol
+from netprobe.model.shapes import LineText, Name, ProtocolText
 
 # The ``probe`` of requirements that ask whether full-size packets get through.
 PATH_MTU = "path-mtu"
@@ -50,7 +50,7 @@ class Block:
     index: int
     matrix: Name
     requirement: Requirement
-    protocol: Protocol
+    protocol: ProtocolText
     ports: Ports
     family: Family | None
     sources: tuple[Host, ...]
@@ -147,8 +147,8 @@ class Skipped:
     matrix: Name
     requirement: Name
     reason: str = ""
-    source: Line | None = None
-    destination: Line | None = None
+    source: LineText | None = None
+    destination: LineText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class PlannedRequirement:
     id: Name
     from_: tuple[Name, ...]
     to: tuple[Name, ...]
-    protocol: Protocol
+    protocol: ProtocolText
     ports: Ports = ()
     purpose: str = ""
     row: str = ""

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from netprobe.model.matrix import Expect
 from netprobe.model.ports import PortRange, Ports
-from netprobe.model.shapes import AddressText, LastDay, Line, Name, Protocol, ReasonWord
+from netprobe.model.shapes import AddressText, LastDay, LineText, Name, ProtocolText, ReasonWord
 from netprobe.model.story import Story
 
 Verdict = Literal["pass", "blocked", "exposed", "inconclusive", "not-tested", "covered"]
@@ -62,10 +62,10 @@ class Result:
     optional: bool
     expect: Expect
     waived: str | None
-    source: Line
-    destination: Line
+    source: LineText
+    destination: LineText
     address: AddressText
-    protocol: Protocol
+    protocol: ProtocolText
     port: int | None
     end_port: int | None
     verdict: Verdict
@@ -217,10 +217,10 @@ class HostReport:
     nothing was started.
     """
 
-    name: Line
-    roles: tuple[Line, ...] = field(default=(), kw_only=True)
+    name: LineText
+    roles: tuple[LineText, ...] = field(default=(), kw_only=True)
     addresses: tuple[AddressText, ...] = field(default=(), kw_only=True)
-    zone: Line | None = field(default=None, kw_only=True)
+    zone: LineText | None = field(default=None, kw_only=True)
     state: Literal["agent", "none", "failed", "lost", "unknown"]
     words: str = ""
     python: str | None = None

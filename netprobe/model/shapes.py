@@ -58,8 +58,8 @@ LAST_DAY: Final = TextShape(
 RULE_ID: Final = TextShape(r"R\d{1,9}", "the name of a rule such as R1")
 
 Name = Annotated[str, NAME]
-Line = Annotated[str, LINE]
-Protocol = Annotated[str, PROTOCOL]
+LineText = Annotated[str, LINE]
+ProtocolText = Annotated[str, PROTOCOL]
 AddressText = Annotated[str, ADDRESS]
 ReasonWord = Annotated[str, REASON]
 Day = Annotated[str, DAY]

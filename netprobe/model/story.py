@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from netprobe.model.dataclass_json import Nanoseconds
-from netprobe.model.shapes import AddressText, Line
+from netprobe.model.shapes import AddressText, LineText
 
 Sight = Literal["yes", "no", "unknown"]
 
@@ -40,8 +40,8 @@ class StoryError:
     ttl: int
     count: int
     quoted: str = ""
-    left: Line | None = None
-    not_left: Line | None = None
+    left: LineText | None = None
+    not_left: LineText | None = None
     arrived: bool = True
 
 

@@ -19,7 +19,7 @@ from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import Room
-from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
+from netprobe.probe.flows.work import STOPPED, PlanPlace, Want, WantKey, Work
 from netprobe.probe.settings import ProbeSettings
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
@@ -37,7 +37,7 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     settings: ProbeSettings,
     fleet: Fleet,
     emit: Emit,
-    done: Mapping[Key, Ports] | None = None,
+    done: Mapping[WantKey, Ports] | None = None,
     watch: Callable[[Phases], None] = lambda _: None,
     next_plan: Callable[[], Plan | None] = lambda: None,
 ) -> None:
@@ -103,7 +103,7 @@ class Emitted:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._whole: set[str] = set()
-        self._parts: dict[str, set[Order]] = {}
+        self._parts: dict[str, set[PlanPlace]] = {}
 
     def whole(self, host: Host) -> None:
         """Note that every flow to this destination has been emitted."""

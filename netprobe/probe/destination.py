@@ -47,7 +47,7 @@ from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import cut_known, interrupted, note_ports
 from netprobe.probe.flows.translated_sources import Origins
-from netprobe.probe.flows.work import Order, Task, TaskKey, Want, join
+from netprobe.probe.flows.work import PlanPlace, Task, TaskKey, Want, join
 from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
 
@@ -90,7 +90,7 @@ class Destination:
         # Ports of each flow whose evidence was emitted before the end.
         self._emitted: dict[TaskKey, Ports] = {}
         # The same for each want: by its place, and there by address.
-        self._early: dict[Order, dict[str, Ports]] = {}
+        self._early: dict[PlanPlace, dict[str, Ports]] = {}
 
     async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
         """Probe every want, call ``on_final``, then emit the evidence of each, once.
@@ -320,7 +320,7 @@ class Destination:
         observations: Iterable[Observation],
         on_final: Callable[[], object],
     ) -> None:
-        by_want: dict[Order, list[Evidence]] = {want.order: [] for want in wants}
+        by_want: dict[PlanPlace, list[Evidence]] = {want.order: [] for want in wants}
         for seen in cut_known(observations, self._emitted):
             for want in seen.task.wants:
                 evidence = self._make_evidence(want, seen)

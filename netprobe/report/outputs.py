@@ -13,7 +13,7 @@ from netprobe.errors import NetprobeError, RequestError
 from netprobe.files import open_output
 
 # Writes one report in one format.
-Writer = Callable[[TextIO], None]
+WriteReport = Callable[[TextIO], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ def check_file(option: str, path: str) -> None:
         raise RequestError(f"{option}: that is a folder, expected a file")
 
 
-def write_or_raise(outputs: Sequence[OutputTarget], writers: Mapping[str, Writer]) -> None:
+def write_or_raise(outputs: Sequence[OutputTarget], writers: Mapping[str, WriteReport]) -> None:
     """Write every output. Raises NetprobeError with a line for each that cannot be written."""
     problems = write_outputs(outputs, writers)
     if problems:
         raise NetprobeError("\n".join(problems))
 
 
-def write_outputs(outputs: Sequence[OutputTarget], writers: Mapping[str, Writer]) -> list[str]:
+def write_outputs(outputs: Sequence[OutputTarget], writers: Mapping[str, WriteReport]) -> list[str]:
     """Write every output, also after one of them failed; give back a line for each that did."""
     problems: list[str] = []
     for output in outputs:

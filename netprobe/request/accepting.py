@@ -17,7 +17,7 @@ from netprobe.request.safe import digest_of
 
 # Matrix, requirement, protocol and destination: the addresses that a run probed there.
 AddressesOfRun = Mapping[tuple[str, str, str, str], frozenset[str]]
-End = tuple[str, str]  # destination and the address that was probed
+EndAddress = tuple[str, str]  # destination and the address that was probed
 # Flows that differ in none of these can share an entry.
 _Alike = tuple[str, str, str, AcceptedVerdict, tuple[Place, ...]]
 
@@ -48,7 +48,7 @@ def accept(
 ) -> tuple[Acceptance, ...]:
     """Give the entries that hold exactly these failures; a host to itself has one of its own."""
     groups: dict[_Alike, dict[bool, dict[Pair, Ports]]] = {}
-    ends: dict[str, End] = {}
+    ends: dict[str, EndAddress] = {}
     for one in members:
         where = one.where if consent.same_place else ()
         verdict = cast(AcceptedVerdict, one.verdict)
@@ -68,7 +68,7 @@ def accept(
 
 
 def _list_boxes(
-    kinds: Mapping[bool, Mapping[Pair, Ports]], ends: Mapping[str, End]
+    kinds: Mapping[bool, Mapping[Pair, Ports]], ends: Mapping[str, EndAddress]
 ) -> Iterator[Box]:
     def host_of(end: str) -> str:
         return ends[end][0] if end in ends else end
@@ -82,7 +82,7 @@ def _list_boxes(
 
 
 def _make_entries(
-    alike: _Alike, box: Box, ends: Mapping[str, End], known: AddressesOfRun, consent: Consent
+    alike: _Alike, box: Box, ends: Mapping[str, EndAddress], known: AddressesOfRun, consent: Consent
 ) -> Iterator[Acceptance]:
     """Give one entry, or two where only some addresses of some destinations are meant."""
     matrix, requirement, protocol, verdict, where = alike

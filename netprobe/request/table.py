@@ -32,7 +32,7 @@ COLUMNS = (
 )
 
 # A cell holds several values; the format says what stands between them.
-Cells = tuple[tuple[str, ...], ...]
+TableRows = tuple[tuple[str, ...], ...]
 
 
 def columns_of(request: FirewallRequest) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def columns_of(request: FirewallRequest) -> tuple[str, ...]:
     return (*COLUMNS, *map(clean, request.ticket))
 
 
-def rows_of(request: FirewallRequest) -> Iterator[Cells]:
+def rows_of(request: FirewallRequest) -> Iterator[TableRows]:
     """Give one row a rule, or with --one-per-row one for each pair of addresses and range."""
     more = tuple((clean(value),) for value in request.ticket.values())
     for rule in request.rules:
@@ -60,7 +60,7 @@ def _split_rule(rule: FirewallRule) -> Iterator[FirewallRule]:
             )
 
 
-def _cells_of(request: FirewallRequest, rule: FirewallRule) -> Cells:
+def _cells_of(request: FirewallRequest, rule: FirewallRule) -> TableRows:
     rows = (
         (request.mark(rule).removeprefix("netprobe "),),
         ("Allow" if rule.action == "allow" else "Deny",),

@@ -22,7 +22,7 @@ from netprobe.model.evidence import (
     ResetOrigin,
     ServerClock,
     ServiceFinding,
-    Told,
+    ServiceWord,
     Trace,
     Witness,
 )
@@ -84,7 +84,8 @@ FACTS = st.fixed_dictionaries({
     "refusal": st.none() | ICMP,
     "conclusion": st.none()
     | st.sampled_from((*get_args(Symptom), "refusing-host")).map(CheckConclusion),
-    "service": st.none() | st.builds(ServiceFinding, st.sampled_from(get_args(Told)), st.just("x")),
+    "service": st.none()
+    | st.builds(ServiceFinding, st.sampled_from(get_args(ServiceWord)), st.just("x")),
     "control_answered": st.booleans(),
     "host_down": st.sampled_from((None, "c")),
     "given_up_by": st.sampled_from((None, "10.0.0.254")),

@@ -23,7 +23,7 @@ from netprobe.konnectivity.tables import (
 )
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.decision import first_match
-from netprobe.model.konnectivity import STAGES, Place
+from netprobe.model.konnectivity import STAGES, TunnelPlace
 from netprobe.protocols.services.http2 import FRONT_END_SERVICE, CallFacts
 
 TCP_SYMPTOMS: tuple[str, ...] = get_args(TcpSymptom)
@@ -150,7 +150,7 @@ def test_every_verdict_says_what_to_do() -> None:
 def test_every_fault_is_somewhere() -> None:
     """Path, destination, proxy, load balancer, server, the worker itself or the name service."""
     for code, verdict in VERDICTS.items():
-        assert verdict.where in {*get_args(Place), None}, code
+        assert verdict.where in {*get_args(TunnelPlace), None}, code
         assert (verdict.where is None) == (verdict.outcome in ("ok", "not-tested")), code
 
 

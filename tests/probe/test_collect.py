@@ -36,7 +36,7 @@ from netprobe.probe import collect as collect_module
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import Emitted, collect, list_hosts
 from netprobe.probe.destination import Destination
-from netprobe.probe.flows.work import STOPPED, Key, Order, Want, Work
+from netprobe.probe.flows.work import STOPPED, PlanPlace, Want, WantKey, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
@@ -137,7 +137,7 @@ class World:
         }  # fmt: skip
 
     async def run(
-        self, settings: ProbeSettings | None = None, done: dict[Key, Ports] | None = None
+        self, settings: ProbeSettings | None = None, done: dict[WantKey, Ports] | None = None
     ) -> None:
         async with asyncio.timeout(PATIENCE_S):
             await self._collect(settings, done)
@@ -165,7 +165,7 @@ class World:
             self.enough.set()
 
     @property
-    def orders(self) -> Counter[Order]:
+    def orders(self) -> Counter[PlanPlace]:
         """How often every flow was emitted."""
         return Counter(want.order for want, _ in self.emitted)
 
@@ -179,7 +179,7 @@ class World:
         return found
 
 
-def all_orders(plan: Plan) -> Counter[Order]:
+def all_orders(plan: Plan) -> Counter[PlanPlace]:
     work = Work(plan)
     return Counter(want.order for host in work.destinations for want in work.wants(host))
 
@@ -309,7 +309,7 @@ async def test_without_a_rate_no_agent_is_slowed(monkeypatch: pytest.MonkeyPatch
 async def test_a_resumed_run_probes_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole flows are not there at all, others are asked for the ports that are open."""
     world = World(monkeypatch, plan_of("a", "b"))
-    done: dict[Key, Ports] = {
+    done: dict[WantKey, Ports] = {
         ("m", "x", "a", "b", "10.0.0.2", "tcp"): PORTS,
         ("m", "x", "b", "a", "10.0.0.1", "tcp"): ((5, 8),),
     }

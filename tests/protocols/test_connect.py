@@ -13,7 +13,7 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.protocols.services.connect import connect
-from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.http_exchange import HttpAnswer
 from netprobe.protocols.services.proxy_url import ProxyUrl, parse_proxy
 from tests.protocols.pipes import open_pipe
 
@@ -44,7 +44,7 @@ async def proxy_that(answer: bytes) -> AsyncIterator[Proxy]:
         yield proxy
 
 
-async def ask(proxy: Proxy, url: ProxyUrl, host: str = "k.example.com") -> Answer:
+async def ask(proxy: Proxy, url: ProxyUrl, host: str = "k.example.com") -> HttpAnswer:
     """One CONNECT."""
     pipe = await open_pipe(proxy.port)
     try:

@@ -23,7 +23,7 @@ from netprobe.model.stream import Event
 from netprobe.protocols.services.http_exchange import (
     ANSWER_S,
     BODY_LIMIT,
-    Answer,
+    HttpAnswer,
     HttpRequest,
     exchange_http,
 )
@@ -60,7 +60,7 @@ async def pipe_to(talk: Talk) -> AsyncIterator[SocketPipe]:
     await asyncio.gather(talking, return_exceptions=True)
 
 
-async def ask(serve: Serve, request: HttpRequest = ASKED, limit_s: float = 5.0) -> Answer:
+async def ask(serve: Serve, request: HttpRequest = ASKED, limit_s: float = 5.0) -> HttpAnswer:
     """One exchange; ``serve`` gets the head of the request, and writes."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -311,7 +311,7 @@ async def test_no_bytes_are_too_strange(data: bytes) -> None:
         assert answer.flaw.isprintable()
 
 
-async def ask_http2(status: str, seen: list[dict[str, str]]) -> Answer:
+async def ask_http2(status: str, seen: list[dict[str, str]]) -> HttpAnswer:
     """One exchange with a server that h2 makes, which answers with this status."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

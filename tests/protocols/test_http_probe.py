@@ -9,7 +9,7 @@ import pytest
 from netprobe.model.matrix import HttpProbe, probe_to_file
 from netprobe.protocols import protocol_for
 from netprobe.protocols.services.hearing import ServiceReply
-from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.http_exchange import HttpAnswer
 from netprobe.protocols.services.http_probe import make_service
 from netprobe.protocols.services.services import SERVICES, service_for
 from netprobe.protocols.services.tls import SeenHandshake
@@ -17,7 +17,7 @@ from netprobe.protocols.services.tls import SeenHandshake
 PROBE = HttpProbe(
     "/x", ((200, 200), (400, 403)), (("Content-Type", "^application/json"),), r'"up"|"ok\d"'
 )
-RIGHT = Answer(
+RIGHT = HttpAnswer(
     status=200, text='{"a": "up"}', fields={"content-type": ("application/json; charset=utf-8",)}
 )
 TWICE = replace(RIGHT, fields={"x-ver": ("1.2", "other")})
@@ -53,14 +53,14 @@ LONG = replace(RIGHT, fields={"x-ver": ("a" * 300 + "needle" + "b" * 300,)})
         # A proxy's own page may have the status that is right.
         (
             HttpProbe(status=((403, 403),)),
-            Answer(status=403, headers={"x-squid-error": "ERR_ACCESS_DENIED 0"}),
+            HttpAnswer(status=403, headers={"x-squid-error": "ERR_ACCESS_DENIED 0"}),
             "status 403 is not the service's",
         ),
         (HttpProbe(http2=True), replace(RIGHT, http2=True), ""),
         (HttpProbe(http2=True), RIGHT, "HTTP/2 is not spoken (without TLS it was answered in"),
     ],
 )  # fmt: skip
-def test_what_an_answer_lacks(probe: HttpProbe, answer: Answer, lack: str) -> None:
+def test_what_an_answer_lacks(probe: HttpProbe, answer: HttpAnswer, lack: str) -> None:
     """A right answer is recognised; of a wrong one the first lack is said."""
     service = make_service(probe)
     heard = ServiceReply(answer=answer)
@@ -125,7 +125,7 @@ def test_a_probe_goes_back_into_a_file() -> None:
     assert probe_to_file("dns") == "dns"
 
 
-LOGIN = Answer(status=200, body='<title>Hi</title><form><input type="password"></form>')
+LOGIN = HttpAnswer(status=200, body='<title>Hi</title><form><input type="password"></form>')
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ LOGIN = Answer(status=200, body='<title>Hi</title><form><input type="password"><
         (HttpProbe(header=(("Server", "x"),)), LOGIN, False),
     ],
 )
-def test_a_login_page_is_doubted(probe: HttpProbe, answer: Answer, doubted: bool) -> None:
+def test_a_login_page_is_doubted(probe: HttpProbe, answer: HttpAnswer, doubted: bool) -> None:
     """Its status is right, and yet it is seldom the service."""
     words = make_service(probe).doubts(ServiceReply(answer=answer))
 

@@ -6,16 +6,16 @@ import time
 
 import pytest
 
-from netprobe.protocols.services.http_exchange import BODY_LIMIT, Answer
+from netprobe.protocols.services.http_exchange import BODY_LIMIT, HttpAnswer
 from netprobe.protocols.services.pages import name_page
 
 PORTAL = "a captive portal or a login page"
 
 
-def answer(status: int = 200, body: str = "", **headers: str) -> Answer:
+def answer(status: int = 200, body: str = "", **headers: str) -> HttpAnswer:
     """An answer with these headers."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status=status, body=body, headers=named, server=named.get("server", ""))
+    return HttpAnswer(status=status, body=body, headers=named, server=named.get("server", ""))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def answer(status: int = 200, body: str = "", **headers: str) -> Answer:
         (answer(content_type="text/html"), ""),
     ],
 )
-def test_pages_are_named(found: Answer, words: str) -> None:
+def test_pages_are_named(found: HttpAnswer, words: str) -> None:
     """Each sign leads to its name, and an ordinary answer to none."""
     named = name_page(found, "web", "JSON")
 

@@ -27,7 +27,7 @@ from netprobe.model.stream import Event, Pipe
 from netprobe.protocols import PROTOCOLS
 from netprobe.protocols.services.hearing import ServiceReply, describe
 from netprobe.protocols.services.http2 import CallFacts
-from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.http_exchange import HttpAnswer
 from netprobe.protocols.services.http_probe import make_service
 from netprobe.protocols.services.identify import Asked, identify
 from netprobe.protocols.services.services import SERVICES, service_for
@@ -42,7 +42,7 @@ def page(status: int, body: str = "", **headers: str) -> ServiceReply:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     seen = SeenHandshake(done=True, version="TLSv1.3", chain=(b"no certificate",))
     return ServiceReply(
-        seen=seen, answer=Answer(status=status, body=body, headers=named), end="fin"
+        seen=seen, answer=HttpAnswer(status=status, body=body, headers=named), end="fin"
     )
 
 
@@ -188,7 +188,8 @@ def test_no_bytes_are_too_strange(name: str, data: bytes) -> None:
         ServiceReply,
         seen=st.just(SeenHandshake())
         | st.builds(SeenHandshake, alert=st.none() | st.integers(0, 255)),
-        answer=st.just(Answer()) | st.builds(Answer, status=st.none() | st.integers(100, 599)),
+        answer=st.just(HttpAnswer())
+        | st.builds(HttpAnswer, status=st.none() | st.integers(100, 599)),
     ),
     st.none() | st.just("api.lab.test"),
 )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from netprobe.errors import NetprobeError
 from netprobe.model.result import Result
 from netprobe.report.record.collector import collect
-from netprobe.report.record.merge import Ranges, merge_neighbours
+from netprobe.report.record.merge import PlannedPorts, merge_neighbours
 from netprobe.report.record.spool import Spool, place
 from tests.report.samples import BLOCKED, PASSED, flow, port
 from tests.report.strategies import results
@@ -25,7 +25,9 @@ from tests.report.strategies import results
 # A result and the strings that only it has.
 RESULT_BYTES = 724
 ROOT = Path(__file__).parents[2]
-RANGE: Ranges = {("deckhouse-nodes", "etcd", "tcp"): ((2379, 2379), (2380, 2380), (7000, 7999))}
+RANGE: PlannedPorts = {
+    ("deckhouse-nodes", "etcd", "tcp"): ((2379, 2379), (2380, 2380), (7000, 7999))
+}
 
 
 @pytest.mark.slow

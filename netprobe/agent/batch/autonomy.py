@@ -24,7 +24,7 @@ SIZED_MS = 6000
 MOST_SIZE = 65535
 
 # Protocol and address.
-Place = Tuple[str, str]
+WalkedPair = Tuple[str, str]
 
 
 class Failed:
@@ -51,8 +51,8 @@ class Autonomy:
         self._ids = iter(range(first, last + 1))
         self._looks_left, self._walks_left, self._routes_left, self._stories_left = start.budgets
         self._again: Set[int] = set()
-        self._walked: Set[Place] = set()
-        self._failed: Dict[Place, Failed] = {}
+        self._walked: Set[WalkedPair] = set()
+        self._failed: Dict[WalkedPair, Failed] = {}
         self._asked_ways: Set[str] = set()
         # Which address this host sends from to another, as its kernel said.
         self._sources: Dict[str, str] = {}

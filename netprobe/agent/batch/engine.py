@@ -28,7 +28,7 @@ BEGUN, LISTENING, GOING, PROBED, TELLING, TOLD = range(6)
 REACHED = {"next": LISTENING, "go": GOING, "wait": PROBED, "tell": TOLD}
 AT = {"listen": BEGUN, "go": LISTENING, "tell": PROBED}
 
-Call = Callable[[], None]
+Callback = Callable[[], None]
 
 
 class EngineRun:
@@ -39,7 +39,7 @@ class EngineRun:
         self._folder = folder
         self._script = script
         self._level = BEGUN
-        self._then: Optional[Call] = None
+        self._then: Optional[Callback] = None
         self._begun = False
         # Commands that wait: what for, and their files.
         self._asks: List[Tuple[int, str]] = []
@@ -67,7 +67,7 @@ class EngineRun:
         if self._level != TOLD:
             self._agent.results.mark(self._script.start.round, "stopped")
 
-    def _wait_for_word(self, phase: str, then: Call) -> None:
+    def _wait_for_word(self, phase: str, then: Callback) -> None:
         """Wait for the word before a phase; listeners open at once."""
         if phase == "listen":
             then()

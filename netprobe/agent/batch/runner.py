@@ -18,7 +18,7 @@ CANCEL_S = 1.0
 # Listeners are dialled, names resolved and stories told within this time.
 PHASE_S = 60.0
 
-Call = Callable[[], None]
+Callback = Callable[[], None]
 
 
 class BatchAgent(ServingAgent):
@@ -32,7 +32,7 @@ class BatchAgent(ServingAgent):
         self._open: Dict[int, Any] = {}
         self._answers: Dict[int, List[Any]] = {}
         self._follow: Callable[[Any, List[Any]], Iterable[Any]] = lambda _order, _answers: ()
-        self._done: Call = lambda: None
+        self._done: Callback = lambda: None
         self._limit = loop.call_later(0, lambda: None)
 
     def send(self, message: Any) -> None:
@@ -58,7 +58,7 @@ class BatchAgent(ServingAgent):
         self,
         orders: Iterable[Any],
         limit_s: float,
-        done: Call,
+        done: Callback,
         follow: Callable[[Any, List[Any]], Iterable[Any]] = lambda _order, _answers: (),
     ) -> None:
         """Run orders side by side; call ``done`` when the last one has ended, or after the limit.
@@ -126,8 +126,8 @@ class RoundRunner:
         self,
         agent: BatchAgent,
         script: Script,
-        wait: "Callable[[str, Call], None]",
-        over: Call,
+        wait: "Callable[[str, Callback], None]",
+        over: Callback,
     ) -> None:
         self._agent = agent
         self._script = script
@@ -199,7 +199,7 @@ class RoundRunner:
         self,
         parts: List[List[Any]],
         limit_s: float,
-        done: Call,
+        done: Callback,
         follow: "Callable[[Any, List[Any]], Iterable[Any]]" = lambda _order, _answers: (),
     ) -> None:
         """Run the parts of a phase one after the other, within its limit."""

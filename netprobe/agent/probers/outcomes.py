@@ -10,12 +10,12 @@ FLUSH_PORTS = 16384
 FLUSH_S = 0.25
 
 # First and last port, the index of the kind, round trip in µs (below 0: not measured), looks.
-Span = Tuple[int, int, int, int, int]
+KindSpan = Tuple[int, int, int, int, int]
 _FIRST, _INDEX, _LOOKS = map(itemgetter, (0, 2, 4))
 # First and last port, the index of the kind, the median round trip in µs, looks.
 PortRun = Tuple[int, int, int, Optional[int], int]
 # Takes kinds, runs, and the own UDP port.
-Tell = Callable[[List[OutcomeKind], List[Any], Optional[int]], None]
+TellKinds = Callable[[List[OutcomeKind], List[Any], Optional[int]], None]
 
 
 def kind(  # noqa: PLR0913, PLR0917  # as many as the record has fields, apart from ``packets``
@@ -37,14 +37,14 @@ def kind(  # noqa: PLR0913, PLR0917  # as many as the record has fields, apart f
 class Outcomes:
     """The outcomes of one destination that have not been told yet; ``tell`` takes them."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: TellKinds) -> None:
         self._tell = tell
         # The own UDP port: by it a capture tells answers to these probes from other datagrams.
         self.own_port: Optional[int] = None
         # Every kind with its place, and how many packets kinds of silence took, by their places.
         self._kinds: Dict[OutcomeKind, int] = {}
         self._packets: Dict[int, int] = {}
-        self._spans: List[Span] = []
+        self._spans: List[KindSpan] = []
         self._ports = 0
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class Outcomes:
             self._packets[index] = min(packets, self._packets.get(index, packets))
         return index
 
-    def _fold_spans(self, spans: List[Span]) -> List[Any]:
+    def _fold_spans(self, spans: List[KindSpan]) -> List[Any]:
         return fold(spans)
 
 
@@ -109,11 +109,11 @@ class DestinationOutcomes(Outcomes):
             what = what._replace(packets=packets)
         return self._kinds.setdefault(what, len(self._kinds))
 
-    def _fold_spans(self, spans: List[Span]) -> List[Any]:
+    def _fold_spans(self, spans: List[KindSpan]) -> List[Any]:
         return fold_destinations(spans)
 
 
-def fold(spans: List[Span]) -> List[PortRun]:
+def fold(spans: List[KindSpan]) -> List[PortRun]:
     """Neighbouring ports of one kind as one run each."""
     spans = sorted(spans)
     if not spans:
@@ -131,7 +131,7 @@ def fold(spans: List[Span]) -> List[PortRun]:
     return runs
 
 
-def fold_destinations(spans: List[Span]) -> List[EchoRun]:
+def fold_destinations(spans: List[KindSpan]) -> List[EchoRun]:
     """Neighbouring destinations of one kind, asked equally often, as one run each."""
     runs: List[EchoRun] = []
     for place, _, index, rtt_us, looks in sorted(spans):
@@ -145,13 +145,13 @@ def fold_destinations(spans: List[Span]) -> List[EchoRun]:
     return runs
 
 
-def _is_one_run(spans: List[Span]) -> bool:
+def _is_one_run(spans: List[KindSpan]) -> bool:
     """Tell whether they are all neighbours of one kind: the usual case, and told quickly."""
     nexts = [span[1] + 1 for span in spans]
     return list(map(_FIRST, spans[1:])) == nexts[:-1] and len(set(map(_INDEX, spans))) == 1
 
 
-def _make_run(spans: List[Span]) -> PortRun:
+def _make_run(spans: List[KindSpan]) -> PortRun:
     """Neighbours of one kind as a run."""
     first, last = spans[0], spans[-1]
     rtts = sorted((span[3], span[1] - span[0] + 1) for span in spans if span[3] >= 0)

@@ -37,7 +37,7 @@ TRANSPORT_BYTES = 8
 _TOKEN_SEED = struct.Struct(">IH")
 _NUMBER = struct.Struct("!I")
 
-Key = Tuple[Any, ...]
+PacketKey = Tuple[Any, ...]
 # time, device, "it went out", the whole length, the bytes
 Kept = Tuple[int, int, bool, int, bytes]
 
@@ -68,11 +68,11 @@ class Keeper:
         self._own_ports: Set[Tuple[bytes, int, int]] = set()
         agent.own_ports = self._own_ports
         self._ports = frozenset(each(ports))
-        self._flows: "OrderedDict[Key, KeptFlow]" = OrderedDict()
+        self._flows: "OrderedDict[PacketKey, KeptFlow]" = OrderedDict()
         # Those that were answered go first where there is no room.
-        self._answered: "OrderedDict[Key, None]" = OrderedDict()
+        self._answered: "OrderedDict[PacketKey, None]" = OrderedDict()
         # The keys of datagrams, by what an error quotes.
-        self._quoted: Dict[Key, Key] = {}
+        self._quoted: Dict[PacketKey, PacketKey] = {}
         self._bytes = 0
         # Which flows there was no room for, by protocol: 8 bytes each.
         self._forgotten: "Dict[int, array[int]]" = defaultdict(lambda: array("Q"))
@@ -82,7 +82,7 @@ class Keeper:
     ) -> None:
         """Note a SYN, a SYN-ACK or a reset; ``row`` is its kind and the number that it is about."""
         kind, number = row
-        key: Key = (TCP, number)
+        key: PacketKey = (TCP, number)
         if kind == SYN and key not in self._flows:
             half = len(pair) // 2
             sent = kept[2]
@@ -100,7 +100,7 @@ class Keeper:
         sport, dport = ports
         if nonce is not None:
             said = read_nonce(nonce)
-            key: Key = (UDP, said.order, said.port, said.attempt)
+            key: PacketKey = (UDP, said.order, said.port, said.attempt)
             number = said.order
             if said.attempt > MOST_ATTEMPTS:
                 half = len(pair) // 2
@@ -126,7 +126,7 @@ class Keeper:
         nonce = payload[:NONCE_BYTES]
         if len(nonce) < NONCE_BYTES or not self._is_token(nonce, payload[NONCE_BYTES:]):
             return
-        key: Key = (ICMP, nonce)
+        key: PacketKey = (ICMP, nonce)
         if key not in self._flows and not is_reply:
             said = read_nonce(nonce)
             number = said.order * (MOST_PLACE + 1) + said.port
@@ -195,7 +195,7 @@ class Keeper:
             asked.add(_mark_pair(pair))
         return not asked.isdisjoint(self._forgotten[proto])
 
-    def _add_packet(self, key: Key, kept: Kept, *, is_answer: bool) -> None:
+    def _add_packet(self, key: PacketKey, kept: Kept, *, is_answer: bool) -> None:
         flow = self._flows[key]
         flow.packets.append(kept)
         if is_answer:
@@ -205,7 +205,7 @@ class Keeper:
             oldest, _ = self._answered.popitem(last=False) if self._answered else (None, None)
             self._forget_flow(oldest if oldest is not None else next(iter(self._flows)))
 
-    def _forget_flow(self, key: Key) -> None:
+    def _forget_flow(self, key: PacketKey) -> None:
         flow = self._flows.pop(key, None)
         self._answered.pop(key, None)
         if flow is not None:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Tuple
 
 from .numbers import MOST
 
-Reader = Callable[[Any], Any]
+ReadValue = Callable[[Any], Any]
 
 # A list in a frame takes 3 bytes there and 80 in memory.
 MOST_VALUES = 1000000
@@ -19,7 +19,7 @@ MOST_KEYS = 64
 
 _NONE = type(None)
 # One reader a record class, made when the first of its messages comes.
-_readers: Dict[Any, Reader] = {}
+_readers: Dict[Any, ReadValue] = {}
 
 
 def decode_message(body: bytes, known: Dict[str, Any]) -> Any:
@@ -53,7 +53,7 @@ def read_record(record: Any, values: Any) -> Any:
     return _readers[record](values)
 
 
-def _record_reader(record: Any) -> Reader:
+def _record_reader(record: Any) -> ReadValue:
     names = record._fields
     readers = [_make_reader(record.__annotations__[name], name) for name in names]
 
@@ -71,7 +71,7 @@ def _record_reader(record: Any) -> Reader:
     return read
 
 
-def _make_reader(shape: Any, name: str) -> Reader:
+def _make_reader(shape: Any, name: str) -> ReadValue:
     """Tell what checks one value of an annotation: a scalar, a record, or a form of ``typing``.
 
     ``name``: of the field, which says how large numbers may be.
@@ -94,7 +94,7 @@ def _make_reader(shape: Any, name: str) -> Reader:
     return _read_bytes if shape is bytes else _exact_reader(shape)
 
 
-def _list_reader(reader: Reader) -> Reader:
+def _list_reader(reader: ReadValue) -> ReadValue:
     def read(value: Any) -> Any:
         if not isinstance(value, list):
             raise ValueError("expected a list, not %.40r" % (value,))
@@ -103,7 +103,7 @@ def _list_reader(reader: Reader) -> Reader:
     return read
 
 
-def _tuple_reader(readers: Tuple[Reader, ...]) -> Reader:
+def _tuple_reader(readers: Tuple[ReadValue, ...]) -> ReadValue:
     def read(value: Any) -> Any:
         if not isinstance(value, list) or len(value) != len(readers):
             raise ValueError("expected %d values, not %.40r" % (len(readers), value))
@@ -112,7 +112,7 @@ def _tuple_reader(readers: Tuple[Reader, ...]) -> Reader:
     return read
 
 
-def _dict_reader(reader: Reader) -> Reader:
+def _dict_reader(reader: ReadValue) -> ReadValue:
     """JSON has only texts as keys; so have these."""
 
     def read(value: Any) -> Any:
@@ -123,7 +123,7 @@ def _dict_reader(reader: Reader) -> Reader:
     return read
 
 
-def _exact_reader(shape: Any) -> Reader:
+def _exact_reader(shape: Any) -> ReadValue:
     def read(value: Any) -> Any:
         # Not ``isinstance``: to that a bool is an int, and on the wire it is none.
         if type(value) is not shape:
@@ -133,7 +133,7 @@ def _exact_reader(shape: Any) -> Reader:
     return read
 
 
-def _number_reader(shape: Any, most: int) -> Reader:
+def _number_reader(shape: Any, most: int) -> ReadValue:
     def read(value: Any) -> Any:
         if type(value) is not int and type(value) is not shape:
             raise ValueError("expected %s, not %.40r" % (_WORDS[shape], value))

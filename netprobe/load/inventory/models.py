@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 
 from netprobe.load.inventory.addresses import parse_address, parse_ip
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.validation import FileModel, NameField, Names, Value, check_name
+from netprobe.load.yaml.validation import FileModel, NameField, NameList, Value, check_name
 from netprobe.load.yaml.wording import quoted, what_it_is
 
 
@@ -196,7 +196,7 @@ class HostFile(FileModel):
     addresses: list[HostAddress] = Field(
         default=[], description="Addresses or names, where the host has more than one."
     )
-    roles: Names = Field(description="What the host is for: roles of the matrix.")
+    roles: NameList = Field(description="What the host is for: roles of the matrix.")
     vantage: VantageField | None = Field(
         default=None, description="Where its probes start: ssh (default), local, none or a command."
     )
@@ -225,7 +225,7 @@ class InventoryFile(FileModel):
     settings: dict[NameField, Value] = Field(
         default={}, description="What to say of the installation; see the settings of the matrix."
     )
-    roles_map: dict[NameField, Names] = Field(
+    roles_map: dict[NameField, NameList] = Field(
         default={}, description="The roles that a role of this inventory stands for."
     )
     hosts: dict[Annotated[str, AfterValidator(check_name)], HostFile] = Field(

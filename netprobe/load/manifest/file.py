@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from netprobe.errors import Problem
 from netprobe.load.manifest.manifest import Manifest
-from netprobe.load.yaml.document import Document, Path, PathStep
+from netprobe.load.yaml.document import Document, PathStep, YamlPath
 from netprobe.load.yaml.source import parse_inner, read_documents
 from netprobe.load.yaml.wording import listed
 
@@ -75,7 +75,7 @@ def _objects_inside(outer: Manifest) -> Iterator[Manifest]:
             yield Manifest(inner, (), kind)
 
 
-def _values_inside(outer: Manifest) -> Iterator[tuple[Path, str]]:
+def _values_inside(outer: Manifest) -> Iterator[tuple[YamlPath, str]]:
     """Give the texts that may be objects, with their paths.
 
     Where a Secret has a key under ``stringData`` too, that counts, as in Kubernetes.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from netprobe.load.manifest.said import Origin
-from netprobe.load.yaml.document import Document, Path, PathStep
+from netprobe.load.yaml.document import Document, PathStep, YamlPath
 from netprobe.load.yaml.scalars import text_of
 from netprobe.load.yaml.wording import what_it_is
 from netprobe.model.ports import MAX_PORT, MIN_PORT
@@ -118,7 +118,7 @@ class Manifest:
         self.document.add_problem((*self.base, *path), text)
 
 
-def path_text(path: Path) -> str:
+def path_text(path: YamlPath) -> str:
     """Write a path as people do: spec.services[0].service."""
     text = ""
     for step in path:

@@ -27,7 +27,7 @@ from netprobe.load.manifest.proxies import (
     word_zero_workers,
 )
 from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
-from netprobe.load.manifest.settings import Chosen, choose_said, set_by_option
+from netprobe.load.manifest.settings import ChosenValues, choose_said, set_by_option
 from netprobe.load.manifest.subnets import Surroundings, check_subnets
 from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Host, Inventory
@@ -172,7 +172,7 @@ def apply_manifests(
     inventory: Inventory,
     sets: Sequence[str],
     problems: list[Problem],
-) -> tuple[Inventory, Chosen]:
+) -> tuple[Inventory, ChosenValues]:
     """Give the inventory with hosts, proxies and notes of the manifests, and their settings."""
     clusters = manifests.of_kind("HostedCluster")
     for other in clusters[1:]:

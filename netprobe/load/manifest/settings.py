@@ -15,14 +15,14 @@ from netprobe.model.inventory import Inventory, Taken
 from netprobe.model.matrix import Matrix, SettingValue
 
 # Values of settings by the names of matrix and setting.
-Chosen = dict[str, dict[str, SettingValue]]
+ChosenValues = dict[str, dict[str, SettingValue]]
 
 
 @dataclass(slots=True)
 class _Choice:
     """What has been chosen so far, and by whom."""
 
-    values: Chosen = field(default_factory=dict)
+    values: ChosenValues = field(default_factory=dict)
     by: dict[tuple[str, str], SettingSaid] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     unknown_items: dict[str, list[str]] = field(default_factory=dict)
@@ -34,7 +34,7 @@ def choose_said(
     inventory: Inventory,
     sets: Sequence[str],
     problems: list[Problem],
-) -> tuple[Chosen, list[Taken], list[str]]:
+) -> tuple[ChosenValues, list[Taken], list[str]]:
     """Give the values for each matrix, what was taken for them, and notes.
 
     Two manifests that contradict each other are a problem; a weak word only gives way.

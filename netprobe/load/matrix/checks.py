@@ -20,7 +20,7 @@ from netprobe.model.ports import PortRange
 
 PROTOCOL_KEYS = ("tcp", "udp", "icmp", "ipproto")
 Body = Mapping[str, object]
-Place = tuple[PathStep, ...]
+KeyPath = tuple[PathStep, ...]
 
 
 class Checks:
@@ -97,7 +97,7 @@ class Checks:
                     words = f"{quoted(word)} means the role {quoted(owner)} already"
                     self.document.add_problem(place, f"{words}, expected one role a name")
 
-    def _check_role_names(self, path: Place) -> list[str]:
+    def _check_role_names(self, path: KeyPath) -> list[str]:
         """The known role names of a list, or a single one; unknown ones become problems."""
         known: list[str] = []
         for place, name in self._list_items(path) or [(path, self.document.get(path))]:
@@ -109,7 +109,7 @@ class Checks:
 
     # Requirements
 
-    def _check_requirement(self, path: Place, body: Body) -> None:
+    def _check_requirement(self, path: KeyPath, body: Body) -> None:
         for end in ("from", "to"):
             place = (*path, end)
             names = self._check_role_names(place)
@@ -130,12 +130,12 @@ class Checks:
         if isinstance(sni, dict) and isinstance(sni.get("setting"), str):
             self._check_reference((*path, "sni"), sni["setting"], "string")
 
-    def _check_once(self, place: Place, text: str, is_second: bool) -> None:
+    def _check_once(self, place: KeyPath, text: str, is_second: bool) -> None:
         if is_second:
             words = f"{text} stands in the list twice, expected it once"
             self.document.add_problem(place, words)
 
-    def _check_condition(self, path: Place) -> None:
+    def _check_condition(self, path: KeyPath) -> None:
         for name, wanted in self.document.items(path).items():
             path_of_name = (*path, name)
             if name not in self.settings:
@@ -154,7 +154,7 @@ class Checks:
                 except ValueError as error:
                     self.document.add_problem(place, f"setting {quoted(name)}: {error}")
 
-    def _check_ports(self, path: Place) -> None:
+    def _check_ports(self, path: KeyPath) -> None:
         """References to settings that are ports, and ports that stand in a list twice."""
         seen: list[PortRange] = []
         for place, raw in self._list_items(path):
@@ -181,7 +181,7 @@ class Checks:
                 if isinstance(body, dict) and not (body.get("tcp") or body.get("udp")):
                     self.document.add_key_problem(path, "no port stands here, expected tcp or udp")
 
-    def _check_reference(self, place: Place, name: str, kind: SettingType) -> None:
+    def _check_reference(self, place: KeyPath, name: str, kind: SettingType) -> None:
         setting = self.settings.get(name)
         if name not in self.settings:
             fitting = {key for key, s in self.settings.items() if s is None or s.type == kind}
@@ -190,7 +190,7 @@ class Checks:
             words = f"setting {quoted(name)} is a {setting.type}, expected one of type {kind}"
             self.document.add_problem((*place, "setting"), words)
 
-    def _check_probe(self, path: Place, body: Body) -> None:
+    def _check_probe(self, path: KeyPath, body: Body) -> None:
         """A probe that cannot travel by a TCP or UDP that stands beside it, or by nothing there."""
         probe = body.get("probe")
         is_http = isinstance(probe, HttpProbe | dict)
@@ -207,7 +207,7 @@ class Checks:
             expected = f"expected it with {' or '.join(fitting)} alone"
             self.document.add_problem((*path, "probe"), f"{words}, {expected}")
 
-    def _check_denied(self, path: Place, body: Body) -> None:
+    def _check_denied(self, path: KeyPath, body: Body) -> None:
         """Nothing that must not answer can be asked to run, or to be held by the right process."""
         for key in ("existing", "process"):
             if body.get("expect") == "denied" and body.get(key):
@@ -215,9 +215,9 @@ class Checks:
                 expected = 'expected it without "expect: denied"'
                 self.document.add_problem((*path, key), f"{words}, {expected}")
 
-    def _check_ids(self, items: list[tuple[Place, object]]) -> dict[str, Place]:
+    def _check_ids(self, items: list[tuple[KeyPath, object]]) -> dict[str, KeyPath]:
         """The ids of the file with their places; one that is there before becomes a problem."""
-        first: dict[str, Place] = {}
+        first: dict[str, KeyPath] = {}
         for path, name in items:
             if not isinstance(name, str):
                 continue
@@ -251,7 +251,7 @@ class Checks:
                 self._check_probe(path, {**kept, **body})
                 self._check_denied(path, {"expect": getattr(old, "expect", None), **body})
 
-    def _list_items(self, path: Place) -> list[tuple[Place, object]]:
+    def _list_items(self, path: KeyPath) -> list[tuple[KeyPath, object]]:
         """List the items of a list with their places; nothing where it is no list."""
         raw = self.document.get(path)
         items = raw if isinstance(raw, list) else ()

@@ -187,7 +187,7 @@ _CONDITION_SCHEMA: dict[str, Any] = {
     },
 }
 
-Words = Annotated[str, AfterValidator(_check_not_empty)]
+FilledText = Annotated[str, AfterValidator(_check_not_empty)]
 Date = Annotated[str, AfterValidator(check_date), Field(json_schema_extra={"format": "date"})]
 # Any: the validators above take whatever stands in the file.
 PortField = Annotated[Any, PlainValidator(port_entry), WithJsonSchema(_PORT_SCHEMA)]

@@ -9,11 +9,11 @@ from pydantic import BeforeValidator, Field
 from netprobe.load.matrix.fields import (
     ConditionField,
     Date,
+    FilledText,
     PortField,
     Processes,
     ProtocolsField,
     ServerName,
-    Words,
     split_waiver,
 )
 from netprobe.load.matrix.http_fields import (
@@ -23,7 +23,7 @@ from netprobe.load.matrix.http_fields import (
     StatusesField,
     split_probe,
 )
-from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, Names, Value
+from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, NameList, Value
 
 Probe = Literal[
     "dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver",
@@ -95,14 +95,14 @@ class RoleFile(FileModel):
     """A part that hosts play."""
 
     description: str = Field(default="", description="What such a host is.")
-    implies: Names = Field(
+    implies: NameList = Field(
         default=[], description="Further roles that such a host has too; transitive."
     )
     existing: bool = Field(
         default=False,
         description="What listens there runs before the installation: a refusal is a failure.",
     )
-    aliases: Names = Field(
+    aliases: NameList = Field(
         default=[], description="Names of the role in inventories of other tools."
     )
 
@@ -122,7 +122,7 @@ class SettingFile(FileModel):
         description="The value where the user says nothing; {setting: NAME}: as that setting.",
     )
     description: str = Field(default="", description="What the setting means.")
-    resolves_to: Names = Field(
+    resolves_to: NameList = Field(
         default=[],
         description="The value is a name that name servers are asked for (rows with probe: dns): "
         "the roles whose addresses it has; []: any addresses.",
@@ -132,7 +132,7 @@ class SettingFile(FileModel):
 class WarnFile(FileModel):
     """A sentence that results carry while a condition holds; it never changes a verdict."""
 
-    text: Words = Field(description="The sentence.")
+    text: FilledText = Field(description="The sentence.")
     when: ConditionField = Field(
         default={}, description="Settings and values under which it is shown."
     )
@@ -141,10 +141,10 @@ class WarnFile(FileModel):
 class ChangeFile(FileModel):
     """The keys of a requirement that ``override`` may change."""
 
-    sources: Names = Field(
+    sources: NameList = Field(
         default=[], alias="from", description="The role, or the roles, that must reach the others."
     )
-    destinations: Names = Field(
+    destinations: NameList = Field(
         default=[], alias="to", description="The role, or the roles, to reach."
     )
     tcp: list[PortField] = Field(
@@ -211,16 +211,16 @@ class RequirementFile(ChangeFile):
     """One line of a matrix."""
 
     id: NameField = Field(description="A name for the requirement, stable once the file is in use.")
-    sources: Names = Field(
+    sources: NameList = Field(
         alias="from", description="The role, or the roles, that must reach the others."
     )
-    destinations: Names = Field(alias="to", description="The role, or the roles, to reach.")
+    destinations: NameList = Field(alias="to", description="The role, or the roles, to reach.")
 
 
 class WaiverFile(FileModel):
     """A requirement that the user accepts as it is."""
 
-    reason: Words = Field(description="A reason, which the report repeats.")
+    reason: FilledText = Field(description="A reason, which the report repeats.")
     until: Date | None = Field(default=None, description="The last day on which the waiver holds.")
 
 
@@ -240,7 +240,7 @@ class MatrixFile(FileModel):
     )
     title: str | None = Field(default=None, description="A title for people.")
     document: DocumentFile = Field(default=DocumentFile(), description="Where the rows come from.")
-    extends: Words | None = Field(
+    extends: FilledText | None = Field(
         default=None,
         description="A bundled matrix, or a path beside this file, that this file changes.",
     )

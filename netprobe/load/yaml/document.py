@@ -14,8 +14,8 @@ VERSION = 1
 _SCHEMA = re.compile(r"netprobe\.([a-z]+)/(\d{1,9})\Z", re.ASCII)
 
 PathStep = str | int
-Path = Sequence[PathStep]
-Mark = tuple[int, int]
+YamlPath = Sequence[PathStep]
+YamlPlace = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -26,11 +26,11 @@ class Node:
     """
 
     value: object
-    mark: Mark
+    mark: YamlPlace
     size: int = 1
-    keys: dict[str, Mark] = field(default_factory=dict)
+    keys: dict[str, YamlPlace] = field(default_factory=dict)
     children: dict[PathStep, Node] = field(default_factory=dict)
-    begin: Mark | None = None
+    begin: YamlPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +46,45 @@ class Document:
         """The whole file as plain dicts, lists and scalars."""
         return self.root.value
 
-    def get(self, path: Path) -> object:
+    def get(self, path: YamlPath) -> object:
         """Give the value that ``path`` leads to; None where it leads nowhere."""
         node, rest = self._walk_to(path)
         return None if rest else node.value
 
-    def items(self, path: Path) -> dict[str, object]:
+    def items(self, path: YamlPath) -> dict[str, object]:
         """Give the mapping that ``path`` leads to; an empty one where it leads to anything else."""
         value = self.get(path)
         return value if isinstance(value, dict) else {}
 
-    def add_problem(self, path: Path, text: str) -> None:
+    def add_problem(self, path: YamlPath, text: str) -> None:
         """Add a problem at the value that ``path`` leads to (or at what is nearest to it)."""
         self.problems.append(Problem(self.file, *self.mark_of(path), text))
 
-    def add_key_problem(self, path: Path, text: str) -> None:
+    def add_key_problem(self, path: YamlPath, text: str) -> None:
         """Add a problem at the key that ``path`` ends with; at the value where it is no key."""
         self.problems.append(Problem(self.file, *self.mark_of_key(path), text))
 
-    def mark_of(self, path: Path) -> Mark:
+    def mark_of(self, path: YamlPath) -> YamlPlace:
         """Line and column of the value that ``path`` leads to (or of what is nearest to it)."""
         return self._walk_to(path)[0].mark
 
-    def mark_of_key(self, path: Path) -> Mark:
+    def mark_of_key(self, path: YamlPath) -> YamlPlace:
         """Line and column of the key that ``path`` ends with; of the value where it is no key."""
         parent, rest = self._walk_to(path[:-1])
         mark = parent.keys.get(str(path[-1])) if path and not rest else None
         return mark or self.mark_of(path)
 
-    def begin_of(self, path: Path) -> Mark | None:
+    def begin_of(self, path: YamlPath) -> YamlPlace | None:
         """Where the text of a literal block begins, line by line; None for all else."""
         node, rest = self._walk_to(path)
         return None if rest else node.begin
 
-    def place(self, path: Path) -> str:
+    def place(self, path: YamlPath) -> str:
         """``file:line:column`` of the key that ``path`` ends with."""
         line, column = self.mark_of_key(path)
         return f"{self.file}:{line}:{column}"
 
-    def _walk_to(self, path: Path) -> tuple[Node, Path]:
+    def _walk_to(self, path: YamlPath) -> tuple[Node, YamlPath]:
         node = self.root
         for index, step in enumerate(path):
             child = node.children.get(step)

@@ -17,8 +17,7 @@ import yaml
 from netprobe.errors import FileErrors, Problem
 from netprobe.files import read_file
 from netprobe.load.yaml import scalars
-from netprobe.load.yaml.document import Document, Mark, Node
-from netprobe.load.yaml.document import Path as ValuePath
+from netprobe.load.yaml.document import Document, Node, YamlPath, YamlPlace
 from netprobe.load.yaml.wording import quoted
 from netprobe.model.json_text import MAX_DEPTH, is_nested_deeper
 
@@ -78,7 +77,7 @@ def read_documents(path: str, problems: list[Problem]) -> list[Document]:
     return list(_Parser(path, text, problems, many=True).documents())
 
 
-def parse_inner(outer: Document, path: ValuePath, text: str) -> Document | None:
+def parse_inner(outer: Document, path: YamlPath, text: str) -> Document | None:
     """Parse the text of a value, itself YAML; None and a problem where it holds no mapping.
 
     The places are those of the outer file: exact where the text is a literal block ("|"), else
@@ -118,7 +117,7 @@ def parse_json(text: str) -> object:
     return value
 
 
-def _move_marks(node: Node, mark: Mark) -> None:
+def _move_marks(node: Node, mark: YamlPlace) -> None:
     node.mark = mark
     node.keys = dict.fromkeys(node.keys, mark)
     for child in node.children.values():
@@ -298,7 +297,7 @@ class _Parser:
             self._add_problem(mark, words)
         return Node(node.value, mark)
 
-    def _find_begin(self, mark: Mark) -> Mark:
+    def _find_begin(self, mark: YamlPlace) -> YamlPlace:
         """Find where the text of a literal block begins: behind the spaces of its first line."""
         below = islice(self.lines, mark[0], None)
         column = next((len(one) - len(one.lstrip()) + 1 for one in below if one.strip()), 1)
@@ -368,11 +367,11 @@ class _Parser:
             words += f" ({error.context} that starts in line {error.context_mark.line + 1})"
         self._add_problem((line + 1, column + 1), _AT.get(rest[:1], words))
 
-    def _add_problem(self, mark: Mark, words: str) -> None:
+    def _add_problem(self, mark: YamlPlace, words: str) -> None:
         self.problems.append(Problem(self.name, mark[0], mark[1], words))
 
 
-def _mark_of(thing: yaml.Node | yaml.Event) -> Mark:
+def _mark_of(thing: yaml.Node | yaml.Event) -> YamlPlace:
     mark = thing.start_mark
     assert mark is not None
     return mark.line + 1, mark.column + 1

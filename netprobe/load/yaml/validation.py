@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from netprobe.load.yaml.document import Document, Path
+from netprobe.load.yaml.document import Document, YamlPath
 from netprobe.load.yaml.wording import instead_of, listed, quoted, what_it_is
 
 # Nobody reads more, and looking for the nearest known names takes its time.
@@ -53,7 +53,7 @@ def list_one(value: object) -> object:
 NameField = Annotated[
     str, AfterValidator(check_name), Field(json_schema_extra={"pattern": f"^{_NAME}$"})
 ]
-Names = Annotated[
+NameList = Annotated[
     list[NameField],
     BeforeValidator(list_one, json_schema_input_type=NameField | list[NameField]),
 ]
@@ -106,7 +106,7 @@ def _add_problem(document: Document, model: type[FileModel], detail: ErrorDetail
         document.add_problem(path, _word_error(detail))
 
 
-def _word_missing_key(model: type[FileModel], path: Path) -> str:
+def _word_missing_key(model: type[FileModel], path: YamlPath) -> str:
     """The sentence repeats the field's description, without its stop and its capital letter."""
     name = str(path[-1])
     description = _fields_of(_model_at(model, path[:-1]))[name].description or name
@@ -119,7 +119,7 @@ def _fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
+def _model_at(model: type[BaseModel], path: YamlPath) -> type[BaseModel]:
     """Give the model of the mapping at a place.
 
     A step into a list or a free mapping is an index or a name, never a key of a model: a host may

@@ -16,8 +16,8 @@ from netprobe.model.ports import count as count_ports
 from netprobe.model.result import Result
 from netprobe.plan.cost import RESULTS_PER_S
 from netprobe.plan.cover.cover import Between, Cover, cut_blocks
-from netprobe.plan.cover.ledger import LEAST_MEMBERS, Facts, Ledger
-from netprobe.plan.cover.pairing import Pair
+from netprobe.plan.cover.ledger import LEAST_MEMBERS, BlockFacts, Ledger
+from netprobe.plan.cover.pairing import PlacePair
 
 # What all completions of a run may take: five minutes of the coordinator, and so many flows.
 MOST_RESULTS = 300 * RESULTS_PER_S
@@ -25,7 +25,7 @@ MOST_FLOWS = 5_000_000
 # Each round needs a new failure; more than so many have never been needed.
 MOST_ROUNDS = 8
 
-Wanted = dict[Pair, Ports]
+Wanted = dict[PlacePair, Ports]
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Completion:
         self.flows += plan.flow_count()
         return plan
 
-    def _list_wanted(self, facts: Facts, dead: Dead) -> Wanted:
+    def _list_wanted(self, facts: BlockFacts, dead: Dead) -> Wanted:
         """Give what is to be probed between two zones, less what was."""
         if _key_of(facts) in self.given_up:
             return {}
@@ -87,8 +87,8 @@ class Completion:
         return {pair: ports for pair, ports in left.items() if ports}
 
     def _within_budget(
-        self, wanted: Iterable[tuple[Facts, Wanted]]
-    ) -> Iterator[tuple[Facts, Wanted]]:
+        self, wanted: Iterable[tuple[BlockFacts, Wanted]]
+    ) -> Iterator[tuple[BlockFacts, Wanted]]:
         """Give the smallest first; what has no room is given up, and told."""
         for facts, some in sorted(wanted, key=lambda item: _count_flows(item[1])):
             flows = _count_flows(some)
@@ -107,12 +107,12 @@ class Dead:
     sources: frozenset[str]
     ends: frozenset[str]
 
-    def spares(self, facts: Facts, pair: Pair) -> bool:
+    def spares(self, facts: BlockFacts, pair: PlacePair) -> bool:
         """Tell whether both hosts of a pair live."""
         return facts.source_name(pair) not in self.sources and facts.end_name(pair) not in self.ends
 
 
-def find_doubt(facts: Facts, dead: Dead) -> tuple[Ports, list[Pair]]:
+def find_doubt(facts: BlockFacts, dead: Dead) -> tuple[Ports, list[PlacePair]]:
     """Give the ports to complete between two zones, and the pairs to ask for all their ports."""
     failing = {pair: ports for pair, ports in facts.failing() if dead.spares(facts, pair)}
     if not failing:
@@ -122,7 +122,7 @@ def find_doubt(facts: Facts, dead: Dead) -> tuple[Ports, list[Pair]]:
     return doubt, [pair for pair, ports in failing.items() if intersect(ports, doubt)]
 
 
-def find_whole(facts: Facts, failing: Mapping[Pair, Ports]) -> Ports:
+def find_whole(facts: BlockFacts, failing: Mapping[PlacePair, Ports]) -> Ports:
     """Give the ports at which all hosts of two zones fail alike, as far as anybody asked.
 
     Three sources and three destinations must have failed at neighbouring ports: fewer say nothing
@@ -140,7 +140,7 @@ def find_whole(facts: Facts, failing: Mapping[Pair, Ports]) -> Ports:
     return tuple(found)
 
 
-def _find_partners(facts: Facts, dead: Dead) -> Iterator[tuple[Pair, Ports]]:
+def _find_partners(facts: BlockFacts, dead: Dead) -> Iterator[tuple[PlacePair, Ports]]:
     """Give new pairs for hosts whose only partners nobody could look at, or are dead.
 
     They ask what the old ones were to ask.
@@ -165,8 +165,8 @@ def _find_partners(facts: Facts, dead: Dead) -> Iterator[tuple[Pair, Ports]]:
 
 
 def _first_pair(
-    facts: Facts, pairs: Iterable[Pair], old: Pair | None
-) -> Iterator[tuple[Pair, Ports]]:
+    facts: BlockFacts, pairs: Iterable[PlacePair], old: PlacePair | None
+) -> Iterator[tuple[PlacePair, Ports]]:
     """Give the first of these that was not asked, with the ports of the pair that it replaces."""
     for pair in pairs:
         asked = pair in facts.relation.place_of or pair in facts.extra
@@ -175,15 +175,15 @@ def _first_pair(
             return
 
 
-def _lives_at(facts: Facts, source: int, dead: Dead) -> bool:
+def _lives_at(facts: BlockFacts, source: int, dead: Dead) -> bool:
     return facts.block.sources[source].name not in dead.sources
 
 
-def _is_up(facts: Facts, end: int, dead: Dead) -> bool:
+def _is_up(facts: BlockFacts, end: int, dead: Dead) -> bool:
     return facts.block.destinations[end][0].name not in dead.ends
 
 
-def _cut_wanted(facts: Facts, wanted: Wanted) -> Iterator[Block]:
+def _cut_wanted(facts: BlockFacts, wanted: Wanted) -> Iterator[Block]:
     entries = facts.block.ports
     by_entry = {
         # Neighbours that the requirement lists one by one stay two results.
@@ -193,7 +193,7 @@ def _cut_wanted(facts: Facts, wanted: Wanted) -> Iterator[Block]:
     yield from cut_blocks(facts.block, by_entry)
 
 
-def _key_of(facts: Facts) -> tuple[int, Between]:
+def _key_of(facts: BlockFacts) -> tuple[int, Between]:
     return facts.block.index, facts.relation.between
 
 
@@ -201,6 +201,6 @@ def _count_flows(wanted: Wanted) -> int:
     return sum(map(count_ports, wanted.values()))
 
 
-def _word_zones(facts: Facts) -> str:
+def _word_zones(facts: BlockFacts) -> str:
     start, end, _, _ = facts.relation.between
     return f"{start} to {end}"

@@ -15,8 +15,8 @@ from netprobe.model.ports import Ports, intersect, normalise, subtract, union
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import PORTLESS, VERDICTS, Verdict
 from netprobe.plan.cover.completion import Completion, Dead, find_doubt, find_whole
-from netprobe.plan.cover.ledger import Facts
-from netprobe.plan.cover.pairing import Pair
+from netprobe.plan.cover.ledger import BlockFacts
+from netprobe.plan.cover.pairing import PlacePair
 
 MOST_NAMES = 3
 NOT_COMPLETED = (
@@ -63,7 +63,7 @@ class _HostSets:
 class _Rest:
     """What was not probed of a block between two zones."""
 
-    facts: Facts
+    facts: BlockFacts
     dead: Dead
     sets: _HostSets
     completion: Completion
@@ -119,7 +119,7 @@ class _Rest:
         )
 
     def _group_ports(
-        self, pairs: Sequence[Pair], sources: Sequence[int], ends: Sequence[int]
+        self, pairs: Sequence[PlacePair], sources: Sequence[int], ends: Sequence[int]
     ) -> Iterator[Unprobed]:
         facts = self.facts
         entries = normalise(facts.entries)
@@ -206,7 +206,7 @@ class _Rest:
 
 
 def _stand_ins(
-    facts: Facts, pairs: Sequence[Pair], ports: Ports, verdict: Verdict
+    facts: BlockFacts, pairs: Sequence[PlacePair], ports: Ports, verdict: Verdict
 ) -> Iterator[StandIn]:
     """Give who stands for each of these ports: as few pairs as are there in plan order."""
     left = ports

@@ -15,7 +15,7 @@ from netprobe.model.coverage import Coverage
 from netprobe.model.plan import Block, Plan
 from netprobe.model.ports import PortRange, Ports, normalise, subtract
 from netprobe.model.result import PORTLESS, Result
-from netprobe.plan.cover.pairing import Pair, pair_up
+from netprobe.plan.cover.pairing import PlacePair, pair_up
 from netprobe.plan.cover.zones import zone_of_end, zone_of_source
 
 # Ranges are not cut into smaller slices than this.
@@ -37,9 +37,9 @@ class Relation:
     between: Between
     sources: tuple[int, ...]
     ends: tuple[int, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PlacePair, ...]
     all_pairs: int
-    place_of: Mapping[Pair, int] = field(default_factory=dict)
+    place_of: Mapping[PlacePair, int] = field(default_factory=dict)
 
     @property
     def itself(self) -> bool:
@@ -168,7 +168,7 @@ class _Layouts:
 
     def _pair_up(
         self, block: Block, between: Between, sources: tuple[int, ...], ends: tuple[int, ...]
-    ) -> tuple[Pair, ...]:
+    ) -> tuple[PlacePair, ...]:
         starts = {block.sources[at].name: at for at in sources}
         places: dict[str, list[int]] = {}
         for end in ends:
@@ -195,7 +195,7 @@ def _make_relation(
     between: Between,
     sources: Iterable[int],
     ends: Iterable[int],
-    pairs: Iterable[Pair],
+    pairs: Iterable[PlacePair],
     all_pairs: int,
 ) -> Relation:
     pairs = tuple(pairs)
@@ -210,7 +210,7 @@ def _places_by(zones: Sequence[_Zone]) -> dict[_Zone, tuple[int, ...]]:
     return {zone: tuple(places) for zone, places in found.items()}
 
 
-def planned_ports(block: Block, relation: Relation, pair: Pair) -> Ports:
+def planned_ports(block: Block, relation: Relation, pair: PlacePair) -> Ports:
     """Give the ports that a pair of the relation is asked for; () where none, or none chosen."""
     place = relation.place_of.get(pair)
     if place is None or not block.ports:
@@ -244,21 +244,21 @@ def _parts_of_block(block: Block, layout: Layout) -> Iterator[Block]:
     if not any(last - first >= LEAST_SLICE for first, last in block.ports):
         yield replace(block, chosen=layout.chosen)
         return
-    by_place: dict[tuple[int, int], list[Pair]] = {}
+    by_place: dict[tuple[int, int], list[PlacePair]] = {}
     for relation in layout.relations.values():
         total = len(relation.pairs)
         for place, pair in enumerate(relation.pairs):
             by_place.setdefault((place, total), []).append(pair)
-    by_ports: dict[Ports, list[Pair]] = {}
+    by_ports: dict[Ports, list[PlacePair]] = {}
     for (place, total), pairs in by_place.items():
         by_ports.setdefault(slice_ports(block.ports, place, total), []).extend(pairs)
     for ports, pairs in by_ports.items():
         yield block.keep_pairs(ports, pairs)
 
 
-def cut_blocks(block: Block, wanted: Mapping[Pair, Ports]) -> Iterator[Block]:
+def cut_blocks(block: Block, wanted: Mapping[PlacePair, Ports]) -> Iterator[Block]:
     """Give the parts of a block that ask these pairs for these ports."""
-    by_ports: dict[Ports, list[Pair]] = {}
+    by_ports: dict[Ports, list[PlacePair]] = {}
     for pair, ports in wanted.items():
         by_ports.setdefault(ports, []).append(pair)
     for ports, pairs in by_ports.items():
@@ -268,7 +268,7 @@ def cut_blocks(block: Block, wanted: Mapping[Pair, Ports]) -> Iterator[Block]:
 def with_flows(cover: Cover, results: Iterable[Result]) -> Cover:
     """Add what an earlier run has probed beside the plan that covers, to be asked again or kept."""
     places = _Places(cover.whole)
-    wanted: dict[int, dict[Pair, list[PortRange]]] = {}
+    wanted: dict[int, dict[PlacePair, list[PortRange]]] = {}
     for result in results:
         for index, pair in places.find(result):
             block, layout = cover.whole.blocks[index], cover.layouts[index]
@@ -301,7 +301,7 @@ class _Places:
             key = (block.matrix, block.requirement.id, block.protocol)
             self._blocks.setdefault(key, []).append(block)
 
-    def find(self, result: Result) -> Iterator[tuple[int, Pair]]:
+    def find(self, result: Result) -> Iterator[tuple[int, PlacePair]]:
         """Give the block and the pair of a result, where the plan has them."""
         for block in self._blocks.get((result.matrix, result.requirement, result.protocol), ()):
             if block.index not in self._starts:

@@ -9,14 +9,14 @@ from netprobe.model.plan import Block
 from netprobe.model.ports import PortRange, Ports, normalise, subtract, union
 from netprobe.model.result import PORTLESS, UNPROBED, Result, Verdict
 from netprobe.plan.cover.cover import Between, Cover, Relation, planned_ports
-from netprobe.plan.cover.pairing import Pair
+from netprobe.plan.cover.pairing import PlacePair
 
 # Fewer partners than these say nothing of a host, fewer hosts nothing of their zone.
 LEAST_MEMBERS = 3
 
 
 @dataclass(slots=True)
-class Facts:
+class BlockFacts:
     """What was seen between two zones for one block: ports that passed, and what did not by pair.
 
     ``extra`` are the ports of each pair that were probed beside the plan that covers.
@@ -25,23 +25,23 @@ class Facts:
     block: Block
     relation: Relation
     passed: set[PortRange] = field(default_factory=set)
-    others: dict[Pair, dict[Verdict, list[PortRange]]] = field(default_factory=dict)
-    extra: dict[Pair, Ports] = field(default_factory=dict)
+    others: dict[PlacePair, dict[Verdict, list[PortRange]]] = field(default_factory=dict)
+    extra: dict[PlacePair, Ports] = field(default_factory=dict)
 
     @property
     def entries(self) -> Ports:
         """The ports that are required."""
         return self.block.ports or PORTLESS
 
-    def source_name(self, pair: Pair) -> str:
+    def source_name(self, pair: PlacePair) -> str:
         """Give the name of a pair's source."""
         return self.block.sources[pair[0]].name
 
-    def end_name(self, pair: Pair) -> str:
+    def end_name(self, pair: PlacePair) -> str:
         """Give the name of a pair's destination."""
         return self.block.destinations[pair[1]][0].name
 
-    def asked(self, pair: Pair) -> Ports:
+    def asked(self, pair: PlacePair) -> Ports:
         """Give the ports of a pair that were probed."""
         planned: Ports = ()
         if pair in self.relation.place_of:
@@ -49,26 +49,26 @@ class Facts:
         more = self.extra.get(pair)
         return planned if more is None else union((planned, more))
 
-    def ports_of(self, pair: Pair, *verdicts: Verdict) -> Ports:
+    def ports_of(self, pair: PlacePair, *verdicts: Verdict) -> Ports:
         """Give the ports of a pair that have one of these verdicts, of those that did not pass."""
         found = self.others.get(pair, {})
         return normalise(one for verdict in verdicts for one in found.get(verdict, ()))
 
-    def failing(self) -> Iterator[tuple[Pair, Ports]]:
+    def failing(self) -> Iterator[tuple[PlacePair, Ports]]:
         """Give the pairs that something stops, or nobody can judge, with these ports."""
         for pair in self.others:
             ports = self.ports_of(pair, "blocked", "exposed", "inconclusive")
             if ports:
                 yield pair, ports
 
-    def unknown(self) -> Iterator[tuple[Pair, Ports]]:
+    def unknown(self) -> Iterator[tuple[PlacePair, Ports]]:
         """Give the pairs at which nobody could look, with these ports."""
         for pair in self.others:
             ports = self.ports_of(pair, *UNPROBED)
             if ports:
                 yield pair, ports
 
-    def all_pairs(self) -> Iterator[Pair]:
+    def all_pairs(self) -> Iterator[PlacePair]:
         """Give every pair of the two zones, probed or not."""
         if self.relation.itself:
             yield from self.relation.pairs
@@ -78,7 +78,7 @@ class Facts:
                 if self.source_name((source, end)) != self.end_name((source, end)):
                     yield source, end
 
-    def probed_pairs(self) -> Iterator[Pair]:
+    def probed_pairs(self) -> Iterator[PlacePair]:
         """Give every pair that was probed."""
         yield from self.relation.pairs
         yield from (pair for pair in self.extra if pair not in self.relation.place_of)
@@ -106,7 +106,7 @@ class Ledger:
 
     def __init__(self, cover: Cover) -> None:
         self._cover = cover
-        self._facts: dict[tuple[int, Between], Facts] = {}
+        self._facts: dict[tuple[int, Between], BlockFacts] = {}
         self._sources: dict[str, _Peers] = {}
         self._ends: dict[str, _Peers] = {}
 
@@ -152,20 +152,20 @@ class Ledger:
         if result.verdict == "blocked" and result.where == ("host",):
             self._ends[result.destination].down = True
 
-    def facts(self, index: int, relation: Relation) -> Facts:
+    def facts(self, index: int, relation: Relation) -> BlockFacts:
         """Give what is known of a block between two zones."""
         key = (index, relation.between)
         if key not in self._facts:
-            self._facts[key] = Facts(self._cover.whole.blocks[index], relation)
+            self._facts[key] = BlockFacts(self._cover.whole.blocks[index], relation)
         return self._facts[key]
 
-    def all_facts(self) -> Iterator[Facts]:
+    def all_facts(self) -> Iterator[BlockFacts]:
         """Give what is known of every block between all zones, in plan order."""
         for index, layout in enumerate(self._cover.layouts):
             for relation in layout.relations.values():
                 yield self.facts(index, relation)
 
-    def told(self) -> Iterable[Facts]:
+    def told(self) -> Iterable[BlockFacts]:
         """Give those of which some result did not pass."""
         return [facts for facts in self._facts.values() if facts.others]
 

@@ -9,7 +9,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-Pair = tuple[int, int]  # places of a source and of a destination
+PlacePair = tuple[int, int]  # places of a source and of a destination
 
 
 def pair_up(
@@ -18,8 +18,8 @@ def pair_up(
     copies: int,
     seed: str,
     may_pair: Callable[[int, int], bool],
-    known: Iterable[Pair] = (),
-) -> tuple[Pair, ...]:
+    known: Iterable[PlacePair] = (),
+) -> tuple[PlacePair, ...]:
     """Give pairs in which every source and every destination occurs ``copies`` times.
 
     Fewer times where it has fewer partners. Pairs of ``known`` are preferred.
@@ -48,16 +48,16 @@ class _Pairing:
         copies: int,
         may_pair: Callable[[int, int], bool],
     ) -> None:
-        self.pairs: set[Pair] = set()
+        self.pairs: set[PlacePair] = set()
         self._may_pair = may_pair
         self._source_needs = dict.fromkeys(sources, copies)
         self._end_needs = dict.fromkeys(ends, copies)
 
-    def needs_both(self, pair: Pair) -> bool:
+    def needs_both(self, pair: PlacePair) -> bool:
         """Tell whether both of its hosts want one more partner."""
         return self._source_needs.get(pair[0], 0) > 0 and self._end_needs.get(pair[1], 0) > 0
 
-    def needs_one(self, pair: Pair) -> bool:
+    def needs_one(self, pair: PlacePair) -> bool:
         """Tell whether one of its hosts wants one more partner."""
         if pair in self.pairs or pair[0] not in self._source_needs:
             return False
@@ -65,7 +65,7 @@ class _Pairing:
             return False
         return self._source_needs[pair[0]] > 0 or self._end_needs[pair[1]] > 0
 
-    def take(self, pair: Pair) -> None:
+    def take(self, pair: PlacePair) -> None:
         """Choose a pair."""
         self.pairs.add(pair)
         self._source_needs[pair[0]] -= 1

@@ -16,7 +16,7 @@ from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.templates import Templates
 
 # Gets every host's report, once it is known.
-Tell = Callable[[HostReport], None]
+TellHost = Callable[[HostReport], None]
 
 
 class Fleet:
@@ -28,7 +28,7 @@ class Fleet:
     """
 
     def __init__(
-        self, agents: Iterable[AgentMethods], templates: Templates, key: bytes, tell: Tell
+        self, agents: Iterable[AgentMethods], templates: Templates, key: bytes, tell: TellHost
     ) -> None:
         self.templates = templates
         self.reports: dict[str, HostReport] = {}

@@ -16,7 +16,7 @@ from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostFacts, HostReport
 from netprobe.probe.agents.agent import Agent
-from netprobe.probe.agents.fleet import Fleet, Tell
+from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
@@ -34,7 +34,7 @@ _OF_MACHINE = ("machine", "addresses", "links")
 
 @contextlib.asynccontextmanager
 async def open_fleet(
-    hosts: Iterable[Host], launcher: Launcher, tell: Tell
+    hosts: Iterable[Host], launcher: Launcher, tell: TellHost
 ) -> AsyncIterator[LiveFleet]:
     """Begin to start an agent on every host that has a way in; at the end all of them end.
 
@@ -47,7 +47,7 @@ async def open_fleet(
 class LiveFleet(Fleet):
     """Starts an agent on every host that has a way in, and ends all of them."""
 
-    def __init__(self, hosts: Sequence[Host], launcher: Launcher, tell: Tell) -> None:
+    def __init__(self, hosts: Sequence[Host], launcher: Launcher, tell: TellHost) -> None:
         templates = Templates()
         agents = [Agent(host, index, templates) for index, host in enumerate(hosts)]
         super().__init__(agents, templates, secrets.token_bytes(32), tell)

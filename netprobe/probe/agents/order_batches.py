@@ -18,10 +18,10 @@ from netprobe.agent.wire.parts import ProbeDestination
 from netprobe.errors import AgentError
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply, read_outcomes
 
-Order = ProbeOrder | EchoOrder
+JoinableOrder = ProbeOrder | EchoOrder
 # Gives the answers of an order, each with the places of the destinations that it completes. Raises
 # AgentError.
-SendOrder = Callable[[Order], AsyncIterator[tuple[ProbeOutcomes | EchoOutcomes, list[int]]]]
+SendOrder = Callable[[JoinableOrder], AsyncIterator[tuple[ProbeOutcomes | EchoOutcomes, list[int]]]]
 # Is called with outcomes of an order as they arrive.
 Heard = Callable[[list[PortOutcome]], None]
 
@@ -36,7 +36,7 @@ MOST = 4096
 class Waiting:
     """An order of a batch: what it has been told so far, and who waits for its end."""
 
-    order: Order
+    order: JoinableOrder
     heard: Heard | None
     done: asyncio.Future[ProbeReply]
     reply: ProbeReply = field(default_factory=lambda: ProbeReply([]))
@@ -54,7 +54,7 @@ class OrderBatches:
         self._gathering: dict[object, list[Waiting]] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
-    async def probe(self, order: Order, heard: Heard | None = None) -> ProbeReply:
+    async def probe(self, order: JoinableOrder, heard: Heard | None = None) -> ProbeReply:
         """Give the outcome of an order for one destination. Raises AgentError."""
         key = _common_part(order)
         batch = self._gathering.get(key)
@@ -86,7 +86,7 @@ class OrderBatches:
                     waiting.done.set_exception(left)
 
 
-def join_orders(orders: Sequence[Order]) -> Order:
+def join_orders(orders: Sequence[JoinableOrder]) -> JoinableOrder:
     """Give one order for the destinations of all; it has the first one's id."""
     first = orders[0]
     if isinstance(first, EchoOrder):
@@ -105,7 +105,7 @@ def join_orders(orders: Sequence[Order]) -> Order:
     )
 
 
-def _common_part(order: Order) -> tuple[Any, ...]:
+def _common_part(order: JoinableOrder) -> tuple[Any, ...]:
     """Give the properties that orders of a batch share; addresses share family and interface."""
     dst = order.dsts[0] if isinstance(order, EchoOrder) else order.dst
     way = (":" in dst, dst.partition("%")[2], order.src, order.first_ms, order.look_ms, order.looks)

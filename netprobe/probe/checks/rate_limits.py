@@ -51,7 +51,7 @@ TELLING = ("ours", "live")
 DEAD = ("host-down", "router-gives-up")
 
 # One port of one seen.
-Spot = tuple[int, int]
+PartPort = tuple[int, int]
 
 
 class RateLimits(Check):
@@ -131,7 +131,7 @@ async def _ask_slowly(group: list[Observation], scene: Scene, end_s: float) -> l
 
 async def _ask_spots(
     group: list[Observation],
-    spots: list[Spot],
+    spots: list[PartPort],
     over_s: float,
     scene: Scene,
     *,
@@ -143,7 +143,7 @@ async def _ask_spots(
     """
     step_s = over_s / max(1, len(spots))
 
-    async def ask(number: int, spot: Spot) -> Observation | None:
+    async def ask(number: int, spot: PartPort) -> Observation | None:
         await asyncio.sleep(step_s * number)
         return await _ask_spot(group, spot, scene, strict=strict)
 
@@ -151,7 +151,7 @@ async def _ask_spots(
 
 
 async def _ask_spot(
-    group: list[Observation], spot: Spot, scene: Scene, *, strict: bool
+    group: list[Observation], spot: PartPort, scene: Scene, *, strict: bool
 ) -> Observation | None:
     at, port = spot
     seen = replace(group[at], ports=((port, port),))
@@ -193,12 +193,12 @@ class _Pending:
     """
 
     group: list[Observation]
-    spots: deque[Spot] = field(default_factory=deque)
-    left: set[Spot] = field(default_factory=set)
-    runs: dict[Spot, tuple[Spot, ...]] = field(default_factory=dict)
-    answers: dict[Spot, Observation] = field(default_factory=dict)
-    silent: dict[Spot, int] = field(default_factory=dict)
-    control: Spot | None = None
+    spots: deque[PartPort] = field(default_factory=deque)
+    left: set[PartPort] = field(default_factory=set)
+    runs: dict[PartPort, tuple[PartPort, ...]] = field(default_factory=dict)
+    answers: dict[PartPort, Observation] = field(default_factory=dict)
+    silent: dict[PartPort, int] = field(default_factory=dict)
+    control: PartPort | None = None
 
     def __post_init__(self) -> None:
         for at, seen in enumerate(self.group):
@@ -214,10 +214,10 @@ class _Pending:
             self.left = set()
         return bool(self.spots)
 
-    def _begin_round(self, spots: list[Spot]) -> None:
+    def _begin_round(self, spots: list[PartPort]) -> None:
         """Queue spokesmen of long runs first, then the rest in an order that no run dominates."""
-        first: list[Spot] = []
-        rest: list[Spot] = []
+        first: list[PartPort] = []
+        rest: list[PartPort] = []
         self.runs = {}
         known = {spot for spot, tries in self.silent.items() if tries >= TRIES}
         for run in _find_runs(spots, known):
@@ -228,13 +228,13 @@ class _Pending:
         random.Random(len(rest)).shuffle(rest)
         self.spots = deque(first + rest)
 
-    def take(self, size: int) -> list[Spot]:
+    def take(self, size: int) -> list[PartPort]:
         """Take the next ports to ask; spokesmen are asked few at a time, to be believed."""
         if self.spots[0] in self.runs[self.spots[0]]:
             size = min(size, SMALL_BATCH)
         return [self.spots.popleft() for _ in range(min(size, len(self.spots)))]
 
-    def note(self, batch: list[Spot], answers: list[Observation | None], *, fair: bool) -> None:
+    def note(self, batch: list[PartPort], answers: list[Observation | None], *, fair: bool) -> None:
         """Note answers; ``fair``: a port known to answer did so before and after these."""
         again = []
         for spot, answer in zip(batch, answers, strict=True):
@@ -252,7 +252,7 @@ class _Pending:
         if stopped:
             self.spots = deque(spot for spot in self.spots if self.runs[spot] not in stopped)
 
-    def _is_stopped_run(self, spot: Spot) -> bool:
+    def _is_stopped_run(self, spot: PartPort) -> bool:
         """Tell whether all spokesmen of its run stay stopped: then the run is."""
         speak = self.runs[spot]
         return bool(speak) and all(self.silent.get(one, 0) >= TRIES for one in speak)
@@ -274,9 +274,9 @@ class _Pending:
         return found
 
 
-def _find_runs(spots: list[Spot], known: set[Spot]) -> list[list[Spot]]:
+def _find_runs(spots: list[PartPort], known: set[PartPort]) -> list[list[PartPort]]:
     """Split ports into runs of neighbours, which ``known`` ones do not part."""
-    runs: list[list[Spot]] = []
+    runs: list[list[PartPort]] = []
     for at, port in sorted({*spots, *known}):
         if runs and runs[-1][-1] == (at, port - 1):
             runs[-1].append((at, port))
@@ -286,7 +286,7 @@ def _find_runs(spots: list[Spot], known: set[Spot]) -> list[list[Spot]]:
     return [run for run in left if run]
 
 
-def _choose_evenly(spots: list[Spot], count: int) -> list[Spot]:
+def _choose_evenly(spots: list[PartPort], count: int) -> list[PartPort]:
     """Choose some of these, ends included."""
     last = len(spots) - 1
     places = {round(last * number / max(1, count - 1)) for number in range(count)}
@@ -343,7 +343,7 @@ def _is_refused(seen: Observation) -> bool:
     return outcome.failure == "refused" and (told or bool(seen.reset.forged))
 
 
-def _choose_spots(group: list[Observation], some: list[Observation], count: int) -> list[Spot]:
+def _choose_spots(group: list[Observation], some: list[Observation], count: int) -> list[PartPort]:
     """Choose some ports of these observations, evenly over all of theirs."""
     mine = {id(one) for one in some}
     places = [at for at, one in enumerate(group) if id(one) in mine]

@@ -23,7 +23,7 @@ from netprobe.probe.flows.work import Task, family_of
 from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols import Protocol
 from netprobe.protocols.services.connect import connect
-from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.http_exchange import HttpAnswer
 from netprobe.protocols.services.identify import Asked, identify
 from netprobe.protocols.services.pages import name_page
 from netprobe.protocols.services.proxy_url import parse_proxy
@@ -229,7 +229,7 @@ class _Talk:
         place = _format_place(address, self._proxy.port)
         return self._tell_refusal(reason, f": {place} gives no connection ({reason})")
 
-    def _read_refusal(self, answer: Answer) -> Outcome:
+    def _read_refusal(self, answer: HttpAnswer) -> Outcome:
         if answer.foreign is not None:
             return self._tell_refusal("not-http", f' is answered by "{answer.foreign}"')
         if answer.status is None:

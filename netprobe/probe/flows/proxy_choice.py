@@ -12,7 +12,7 @@ from netprobe.protocols.services.no_proxy import decide
 from netprobe.protocols.services.proxy_url import parse_proxy
 from netprobe.protocols.services.services import service_for
 
-Way = tuple[Via | None, str | None]
+ProxyWay = tuple[Via | None, str | None]
 
 
 def ways(want: Want) -> list[Want]:
@@ -21,7 +21,7 @@ def ways(want: Want) -> list[Want]:
     proxy = want.flow.source.proxy_for(want.service)
     if proxy is None or service is None:
         return [want]
-    found: dict[Way, list[PortRange]] = {}
+    found: dict[ProxyWay, list[PortRange]] = {}
     for port in port_sets.each(want.flow.block.ports):
         found.setdefault(_choose_way(want, proxy, service.speaks_tls(port), port), []).append(
             (port, port)
@@ -37,7 +37,7 @@ def dialled(want: Want) -> str:
     return want.server_name or want.flow.address.text
 
 
-def _choose_way(want: Want, proxy: Proxy, tls: bool, port: int) -> Way:
+def _choose_way(want: Want, proxy: Proxy, tls: bool, port: int) -> ProxyWay:
     """Choose the proxy or None, and what decided. Go's rules; HTTP has a variable of its own."""
     variable, url = ("https_proxy", proxy.https_proxy) if tls else ("http_proxy", proxy.http_proxy)
     if not url:
@@ -51,7 +51,7 @@ def _choose_way(want: Want, proxy: Proxy, tls: bool, port: int) -> Way:
     return Via(url, str(shown)), said
 
 
-def _take_way(want: Want, way: Way) -> Want:
+def _take_way(want: Want, way: ProxyWay) -> Want:
     via, said = way
     return replace(want, via=via, notes=() if said is None else (said,))
 

@@ -16,11 +16,11 @@ from netprobe.protocols.services.services import service_for
 UNTOLD = ("no-result", "netprobe has no result for this flow: nobody told what became of it")
 STOPPED = ("stopped", "the run was stopped before this flow was probed")
 
-Order = tuple[int, int, int]
+PlanPlace = tuple[int, int, int]
 # source, address, protocol, probe, denied, existing, server name, proxy
 TaskKey = tuple[str, str, str, AnyProbe | None, bool, bool, str | None, "Via | None"]
 # matrix, requirement, source, destination, address, protocol: as ``report.record`` keys results.
-Key = tuple[str, str, str, str, str, str]
+WantKey = tuple[str, str, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Want:
     """
 
     flow: Flow
-    order: Order
+    order: PlanPlace
     kept: Mapping[str, Ports] = field(default_factory=dict, compare=False)
     via: Via | None = None
     notes: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class Work:
     ``flow_count``: how many flows the plan has.
     """
 
-    def __init__(self, plan: Plan, done: Mapping[Key, Ports] | None = None) -> None:
+    def __init__(self, plan: Plan, done: Mapping[WantKey, Ports] | None = None) -> None:
         self.flow_count = plan.flow_count()
         self._kept: dict[tuple[str, ...], dict[str, Ports]] = {}
         for key, ports in (done or {}).items():

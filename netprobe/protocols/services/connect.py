@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from netprobe.model.stream import Pipe
-from netprobe.protocols.services.http_exchange import ANSWER_S, Answer, HttpRequest, exchange_http
+from netprobe.protocols.services.http_exchange import (
+    ANSWER_S,
+    HttpAnswer,
+    HttpRequest,
+    exchange_http,
+)
 from netprobe.protocols.services.proxy_url import ProxyUrl
 from netprobe.protocols.services.tls_talk import TlsPipe, TlsTalk
 
 
 async def connect(
     pipe: Pipe, host: str, port: int, proxy: ProxyUrl, limit_s: float = ANSWER_S
-) -> Answer:
+) -> HttpAnswer:
     """Ask a proxy for a tunnel to host:port, as grpc-go does; with a 2xx the pipe is that tunnel.
 
     httpx could ask by itself, but of a refusal it would keep the status alone.
@@ -25,8 +30,8 @@ async def get(
     host: str,
     path: str = "/",
     limit_s: float = ANSWER_S,
-    answer: Answer | None = None,
-) -> Answer:
+    answer: HttpAnswer | None = None,
+) -> HttpAnswer:
     """GET a path over TLS, in the HTTP that the handshake agreed on."""
     request = HttpRequest(host, path, tls=True, http2=tls.attempt.seen.alpn == "h2")
     return await exchange_http(TlsPipe(tls), request, limit_s, answer)

@@ -14,7 +14,7 @@ from netprobe.model.stream import Pipe
 from netprobe.protocols.base import printable
 from netprobe.protocols.services.connect import get
 from netprobe.protocols.services.http2 import CallFacts, Http2Talk
-from netprobe.protocols.services.http_exchange import Answer, HttpRequest, exchange_http
+from netprobe.protocols.services.http_exchange import HttpAnswer, HttpRequest, exchange_http
 from netprobe.protocols.services.pages import name_page
 from netprobe.protocols.services.proxy_url import ProxyUrl
 from netprobe.protocols.services.tls import Hello, SeenHandshake
@@ -60,7 +60,7 @@ class ServiceReply:
     """
 
     seen: SeenHandshake = field(default_factory=SeenHandshake)
-    answer: Answer = field(default_factory=Answer)
+    answer: HttpAnswer = field(default_factory=HttpAnswer)
     call: CallFacts | None = None
     end: str = "silent"
 
@@ -171,7 +171,7 @@ def describe(heard: ServiceReply, name: str | None, wants: str = "") -> str:
     return ", ".join(parts) or "no words"
 
 
-def _word_answer(answer: Answer, name: str | None, wants: str) -> str:
+def _word_answer(answer: HttpAnswer, name: str | None, wants: str) -> str:
     """Word status, destination of a redirect, beginning of the text, and whose page it is."""
     version = "HTTP/2" if answer.http2 else "HTTP"
     words = f"{version} {answer.status} {answer.reason}".rstrip()

@@ -60,7 +60,7 @@ class HttpRequest:
 
 
 @dataclass(slots=True)
-class Answer:
+class HttpAnswer:
     """An HTTP answer. ``status`` None: none came, and ``ended`` says how the stream ended.
 
     ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
@@ -86,12 +86,12 @@ class Answer:
 
 
 async def exchange_http(
-    pipe: Pipe, request: HttpRequest, limit_s: float = ANSWER_S, answer: Answer | None = None
-) -> Answer:
+    pipe: Pipe, request: HttpRequest, limit_s: float = ANSWER_S, answer: HttpAnswer | None = None
+) -> HttpAnswer:
     """Ask, and give what came within ``limit_s``; ``answer`` is filled as it comes."""
     from netprobe.protocols.services.http_backend import PipeStream
 
-    answer = Answer() if answer is None else answer
+    answer = HttpAnswer() if answer is None else answer
     stream = PipeStream(pipe, limit_s, request.http2)
     body = bytearray()
     try:
@@ -108,7 +108,7 @@ async def exchange_http(
 
 
 async def _send_request(
-    stream: PipeStream, request: HttpRequest, answer: Answer, body: bytearray
+    stream: PipeStream, request: HttpRequest, answer: HttpAnswer, body: bytearray
 ) -> None:
     """Send the request and read its answer; what goes wrong becomes a fact of the answer."""
     import httpcore
@@ -161,7 +161,7 @@ def _make_request(request: HttpRequest) -> httpx.Request:
     )
 
 
-async def _read_body(response: httpx.Response, answer: Answer, body: bytearray) -> None:
+async def _read_body(response: httpx.Response, answer: HttpAnswer, body: bytearray) -> None:
     """Read the bytes of the body; what is left when enough came is not read at all."""
     answer.flaw = "its body does not end"
     async for part in response.aiter_raw():
@@ -172,7 +172,7 @@ async def _read_body(response: httpx.Response, answer: Answer, body: bytearray) 
     answer.flaw = ""
 
 
-def _note_head(response: httpx.Response, answer: Answer, request: HttpRequest) -> None:
+def _note_head(response: httpx.Response, answer: HttpAnswer, request: HttpRequest) -> None:
     answer.status = response.status_code
     # httpx drops what is no ASCII, and credentials would not be known any more.
     reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
@@ -193,7 +193,7 @@ def _note_head(response: httpx.Response, answer: Answer, request: HttpRequest) -
     answer.server = printable(answer.headers.get("server", ""))
 
 
-def _note_body(answer: Answer, data: bytes, request: HttpRequest) -> None:
+def _note_body(answer: HttpAnswer, data: bytes, request: HttpRequest) -> None:
     """Note the body: of what is packed so much as is read, however long it would grow."""
     coding = answer.headers.get("content-encoding", "identity").lower()
     if coding in _CODINGS:
@@ -213,7 +213,7 @@ def _unpack_body(data: bytes) -> bytes:
     return data
 
 
-def _note_foreign(answer: Answer, stream: PipeStream, request: HttpRequest) -> None:
+def _note_foreign(answer: HttpAnswer, stream: PipeStream, request: HttpRequest) -> None:
     """Note an answer that breaks the rules of HTTP: what it is instead, or where it breaks."""
     from netprobe.protocols.services.http_backend import begins_http2
 
@@ -233,7 +233,7 @@ def _note_foreign(answer: Answer, stream: PipeStream, request: HttpRequest) -> N
         answer.foreign = begin
 
 
-def _note_begin(answer: Answer, stream: PipeStream, request: HttpRequest) -> None:
+def _note_begin(answer: HttpAnswer, stream: PipeStream, request: HttpRequest) -> None:
     """Note a head that began and came to no end in time."""
     if answer.status is None and answer.foreign is None and not answer.flaw and stream.begin:
         begin = _word_begin(stream, request)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from netprobe.model.evidence import ServiceFinding, Told
+from netprobe.model.evidence import ServiceFinding, ServiceWord
 from netprobe.model.stream import Pipe
 from netprobe.protocols.services.hearing import (
     ServiceReply,
@@ -162,7 +162,7 @@ def _judge_second(service: Service, asked: Asked, second: ServiceReply) -> Servi
         if said is not None:
             return _find_service(service, second, asked, f"{said}, without TLS")
         return _find_other(service, second, asked)
-    told: Told = "tls" if second.spoke_tls else "plaintext"
+    told: ServiceWord = "tls" if second.spoke_tls else "plaintext"
     return ServiceFinding(told, service.describe(second, asked.server_name))
 
 
@@ -171,7 +171,7 @@ def _find_other(service: Service, heard: ServiceReply, asked: Asked) -> ServiceF
     if heard.answered or heard.foreign is not None:
         words = service.describe(heard, asked.server_name)
         return ServiceFinding("other", words, heard.status)
-    told: dict[str, Told] = {"fin": "closed", "reset": "reset"}
+    told: dict[str, ServiceWord] = {"fin": "closed", "reset": "reset"}
     return ServiceFinding(told.get(heard.end, "silent"), "no answer to what was asked")
 
 

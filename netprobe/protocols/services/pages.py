@@ -10,7 +10,7 @@ import re
 from urllib.parse import urlsplit
 
 from netprobe.protocols.base import printable
-from netprobe.protocols.services.http_exchange import Answer
+from netprobe.protocols.services.http_exchange import HttpAnswer
 
 SHOWN_PLACE = 100
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,120})", re.IGNORECASE)
@@ -28,7 +28,7 @@ _HAPROXY = re.compile(
 _ENVOY = re.compile(r"^(upstream connect error or disconnect/reset before headers|no healthy upst)")
 
 
-def name_page(answer: Answer, name: str | None, wants: str = "") -> str:
+def name_page(answer: HttpAnswer, name: str | None, wants: str = "") -> str:
     """Name whose answer it is and what it is; empty where nothing tells.
 
     ``name`` is the host that was asked for; ``wants`` the kind of body that was expected.
@@ -40,7 +40,7 @@ def name_page(answer: Answer, name: str | None, wants: str = "") -> str:
     return _read_html(answer, wants)
 
 
-def name_proxy(answer: Answer) -> str:
+def name_proxy(answer: HttpAnswer) -> str:
     """Name the proxy that answered by itself, by a header that no service sends; else empty."""
     squid = answer.headers.get("x-squid-error", "")
     if squid:
@@ -50,12 +50,12 @@ def name_proxy(answer: Answer) -> str:
     return "tinyproxy's own error page" if answer.server.startswith("tinyproxy") else ""
 
 
-def name_login(answer: Answer) -> str:
+def name_login(answer: HttpAnswer) -> str:
     """Name the page where somebody is to log in, by its own marks; else empty."""
     return _read_portal(answer, None) or _read_login(answer, None)
 
 
-def _read_proxy(answer: Answer, name: str | None) -> str:
+def _read_proxy(answer: HttpAnswer, name: str | None) -> str:
     """Name the proxy or balancer that answered by itself."""
     if answer.status == 407:
         schemes = f" ({', '.join(answer.schemes)})" if answer.schemes else ""
@@ -68,7 +68,7 @@ def _read_proxy(answer: Answer, name: str | None) -> str:
     return name_proxy(answer)
 
 
-def _read_portal(answer: Answer, name: str | None) -> str:
+def _read_portal(answer: HttpAnswer, name: str | None) -> str:
     if answer.status == 511:
         return "a captive portal: the network wants a login (RFC 6585)"
     if "<WISPAccessGatewayParam" in answer.body:
@@ -76,7 +76,7 @@ def _read_portal(answer: Answer, name: str | None) -> str:
     return ""
 
 
-def _read_redirect(answer: Answer, name: str | None) -> str:
+def _read_redirect(answer: HttpAnswer, name: str | None) -> str:
     place = answer.headers.get("location", "")
     if answer.status is None or not 300 <= answer.status < 400 or not place:
         return ""
@@ -93,13 +93,13 @@ def _read_redirect(answer: Answer, name: str | None) -> str:
     return f"a redirect to {shown}, another host, as a captive portal makes it"
 
 
-def _read_login(answer: Answer, name: str | None) -> str:
+def _read_login(answer: HttpAnswer, name: str | None) -> str:
     if not _PASSWORD.search(answer.body):
         return ""
     return f"a login page{_word_title(answer)}, as of a captive portal"
 
 
-def _read_html(answer: Answer, wants: str) -> str:
+def _read_html(answer: HttpAnswer, wants: str) -> str:
     kind = answer.headers.get("content-type", "").lower()
     if not (kind.startswith("text/html") and answer.body) and not _HTML.match(answer.body):
         return ""
@@ -107,6 +107,6 @@ def _read_html(answer: Answer, wants: str) -> str:
     return f"a page of HTML{_word_title(answer)}{where}"
 
 
-def _word_title(answer: Answer) -> str:
+def _word_title(answer: HttpAnswer) -> str:
     title = _TITLE.search(answer.body)
     return "" if title is None else f' "{printable(title[1].strip())}"'

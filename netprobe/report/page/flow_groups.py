@@ -19,7 +19,7 @@ MOST_PORTS = 12
 # With more hosts than this their addresses would hide their names.
 MOST_ADDRESSES = 6
 
-End = tuple[str, str]  # destination and the address that was probed
+EndAddress = tuple[str, str]  # destination and the address that was probed
 Addresses = Mapping[str, Sequence[str]]  # of each host, those that its probes start from
 ProtocolPorts = tuple[tuple[str, Ports], ...]  # the ports of every protocol
 
@@ -43,13 +43,15 @@ def flow_lines(
     return [*lines[: most - 1], More(f"and {len(lines) - most + 1} more groups")]
 
 
-def _by_wire(members: Iterable[Result]) -> Iterator[tuple[ProtocolPorts, list[tuple[str, End]]]]:
+def _by_wire(
+    members: Iterable[Result],
+) -> Iterator[tuple[ProtocolPorts, list[tuple[str, EndAddress]]]]:
     """Group pairs of hosts by the ports that they have in common, in plan order."""
-    ranges: dict[tuple[str, End], dict[str, list[PortRange]]] = {}
+    ranges: dict[tuple[str, EndAddress], dict[str, list[PortRange]]] = {}
     for member in members:
         pair = (member.source, (member.destination, member.address))
         ranges.setdefault(pair, {}).setdefault(member.protocol, []).extend(member.ports)
-    wires: dict[ProtocolPorts, list[tuple[str, End]]] = {}
+    wires: dict[ProtocolPorts, list[tuple[str, EndAddress]]] = {}
     for pair, protocols in ranges.items():
         wire = tuple((name, normalise(parts)) for name, parts in protocols.items())
         wires.setdefault(wire, []).append(pair)
@@ -57,8 +59,8 @@ def _by_wire(members: Iterable[Result]) -> Iterator[tuple[ProtocolPorts, list[tu
 
 
 def _split_into_products(
-    pairs: list[tuple[str, End]],
-) -> Iterator[tuple[Sequence[str], Sequence[End]]]:
+    pairs: list[tuple[str, EndAddress]],
+) -> Iterator[tuple[Sequence[str], Sequence[EndAddress]]]:
     """Split the pairs as few "all of these to all of those", a host to itself apart."""
     sources = list(dict.fromkeys(source for source, _ in pairs))
     ends = list(dict.fromkeys(end for _, end in pairs))
@@ -66,20 +68,20 @@ def _split_into_products(
     if len(full) == len(pairs) and set(full) == set(pairs):
         yield sources, ends
         return
-    reaching_end: dict[End, list[str]] = {}
+    reaching_end: dict[EndAddress, list[str]] = {}
     for source, end in pairs:
         reaching_end.setdefault(end, []).append(source)
-    by_sources: dict[tuple[str, ...], list[End]] = {}
+    by_sources: dict[tuple[str, ...], list[EndAddress]] = {}
     for end, names in reaching_end.items():
         by_sources.setdefault(tuple(names), []).append(end)
     yield from by_sources.items()
 
 
-def _sides_text(sources: Sequence[str], ends: Sequence[End], addresses: Addresses) -> str:
+def _sides_text(sources: Sequence[str], ends: Sequence[EndAddress], addresses: Addresses) -> str:
     return f"{_sources_text(sources, ends, addresses)} → {_ends_text(ends)}"
 
 
-def _sources_text(sources: Sequence[str], ends: Sequence[End], addresses: Addresses) -> str:
+def _sources_text(sources: Sequence[str], ends: Sequence[EndAddress], addresses: Addresses) -> str:
     """Names with the addresses of the families that are probed."""
     if len(sources) > MOST_ADDRESSES:
         return names_text(sources, MOST_NAMES)
@@ -100,7 +102,7 @@ def _family_of(address: str) -> int | None:
     return 4 if address.replace(".", "").isdigit() else None
 
 
-def _ends_text(ends: Sequence[End]) -> str:
+def _ends_text(ends: Sequence[EndAddress]) -> str:
     if len(ends) <= MOST_ADDRESSES:
         return ", ".join(
             name if name == address else f"{name} ({address})" for name, address in ends
@@ -127,10 +129,10 @@ class FlowNames:
 
     flows: int = 0
     sources: dict[str, None] = field(default_factory=dict)
-    destinations: dict[End, None] = field(default_factory=dict)
+    destinations: dict[EndAddress, None] = field(default_factory=dict)
     _ports: dict[str, set[PortRange]] = field(default_factory=dict)
 
-    def add_flows(self, source: str, end: End, protocol: str, ports: Ports) -> None:
+    def add_flows(self, source: str, end: EndAddress, protocol: str, ports: Ports) -> None:
         """Take more flows in: all of these ports, or one flow of a protocol without ports."""
         self.flows += count(ports) or 1
         self.sources[source] = None

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
-from netprobe.report.page.flow_groups import End, Survey
+from netprobe.report.page.flow_groups import EndAddress, Survey
 from netprobe.report.page.wording import EXCUSES, excuse_of
 from netprobe.report.record.changes import Changes
-from netprobe.report.record.merge import Ranges, merge_neighbours
+from netprobe.report.record.merge import PlannedPorts, merge_neighbours
 from netprobe.report.record.spool import Spool, place
 
 
@@ -33,9 +33,9 @@ class Collector:
     ``refused``: the passes that rest on a refusal, by destination and address.
     """
 
-    ranges: Ranges = field(default_factory=dict)
+    ranges: PlannedPorts = field(default_factory=dict)
     warned: dict[str, Warned] = field(default_factory=dict)
-    refused: dict[End, Survey] = field(default_factory=dict)
+    refused: dict[EndAddress, Survey] = field(default_factory=dict)
     _passes: Spool = field(default_factory=Spool)
     _others: Spool = field(default_factory=Spool)
     _counts: Counter[str] = field(default_factory=Counter)
@@ -119,7 +119,7 @@ class Report:
         return summary
 
 
-def collect(results: Iterable[Result], ranges: Ranges | None = None) -> Collector:
+def collect(results: Iterable[Result], ranges: PlannedPorts | None = None) -> Collector:
     """Give a collector that holds these results."""
     collector = Collector(ranges or {})
     for result in results:

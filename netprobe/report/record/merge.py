@@ -17,7 +17,7 @@ from netprobe.model.ports import PortRange, Ports
 from netprobe.model.result import PROOFS, Result
 
 # The ranges of each matrix, requirement and protocol, as the requirement lists them.
-Ranges = Mapping[tuple[str, str, str], Ports]
+PlannedPorts = Mapping[tuple[str, str, str], Ports]
 
 
 # Neighbours that are equal in these are merged.
@@ -28,7 +28,7 @@ _merge_key = attrgetter(
 )  # fmt: skip
 
 
-def ranges_of(plan: Plan) -> Ranges:
+def ranges_of(plan: Plan) -> PlannedPorts:
     """Give the port ranges of this plan, within which results may be merged."""
     found = {
         (block.matrix, block.requirement.id, block.protocol): block.ports for block in plan.blocks
@@ -37,7 +37,7 @@ def ranges_of(plan: Plan) -> Ranges:
     return found | {(one.matrix, one.id, one.protocol): one.ports for one in plan.requirements}
 
 
-def merge_neighbours(results: Iterable[Result], ranges: Ranges) -> Iterator[Result]:
+def merge_neighbours(results: Iterable[Result], ranges: PlannedPorts) -> Iterator[Result]:
     """Merge neighbours in a stream that is sorted by place in the plan and by port."""
     group: list[Result] = []
     for result in results:
@@ -49,7 +49,7 @@ def merge_neighbours(results: Iterable[Result], ranges: Ranges) -> Iterator[Resu
         yield _merge_group(group)
 
 
-def _can_be_merged(left: Result, right: Result, ranges: Ranges) -> bool:
+def _can_be_merged(left: Result, right: Result, ranges: PlannedPorts) -> bool:
     return (
         left.end_port is not None
         and right.port is not None
@@ -59,7 +59,7 @@ def _can_be_merged(left: Result, right: Result, ranges: Ranges) -> bool:
     )
 
 
-def _range_of(result: Result, ranges: Ranges) -> PortRange:
+def _range_of(result: Result, ranges: PlannedPorts) -> PortRange:
     """Give the range of the requirement that holds the result's first port; (0, 0): not known."""
     ports = ranges.get((result.matrix, result.requirement, result.protocol), ())
     index = bisect_right(ports, (result.port or 0, 65536))

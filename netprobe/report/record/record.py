@@ -37,7 +37,7 @@ from netprobe.model.ports import normalise
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo, info_before
 from netprobe.report.record.contradictions import Contradictions, check_unprobed
-from netprobe.report.record.merge import Ranges, ranges_of
+from netprobe.report.record.merge import PlannedPorts, ranges_of
 
 EXPECTED = f"a JSON report ({RUN_SCHEMA}) or a record ({RECORD_SCHEMA})"
 
@@ -148,7 +148,7 @@ class Earlier:
     path: str
     is_record: bool
     info: RunInfo
-    ranges: Ranges
+    ranges: PlannedPorts
     read_results: Callable[[], Iterator[Result]]
     rules: tuple[FirewallRule, ...] | None = None
 

@@ -15,7 +15,7 @@ from netprobe.model.codec import (
     summary_to_json,
 )
 from netprobe.model.dataclass_json import Json
-from netprobe.report.page.flow_groups import End, Survey
+from netprobe.report.page.flow_groups import EndAddress, Survey
 from netprobe.report.record.collector import Report
 from netprobe.report.record.spool import place
 
@@ -66,7 +66,7 @@ def _array_texts(items: Iterator[Json]) -> Iterator[str]:
     yield "]"
 
 
-def _refusal_to_json(end: End, survey: Survey) -> Json:
+def _refusal_to_json(end: EndAddress, survey: Survey) -> Json:
     """Give one destination's passes that rest on a refusal; ``count`` is in flows."""
     return {
         "destination": end[0],

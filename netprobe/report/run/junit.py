@@ -35,11 +35,11 @@ MOST_FLOWS = 20
 MOST_TITLES = 5
 
 # The child element of a test case that did not pass.
-Fate = Literal["failure", "error", "skipped"]
-_FATES: dict[str, Fate] = {
+CaseFate = Literal["failure", "error", "skipped"]
+_FATES: dict[str, CaseFate] = {
     "blocked": "failure", "exposed": "failure", "inconclusive": "error", "not-tested": "error",
 }  # fmt: skip
-_WORST: tuple[Fate, ...] = ("failure", "error", "skipped")
+_WORST: tuple[CaseFate, ...] = ("failure", "error", "skipped")
 
 
 @dataclass(slots=True)
@@ -49,12 +49,12 @@ class _Case:
     name: str
     flows: int = 0
     covered: int = 0
-    failed: dict[Fate, int] = field(default_factory=dict)
-    kept: list[tuple[Fate, Result]] = field(default_factory=list)
+    failed: dict[CaseFate, int] = field(default_factory=dict)
+    kept: list[tuple[CaseFate, Result]] = field(default_factory=list)
     why: str = ""
 
     @property
-    def fate(self) -> Fate | None:
+    def fate(self) -> CaseFate | None:
         """The worst of its flows; None where all are as they should be."""
         return next((fate for fate in _WORST if fate in self.failed), None)
 
@@ -64,7 +64,7 @@ class _Case:
         if group.verdict == "covered":
             self.covered += group.flows
             return
-        fate: Fate = "error" if group.decides else "skipped"
+        fate: CaseFate = "error" if group.decides else "skipped"
         self.failed[fate] = self.failed.get(fate, 0) + group.flows
         self.kept.append((fate, example))
 
@@ -235,7 +235,7 @@ def _write_case(xml: XMLGenerator, class_name: str, case: _Case, titles: Titles)
     xml.endElement("testcase")
 
 
-def _word_type(fate: Fate, kept: list[Result]) -> str:
+def _word_type(fate: CaseFate, kept: list[Result]) -> str:
     return ", ".join(dict.fromkeys(result.verdict for result in kept)) or fate
 
 
@@ -252,7 +252,9 @@ def _word_message(case: _Case, titles: list[str]) -> str:
     return next((result.because for one, result in case.kept if one == fate), "")
 
 
-def _case_lines(case: _Case, fate: Fate, kept: list[Result], titles: list[str]) -> Iterator[str]:
+def _case_lines(
+    case: _Case, fate: CaseFate, kept: list[Result], titles: list[str]
+) -> Iterator[str]:
     """Give the text of a case: findings, then flows with their evidence."""
     if case.why:
         yield case.why

@@ -20,7 +20,7 @@ from netprobe.report.run.pair_map import (
     WORST,
     Alike,
     Cell,
-    Fate,
+    PairFate,
     PairMap,
     columns_of,
     group_alike,
@@ -30,7 +30,7 @@ from netprobe.report.run.pair_map import (
     split_digits,
 )
 
-Signs = Mapping[Fate, str]
+Signs = Mapping[PairFate, str]
 
 ASCII_SIGNS: Signs = {
     "pass": ".", "blocked": "X", "exposed": "E", "inconclusive": "?", "not-tested": "-",
@@ -88,8 +88,8 @@ def _word_signs(signs: Signs, *, covers: bool) -> str:
     return f"from the left to the top; {'   '.join(words)}   blank: {blank}"
 
 
-def _choose_style(fate: Fate) -> Style:
-    styles: dict[Fate, Style] = {
+def _choose_style(fate: PairFate) -> Style:
+    styles: dict[PairFate, Style] = {
         "pass": "plain", "covered": "plain", "excused": "plain", "blocked": "bad", "exposed": "bad",
     }  # fmt: skip
     return styles.get(fate, "doubt")
@@ -177,7 +177,7 @@ def _sign_at(row: Alike, column: Alike, signs: Signs) -> str:
 
 def _list_pairs(cell: Cell, signs: Signs) -> Iterator[PagePart]:
     """List sources with the hosts that they do not reach: a grid of them would show nothing."""
-    missed: dict[tuple[str, Fate], list[str]] = {}
+    missed: dict[tuple[str, PairFate], list[str]] = {}
     for (source, destination), fate in cell.pairs.items():
         if fate != "pass":
             missed.setdefault((source, fate), []).append(destination)

@@ -18,17 +18,17 @@ from netprobe.report.page.wording import EXCUSES, excuse_of, number, plural
 from netprobe.report.record.collector import Report
 from netprobe.report.run.coverage_text import example_of
 
-Fate = Verdict | Literal["excused"]
+PairFate = Verdict | Literal["excused"]
 
 # From the worst: a cell is what the first of these is that occurs in it.
-WORST: tuple[Fate, ...] = (
+WORST: tuple[PairFate, ...] = (
     "blocked", "exposed", "inconclusive", "not-tested", "excused", "covered", "pass",
 )  # fmt: skip
 # The role of a host of which the file tells none.
 ANY_ROLE = "any host"
 
 Pair = tuple[str, str]  # source and destination: roles or hosts
-Row = dict[str, Fate]  # of one source or several alike, by destination
+Row = dict[str, PairFate]  # of one source or several alike, by destination
 
 
 @dataclass(slots=True)
@@ -38,9 +38,9 @@ class Cell:
     ``excuses`` counts the excused flows by why they do not decide. Memory grows with the pairs.
     """
 
-    counts: dict[Fate, int] = field(default_factory=dict)
+    counts: dict[PairFate, int] = field(default_factory=dict)
     excuses: dict[str, int] = field(default_factory=dict)
-    pairs: dict[Pair, Fate] = field(default_factory=dict)
+    pairs: dict[Pair, PairFate] = field(default_factory=dict)
 
     @property
     def flows(self) -> int:
@@ -48,7 +48,7 @@ class Cell:
         return sum(self.counts.values())
 
     @property
-    def worst(self) -> Fate:
+    def worst(self) -> PairFate:
         """The worst fate that occurs."""
         return min(self.counts, key=WORST.index, default="pass")
 
@@ -79,7 +79,7 @@ class Cell:
         self.counts[group.verdict] = self.counts.get(group.verdict, 0) + group.flows
 
 
-def fate_of(result: Result) -> Fate:
+def fate_of(result: Result) -> PairFate:
     """Give the verdict of a result that decides or passes; the others are excused."""
     return result.verdict if result.decides or result.verdict == "pass" else "excused"
 

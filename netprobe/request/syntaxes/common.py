@@ -17,7 +17,7 @@ from netprobe.request.safe import plain
 from netprobe.request.services import service_text
 
 RuleWriter = Callable[[FirewallRequest, TextIO], None]
-LineMaker = Callable[[FirewallRequest], Iterator[str]]
+WriteLines = Callable[[FirewallRequest], Iterator[str]]
 Direction = Literal["forward", "input", "output"]
 
 _DIRECTIONS: dict[tuple[RulePlace, bool], Direction] = {
@@ -51,7 +51,7 @@ class Syntax:
     into: IntoPlace | None = None
 
 
-def of_lines(make_lines: LineMaker) -> RuleWriter:
+def of_lines(make_lines: WriteLines) -> RuleWriter:
     """Make a writer out of a function that gives lines."""
 
     def write(request: FirewallRequest, stream: TextIO) -> None:

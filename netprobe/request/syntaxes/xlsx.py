@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from netprobe.model.firewall import FirewallRequest
-from netprobe.request.table import Cells, columns_of, rows_of
+from netprobe.request.table import TableRows, columns_of, rows_of
 
 # What a cell holds at most, in Excel.
 _MOST_CHARACTERS = 32_767
@@ -42,7 +42,9 @@ def write(request: FirewallRequest, stream: TextIO) -> None:
     stream.buffer.write(made.getvalue())
 
 
-def _sheets_of(request: FirewallRequest) -> Iterator[tuple[str, Sequence[str], Iterator[Cells]]]:
+def _sheets_of(
+    request: FirewallRequest,
+) -> Iterator[tuple[str, Sequence[str], Iterator[TableRows]]]:
     yield "Rules", columns_of(request), rows_of(request)
     others = (((one.title,), (one.help,), (str(one.flows),)) for one in request.unmended)
     yield "No rule will help", ("What", "What helps", "Flows"), others

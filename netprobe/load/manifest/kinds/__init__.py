@@ -23,9 +23,9 @@ from netprobe.load.manifest.kinds.node_pool import read_node_pool
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import Said
 
-Reader = Callable[[Manifest], Iterator[Said]]
+ReadManifest = Callable[[Manifest], Iterator[Said]]
 
-KINDS: Mapping[str, Reader] = {
+KINDS: Mapping[str, ReadManifest] = {
     "HostedCluster": read_hosted_cluster,
     "NodePool": read_node_pool,
     "Proxy": read_management_proxy,

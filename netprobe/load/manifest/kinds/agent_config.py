@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netprobe.load.manifest.kinds.shared import Path, say_address
+from netprobe.load.manifest.kinds.shared import KeyPath, say_address
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import NoteSaid, Said
 
@@ -31,7 +31,7 @@ def read_agent_config(one: Manifest) -> Iterator[Said]:
         yield from say_address(one, ("rendezvousIP",), ("control-plane",), "rendezvous")
 
 
-def _address_paths(one: Manifest, base: Path) -> Iterator[Path]:
+def _address_paths(one: Manifest, base: KeyPath) -> Iterator[KeyPath]:
     """Give the paths of all addresses of a host's nmstate; link-local ones are nobody's."""
     for interface in one.each(*base, "networkConfig", "interfaces"):
         for family in ("ipv4", "ipv6"):

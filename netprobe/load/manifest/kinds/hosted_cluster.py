@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.manifest.kinds.shared import (
     CAMEL,
-    Path,
+    KeyPath,
     address_at,
     read_proxy,
     say_address,
@@ -72,11 +72,11 @@ def _read_platform(one: Manifest) -> Iterator[Said]:
                 yield NoteSaid(one.place(*where), words)
 
 
-def version_of(one: Manifest) -> tuple[Path, str]:
+def version_of(one: Manifest) -> tuple[KeyPath, str]:
     """Give the version of the cluster and where it stands; an empty one where nothing says it."""
-    path: Path = ("spec", "release", "image")
+    path: KeyPath = ("spec", "release", "image")
     version = version_of_image(one.text(*path))
-    history: Path = ("status", "version", "history", 0, "version")
+    history: KeyPath = ("status", "version", "history", 0, "version")
     if not version and one.has(*history):
         return history, version_of_text(one.text(*history))
     return path, version
@@ -98,7 +98,7 @@ def _read_network(one: Manifest) -> Iterator[Said]:
     yield SettingSaid(origin, "hypershift-guest", (True,))
 
 
-def _read_service(one: Manifest, base: Path) -> Iterator[Said]:
+def _read_service(one: Manifest, base: KeyPath) -> Iterator[Said]:
     service = one.text(*base, "service")
     if service not in _SERVICES:
         words = f"no row is about the service {service}{word_nearest(service, _SERVICES)}"
@@ -130,7 +130,7 @@ def _read_service(one: Manifest, base: Path) -> Iterator[Said]:
             yield say_setting(one, "apiserver-port", (*status, "port"), [port])
 
 
-def _read_node_port(one: Manifest, base: Path, name: str, role: str) -> Iterator[Said]:
+def _read_node_port(one: Manifest, base: KeyPath, name: str, role: str) -> Iterator[Said]:
     if not role:
         return
     yield from say_address(one, (*base, "address"), (role,))
@@ -139,7 +139,7 @@ def _read_node_port(one: Manifest, base: Path, name: str, role: str) -> Iterator
         yield say_setting(one, f"{name}-port", (*base, "port"), [port])
 
 
-def _read_route(one: Manifest, path: Path, name: str) -> Iterator[Said]:
+def _read_route(one: Manifest, path: KeyPath, name: str) -> Iterator[Said]:
     if name == "apiserver":
         yield from say_address(one, path, ("hcp-apiserver",))
         yield from _say_api_name(one, path)
@@ -158,13 +158,13 @@ def _read_route(one: Manifest, path: Path, name: str) -> Iterator[Said]:
     yield AddressSaid(one.origin(*path), one.name, (f"{name}-route",), address)
 
 
-def _read_balancer(one: Manifest, path: Path, name: str, role: str) -> Iterator[Said]:
+def _read_balancer(one: Manifest, path: KeyPath, name: str, role: str) -> Iterator[Said]:
     yield from say_address(one, path, (role,))
     if name == "apiserver":
         yield from _say_api_name(one, path)
 
 
-def _say_api_name(one: Manifest, path: Path) -> Iterator[Said]:
+def _say_api_name(one: Manifest, path: KeyPath) -> Iterator[Said]:
     """Say the name of the API server, which name servers are asked for."""
     address = address_at(one, *path)
     if address is not None and address.family is None:
@@ -261,7 +261,7 @@ def _read_identity_providers(one: Manifest) -> Iterator[Said]:
         yield from _read_ldap_url(one, path)
 
 
-def _read_ldap_url(one: Manifest, path: Path) -> Iterator[Said]:
+def _read_ldap_url(one: Manifest, path: KeyPath) -> Iterator[Said]:
     try:
         url = urlsplit(one.text(*path))
         port = url.port or _LDAP_PORTS[url.scheme]

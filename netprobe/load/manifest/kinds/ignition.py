@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from netprobe.load.inventory.addresses import parse_address
-from netprobe.load.manifest.kinds.shared import CAMEL, Path, read_proxy, word_urls
+from netprobe.load.manifest.kinds.shared import CAMEL, KeyPath, read_proxy, word_urls
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
 from netprobe.model.inventory import Proxy
@@ -39,7 +39,7 @@ def read_ignition(one: Manifest) -> Iterator[Said]:
         yield from _read_source(one, path, proxy)
 
 
-def _read_source(one: Manifest, path: Path, proxy: Proxy) -> Iterator[Said]:
+def _read_source(one: Manifest, path: KeyPath, proxy: Proxy) -> Iterator[Said]:
     text = one.text(*path)
     try:
         url = urlsplit(text)

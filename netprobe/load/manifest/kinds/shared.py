@@ -15,7 +15,7 @@ from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Proxy
 from netprobe.protocols.services.proxy_url import ProxyUrl, parse_proxy
 
-Path = tuple[PathStep, ...]
+KeyPath = tuple[PathStep, ...]
 
 # The keys of proxies in most manifests.
 CAMEL = ("httpProxy", "httpsProxy", "noProxy")
@@ -57,7 +57,7 @@ def address_at(manifest: Manifest, *path: PathStep) -> Address | None:
 
 
 def say_address(
-    manifest: Manifest, path: Path, roles: tuple[str, ...], name: str = ""
+    manifest: Manifest, path: KeyPath, roles: tuple[str, ...], name: str = ""
 ) -> Iterator[Said]:
     """Say the address that stands at the path, if one does."""
     address = address_at(manifest, *path)
@@ -66,7 +66,7 @@ def say_address(
 
 
 def say_setting(
-    manifest: Manifest, name: str, path: Path, values: Sequence[object], reason: str = ""
+    manifest: Manifest, name: str, path: KeyPath, values: Sequence[object], reason: str = ""
 ) -> SettingSaid:
     """Say a setting by what stands at the path."""
     return SettingSaid(manifest.origin(*path), name, tuple(values), reason=reason)
@@ -104,7 +104,7 @@ def read_no_proxy(manifest: Manifest, *path: PathStep) -> tuple[str, ...]:
 
 
 def read_proxy(
-    manifest: Manifest, base: Path, keys: tuple[str, str, str], more: Sequence[str] = ()
+    manifest: Manifest, base: KeyPath, keys: tuple[str, str, str], more: Sequence[str] = ()
 ) -> tuple[Proxy, dict[str, ProxyUrl]]:
     """Give the proxy below a path, and its URLs by their keys.
 
@@ -128,7 +128,7 @@ def word_urls(urls: Mapping[str, ProxyUrl]) -> str:
 
 
 def say_node_proxy(
-    manifest: Manifest, base: Path, keys: tuple[str, str, str] = CAMEL, more: Sequence[str] = ()
+    manifest: Manifest, base: KeyPath, keys: tuple[str, str, str] = CAMEL, more: Sequence[str] = ()
 ) -> Iterator[Said]:
     """Say the proxy below a path as that of all nodes, if there is one."""
     proxy, urls = read_proxy(manifest, base, keys, more)

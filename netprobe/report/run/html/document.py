@@ -21,7 +21,7 @@ from netprobe.report.run.html.parts import (
     roles_section,
     skipped_section,
 )
-from netprobe.report.run.pair_map import WORST, Fate, map_pairs
+from netprobe.report.run.pair_map import WORST, PairFate, map_pairs
 from netprobe.report.run.run_page import RunPage, make_page
 
 SCRIPTS = ("decode.js", "filter.js", "table.js", "map.js", "main.js")
@@ -111,7 +111,7 @@ def _count_items(report: Report) -> Iterator[Markup]:
             yield element("li", make_sign(verdict), *_word_count(counts.get(verdict, 0), verdict))
 
 
-def _word_count(count: int, verdict: Fate) -> tuple[Markup, str]:
+def _word_count(count: int, verdict: PairFate) -> tuple[Markup, str]:
     return element("b", number(count)), f" {verdict.replace('-', ' ')}"
 
 

@@ -36,8 +36,8 @@ _read_facts = attrgetter(*_FACTS)
 # Why a failure does not decide, as a word and as a sentence.
 _EXCUSE = ("excuse", "excused")
 
-End = tuple[str, str]  # a destination and its address
-Ports = tuple[int, int]  # first and last; (0, 0) where the protocol has none
+EndAddress = tuple[str, str]  # a destination and its address
+PortPair = tuple[int, int]  # first and last; (0, 0) where the protocol has none
 
 
 class Table:
@@ -59,7 +59,7 @@ class _Block:
     """The results of one requirement and protocol, by their pair of ends."""
 
     first: Result
-    pairs: dict[tuple[str, End], list[tuple[Ports, int]]] = field(default_factory=dict)
+    pairs: dict[tuple[str, EndAddress], list[tuple[PortPair, int]]] = field(default_factory=dict)
 
 
 class Island:
@@ -154,7 +154,7 @@ class Island:
             "runs": list(_join_runs(patterns)),
         }
 
-    def _number_pattern(self, parts: list[tuple[Ports, int]] | None) -> int:
+    def _number_pattern(self, parts: list[tuple[PortPair, int]] | None) -> int:
         if parts is None:
             return -1
         shape = self._shapes.number(tuple(ports for ports, _ in parts))

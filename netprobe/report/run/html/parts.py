@@ -12,7 +12,7 @@ from netprobe.report.record.collector import Report
 from netprobe.report.run.findings import finding_section
 from netprobe.report.run.html.elements import Child, Markup, element
 from netprobe.report.run.map import SIGNS
-from netprobe.report.run.pair_map import WORST, Cell, Fate, PairMap
+from netprobe.report.run.pair_map import WORST, Cell, PairFate, PairMap
 from netprobe.report.run.run_page import RunPage
 
 # Of a finding's groups of flows; the search of the page finds all of them.
@@ -31,7 +31,7 @@ _STATES = {
 }  # fmt: skip
 
 
-def make_sign(fate: Fate) -> Markup:
+def make_sign(fate: PairFate) -> Markup:
     """Give the sign of a verdict or fate; its word must stand beside it."""
     return element("span", SIGNS[fate], class_=f"sign {fate}", aria_hidden="true")
 
@@ -154,7 +154,7 @@ def roles_section(pairs: PairMap) -> Markup:
     )
 
 
-def _explain_sign(fate: Fate) -> Markup:
+def _explain_sign(fate: PairFate) -> Markup:
     more = f" ({', '.join(EXCUSES)})" if fate == "excused" else ""
     return element("li", make_sign(fate), f"{fate.replace('-', ' ')}{more}")
 
