@@ -110,15 +110,12 @@ class TcpServer:
     def _accept_from(self, port: ListenerPort) -> None:
         for _ in range(ACCEPT_BATCH):
             try:
-                # What socket.accept() does, without making enums of family and type each time.
-                fd, address = port.sock._accept()  # type: ignore[attr-defined]
+                sock, address = port.sock.accept()
             except OSError as error:
                 if error.errno in SHORT_OF:
                     self._make_room()
                 # Anything else is EAGAIN or a peer that was gone before we looked.
                 return
-            family = socket.AF_INET6 if len(address) == 4 else socket.AF_INET
-            sock = socket.SocketType(family, socket.SOCK_STREAM, 0, fd)
             self._take_connection(sock, port, peer(address))
 
     def _take_connection(self, sock: socket.SocketType, port: ListenerPort, source: str) -> None:

@@ -1,4 +1,4 @@
-"""Silence towards an address that was refused on other flows: was this answer only not due?
+"""Asks silent ports again where the same address refused others: its answers may be rationed.
 
 Routers and hosts answer a prober about once a second. Where it has no route a Linux router pays
 twice for an answer, and once for a packet that it leaves unanswered (ip_error and icmp_send share a

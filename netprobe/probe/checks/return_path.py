@@ -1,4 +1,4 @@
-"""Whether the destination can answer who was not answered: its own kernel says.
+"""Asks the destination's kernel whether it can send answers to a source that got none.
 
 A listener's own datagram tells by its errno; an answer that the kernel gives (SYN-ACK, echo reply)
 disappears without a word, so the routing table, the neighbour entry of the next hop and the

@@ -1,0 +1,233 @@
+"""Reads what the recorders of both ends saw of a flow into its story."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from netprobe.agent.wire.answers import StoryTold
+from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun
+from netprobe.model import ports as port_sets
+from netprobe.model.dataclass_json import Nanoseconds
+from netprobe.model.evidence import Witness
+from netprobe.model.ports import Ports
+from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
+from netprobe.probe.checks.refusers import is_in_its_name, with_refusal
+from netprobe.probe.flows.prober import Observation
+
+NO = StoryPlace("no")
+PLAIN = "plain"
+
+
+class Told(NamedTuple):
+    """What both recorders told of a pair and protocol; None: there is none, or it was lost.
+
+    ``translated``: the address that the packets of the source come from, where it is another one.
+    ``connected``: ports of connections whose SYN left the source, if this is about their data.
+    """
+
+    source: StoryTold | None
+    destination: StoryTold | None
+    translated: str | None = None
+    connected: Ports = ()
+
+
+def cut_by_story(seen: Observation, told: Told) -> Iterator[Observation]:
+    """Give the flow, cut into ports of which both recorders saw the same."""
+    if not seen.ports:
+        yield _with_story(seen, told, _find_run(told.source), _find_run(told.destination))
+        return
+    for ports, at_source in _split_ports(seen.ports, told.source):
+        for some, at_destination in _split_ports(ports, told.destination):
+            yield _with_story(replace(seen, ports=some), told, at_source, at_destination)
+
+
+def _split_ports(ports: Ports, told: StoryTold | None) -> Iterator[tuple[Ports, SeenRun | None]]:
+    """Give the ports by the run that tells of them; the last ones nobody saw anything of."""
+    rest = ports
+    for run in told.runs if told is not None else ():
+        common = port_sets.intersect(rest, port_sets.normalise(run.ports))
+        if common:
+            yield common, run
+            rest = port_sets.subtract(rest, common)
+    if rest:
+        yield rest, None
+
+
+def _find_run(told: StoryTold | None) -> SeenRun | None:
+    return told.runs[0] if told is not None and told.runs else None
+
+
+def _with_story(
+    seen: Observation, told: Told, at_source: SeenRun | None, at_destination: SeenRun | None
+) -> Observation:
+    errors = tuple(_list_errors(seen, told))
+    sure = _find_sureness(seen, told, errors)
+    came = _place_of(at_destination and at_destination.requests, sure.destination)
+    if came == UNKNOWN and is_in_its_name(seen, told.destination, errors):
+        came = NO
+    story = Story(
+        source_out=_place_of(at_source and at_source.requests, sure.left),
+        destination_in=came,
+        socket=_socket_place(seen, at_destination, sure.destination),
+        destination_out=_place_of(_answer_of(seen, at_destination), sure.destination),
+        source_in=_place_of(_answer_of(seen, at_source), sure.answer),
+        prober=_prober_place(seen),
+        errors=(*errors, *_list_resets(seen, at_source, at_destination, sure=sure.destination)),
+    ).settled()
+    witness = seen.witness
+    moved = told.translated is not None and came.seen == "yes"
+    if moved and (witness is None or witness.seen_from is None):
+        witness = replace(witness or Witness(), seen_from=told.translated)
+    return with_refusal(replace(seen, story=story, witness=witness))
+
+
+class Sureness(NamedTuple):
+    """Whether what a recorder did not see was not there: a request that left the source, anything
+    at the destination, and an answer that came back to the source."""
+
+    left: bool
+    destination: bool
+    answer: bool
+
+
+def _find_sureness(seen: Observation, told: Told, errors: Iterable[StoryError]) -> Sureness:
+    protocol, ours = seen.task.protocol, seen.part.ours
+    # Datagrams without a nonce are known by the source's own address and port only, and nonces on
+    # connections by what plain ones begin with.
+    is_plain = seen.part.protocol.name == PLAIN or not seen.unanswered
+    has_name = (protocol in ("tcp", "icmp") or ours) and is_plain
+    is_known = has_name or seen.sport is not None
+    at_source = is_known and _is_sure(told.source, named=True)
+    # A translation may hide where SYNs come from whose numbers nobody at the source recorded.
+    has_number = told.source is not None or (ours and protocol == "udp")
+    held_back = seen.unanswered and bool(port_sets.intersect(seen.ports, told.connected))
+    # Of answers to empty datagrams the recorder does not know how they begin.
+    knows_answer = has_name or seen.part.mode == "bytes"
+    # An error that came to the interface is an answer, too, whatever the own firewall did with it.
+    has_error = any(error.arrived for error in errors)
+    return Sureness(
+        left=at_source and not held_back,
+        destination=is_known and _is_sure(told.destination, named=has_name and has_number),
+        answer=at_source and knows_answer and not has_error,
+    )
+
+
+def _prober_place(seen: Observation) -> StoryPlace:
+    """Tell whether an answer reached the prober; a refusal may be this host's own."""
+    answer = seen.outcome and seen.outcome.answer
+    if seen.silent or (seen.unanswered and answer == "silent"):
+        return NO
+    return StoryPlace("yes") if answer is not None and not seen.unanswered else UNKNOWN
+
+
+def _is_sure(told: StoryTold | None, *, named: bool) -> bool:
+    """Tell whether what this recorder did not see did not come.
+
+    It must have seen something of the asker; of anybody where packets are ``named`` by more than
+    addresses. What is harmless did not come either then.
+    """
+    if told is None or told.lost or told.full:
+        return False
+    return told.heard or (named and told.awake)
+
+
+def _place_of(packets: SeenPackets | None, sure: bool) -> StoryPlace:
+    if packets is None:
+        return NO if sure else UNKNOWN
+    first_ns = Nanoseconds(packets.first_ns)
+    return StoryPlace("yes", packets.most, first_ns, packets.device, packets.ttl)
+
+
+def _answer_of(seen: Observation, run: SeenRun | None) -> SeenPackets | None:
+    """Give the answers, or the resets where nothing else was there and our listener is not."""
+    if run is None or seen.listener.state == "ours":
+        return run and run.answers
+    return run.answers or run.resets
+
+
+def _socket_place(seen: Observation, at_destination: SeenRun | None, sure: bool) -> StoryPlace:
+    """Tell whether the request reached a socket: the listener's word, or a SYN-ACK that left.
+
+    A connection whose SYN-ACK gets lost is never accepted: the listener does not know of it.
+    """
+    witness = seen.witness
+    answers = at_destination.answers if at_destination is not None else None
+    if seen.task.protocol == "tcp" and answers is not None:
+        return StoryPlace("yes")  # how often is not known: the kernel repeats SYN-ACKs
+    if witness is None or seen.listener.state != "ours":
+        return UNKNOWN
+    if witness.socket:
+        return StoryPlace("yes")
+    return NO if sure or seen.task.protocol != "tcp" else UNKNOWN
+
+
+def _list_errors(seen: Observation, told: Told) -> Iterator[StoryError]:
+    """List the errors about the flow; one that left the destination and arrived is one error."""
+    destination = seen.task.wants[0].flow.destination.name
+    left = [error for error in _errors_about(seen, told.destination) if error.outgoing]
+    at_source = list(_errors_about(seen, told.source))
+    arrived = [error for error in at_source if not (error.outgoing or error.local)]
+    for error in left:
+        if not any(_is_same(error, other, seen.task.address) for other in arrived):
+            yield _make_error(seen, error, destination, arrived=False)
+    for error in arrived:
+        known = any(_is_same(other, error, seen.task.address) for other in left)
+        forged = (
+            not known
+            and error.sender == seen.task.address
+            and _is_sure(told.destination, named=True)
+        )
+        made = _make_error(seen, error, destination if known else None)
+        yield replace(made, not_left=destination) if forged else made
+    for error in at_source:
+        if error.local:
+            yield _make_error(seen, error, seen.task.source.name, arrived=False)
+
+
+def _is_same(left: SeenError, arrived: SeenError, address: str) -> bool:
+    """Tell whether an error that left is the one that arrived; translation gives it our address."""
+    same = (left.type, left.code) == (arrived.type, arrived.code)
+    return same and arrived.sender in (left.sender, address)
+
+
+def _errors_about(seen: Observation, told: StoryTold | None) -> Iterator[SeenError]:
+    for error in told.errors if told is not None else ():
+        if not seen.ports or _common_ports(seen, error):
+            yield error
+
+
+def _common_ports(seen: Observation, error: SeenError) -> Ports:
+    return port_sets.intersect(seen.ports, port_sets.normalise(error.ports))
+
+
+def _make_error(
+    seen: Observation, error: SeenError, left: str | None, *, arrived: bool = True
+) -> StoryError:
+    quoted = _name_packet(seen, _common_ports(seen, error) if seen.ports else ())
+    return StoryError(
+        error.sender, error.type, error.code, error.ttl, error.packets, quoted, left,
+        arrived=arrived,
+    )  # fmt: skip
+
+
+def _name_packet(seen: Observation, ports: Ports) -> str:
+    return f"{seen.task.protocol} {port_sets.text(ports)}".strip()
+
+
+def _list_resets(
+    seen: Observation, at_source: SeenRun | None, at_destination: SeenRun | None, *, sure: bool
+) -> Iterator[StoryError]:
+    """Tell of the resets: where they arrived, whether the destination's recorder saw them leave."""
+    came = at_source and at_source.resets
+    left = at_destination and at_destination.resets
+    first = came or left
+    if first is not None:
+        name = seen.task.wants[0].flow.destination.name
+        yield StoryError(
+            seen.task.address, None, None, first.ttl, first.most, _name_packet(seen, seen.ports),
+            left=name if left is not None else None,
+            not_left=name if left is None and sure else None,
+            arrived=came is not None,
+        )  # fmt: skip
