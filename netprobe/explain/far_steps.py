@@ -8,7 +8,7 @@ from typing import Any
 from netprobe.explain.looks import outcome_words
 from netprobe.explain.near_steps import route_facts, route_words, unasked
 from netprobe.explain.view import NO_RECORDER, View
-from netprobe.model.evidence import Outcome, PathMtu, Witness
+from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.notes import InterceptionNote
 from netprobe.model.story import Story
 from netprobe.model.trail import Step, TrailEntry, TrailStatus
@@ -202,24 +202,7 @@ def path_mtu_step(view: View) -> Step:
     }  # fmt: skip
     by_verdict: dict[str, TrailStatus] = {"pass": "ok", "blocked": "bad"}
     status = by_verdict.get(result.verdict if mtu.path is not None else "", "not-possible")
-    return Step("path-mtu", status, (_mtu_words(mtu),), facts)
-
-
-def _mtu_words(mtu: PathMtu) -> str:
-    if mtu.path is None or mtu.needed is None:
-        return "not even small packets were answered, so no size could be tried"
-    how = f"asked with {mtu.how}"
-    if mtu.path >= mtu.needed:
-        return f"unfragmented packets of {mtu.needed} bytes, the interface's MTU, arrive ({how})"
-    if mtu.limited_by is not None:
-        return (
-            f"the path carries {mtu.path} bytes, the interface {mtu.needed} ({how}): "
-            f"{mtu.limited_by} says that its next link carries {mtu.limit}"
-        )
-    return (
-        f"unfragmented packets above {mtu.path} bytes vanish without a word, the interface sends "
-        f"up to {mtu.needed} ({how})"
-    )
+    return Step("path-mtu", status, (result.because,), facts)
 
 
 def checks_step(view: View) -> Step:
