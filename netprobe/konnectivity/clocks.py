@@ -34,7 +34,8 @@ Dated = tuple[str, str, Mapping[str, Any]]
 
 def look_at_clock(skew_s: float, identity: Identity | None, log: Log) -> None:
     """Compare the worker's clock with ours, and both with the dates of ``--client-cert``."""
-    facts = {"skew_s": round(skew_s, 1)}
+    log.skew_s = round(skew_s, 1)
+    facts = {"skew_s": log.skew_s}
     if abs(skew_s) <= MOST_SKEW_S:
         log.add("clock", "ok", "the worker's clock agrees with this machine's", facts)
     else:
@@ -99,12 +100,7 @@ def is_of_dates(distrust: int | None) -> bool:
 
 def compare_clocks(diagnoses: Sequence[Diagnosis]) -> tuple[str, ...]:
     """Hold the workers' clocks against each other: are they apart, or is ours the odd one?"""
-    skews = {
-        one.worker: float(stage.facts["skew_s"])
-        for one in diagnoses
-        for stage in one.stages
-        if stage.name == "clock" and "skew_s" in stage.facts
-    }
+    skews = {one.worker: one.skew_s for one in diagnoses if one.skew_s is not None}
     if len(skews) < 2:
         return ()
     last, first = min(skews, key=skews.__getitem__), max(skews, key=skews.__getitem__)

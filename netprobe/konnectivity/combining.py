@@ -39,6 +39,7 @@ def combine(worker: str, via: str, tunnel: Tunnel, names: Log, results: Results)
         results = [*usable, *(item for item in results if item not in usable)]
     log = Log()
     log.stages = [*names.stages, *_combine_stages(results, "doubt" if warnings else "bad")]
+    log.skew_s, log.resolved = names.skew_s, names.resolved
     log.fine = [*names.fine, *_unique_texts(results, "fine")]
     log.open = _unique_texts(results, "open")
     log.warnings = [*names.warnings, *_unique_texts(results, "warnings")]

@@ -28,10 +28,8 @@ def compare_names(host: str, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis,
 
 def _read_answer(one: Diagnosis, host: str) -> AddressSet | None:
     """Give None where the worker did not ask for this name."""
-    stage = next((stage for stage in one.stages if stage.name == "names"), None)
-    if stage is None or stage.facts.get("host") != host:
-        return None
-    return frozenset(stage.facts.get("addresses", ()))
+    asked = one.resolved
+    return frozenset(asked.addresses) if asked is not None and asked.host == host else None
 
 
 def _warn_worker(

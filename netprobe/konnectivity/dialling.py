@@ -24,6 +24,7 @@ async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
     """Look up the route in the worker's routing table; no packet is sent."""
     reply = await reach.agent.route(reach.address, reach.source)
     facts = {key: getattr(reply, key) for key in ("source", "dev", "mtu", "gateway")}
+    log.is_local = reply.dev == "lo"
     if reply.failure is None:
         gateway = f" by {facts['gateway']}" if facts["gateway"] else ""
         said = f"from {facts['source']} over {facts['dev']}{gateway}, MTU {facts['mtu']}"

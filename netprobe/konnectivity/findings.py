@@ -11,7 +11,7 @@ from netprobe.agent.wire.parts import IcmpFact
 from netprobe.konnectivity.tables import fill, names_words
 from netprobe.konnectivity.verdicts import VERDICTS, choose_verdict
 from netprobe.model.icmp import icmp_words
-from netprobe.model.konnectivity import STAGES, Diagnosis
+from netprobe.model.konnectivity import STAGES, Diagnosis, ResolvedName
 from netprobe.model.trail import Step, TrailStatus
 from netprobe.protocols.services.tls_talk import Attempt
 
@@ -43,6 +43,9 @@ class Log:
         self.fine: list[str] = []
         self.open: list[str] = []
         self.warnings: list[str] = []
+        self.skew_s: float | None = None
+        self.resolved: ResolvedName | None = None
+        self.is_local = False
         self._began = _now_s()
 
     def add(
@@ -93,6 +96,8 @@ def diagnosis(
         remedy="",
         warnings=(*log.warnings, *warnings),
         via=via,
+        skew_s=log.skew_s,
+        resolved=log.resolved,
         fine=tuple(log.fine),
         open=tuple(log.open),
         stages=tuple(log.stages),

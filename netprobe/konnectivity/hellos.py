@@ -196,8 +196,7 @@ def _choose_variant(reach: Reach, log: Log, code: str, unasked: bool | None) -> 
     """Choose the words: what a router does by names is no matter where none decides."""
     if code == "EDGE_CLOSED_IMMEDIATELY":
         return "at-once" if unasked or reach.tunnel.publishing != "route" else None
-    is_local = any(one.name == "route" and one.facts.get("dev") == "lo" for one in log.stages)
-    return "local" if is_local and reach.proxy is None else None
+    return "local" if log.is_local and reach.proxy is None else None
 
 
 def _control_words(reach: Reach, control: Attempt) -> str:

@@ -9,6 +9,7 @@ from netprobe.agent.wire.host_messages import Resolved
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.request import is_address
+from netprobe.model.konnectivity import ResolvedName
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.settings import Timing
 from netprobe.protocols.packets.dns import TYPES, question, read_answer
@@ -37,6 +38,7 @@ async def look_up(
     try:
         answer = await resolving
         addresses = tuple(answer.addresses)
+        log.resolved = ResolvedName(host, addresses)
         if addresses or asking is None:
             said = f"{host} is {', '.join(addresses)}"
             fine = f"the worker resolves {host}: {', '.join(addresses)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from netprobe.model.trail import Facts, Step
 
@@ -30,6 +30,13 @@ TunnelPlace = Literal[
 ]  # fmt: skip
 
 
+class ResolvedName(NamedTuple):
+    """The name that a worker asked for, and the addresses that it got."""
+
+    host: str
+    addresses: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """One worker's verdict. ``stage`` is the first that failed, None where none did.
@@ -38,7 +45,7 @@ class Diagnosis:
     so that workers with one cause share it; ``fine`` lists what is proven to work, ``open`` what
     this run could not prove; ``logs`` is the line that konnectivity-agent logs about it, "" where
     nobody saw one. ``warnings`` are faults that do not stop the agent; ``explain`` are the words
-    that look further into silence.
+    that look further into silence. ``skew_s``: how far the worker's clock is ahead of ours.
     """
 
     worker: str
@@ -54,6 +61,8 @@ class Diagnosis:
     warnings: tuple[str, ...] = ()
     explain: str = ""
     via: str = "direct"
+    skew_s: float | None = None
+    resolved: ResolvedName | None = None
     evidence: Facts = field(default_factory=dict)
     fine: tuple[str, ...] = ()
     open: tuple[str, ...] = ()

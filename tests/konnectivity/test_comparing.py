@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from netprobe.konnectivity.comparing import compare_names
-from netprobe.model.konnectivity import Diagnosis, TunnelOutcome
-from netprobe.model.trail import Step
+from netprobe.model.konnectivity import Diagnosis, ResolvedName, TunnelOutcome
 
 HOST = "k.example.com"
 
 
 def worker(name: str, *addresses: str, outcome: TunnelOutcome = "ok") -> Diagnosis:
     """A worker that got these addresses."""
-    facts = {"host": HOST, "addresses": list(addresses)}
     return Diagnosis(
         worker=name,
         code="TCP_REFUSED",
@@ -21,7 +19,7 @@ def worker(name: str, *addresses: str, outcome: TunnelOutcome = "ok") -> Diagnos
         title="",
         because="",
         remedy="start it",
-        stages=(Step("names", "ok", ("",), facts),),
+        resolved=ResolvedName(HOST, addresses),
     )
 
 
