@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -155,12 +154,3 @@ def test_a_folder_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
     with pytest.raises(RequestError, match='--evidence "": expected a folder'):
         open_folder("")
-
-
-def test_scapy_is_named_where_it_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before anything is probed."""
-    monkeypatch.setitem(sys.modules, "scapy", None)
-    with pytest.raises(RequestError, match="--evidence needs scapy, which is not installed: pip"):
-        open_folder(str(tmp_path))

@@ -16,7 +16,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
 from netprobe.model.ports import Ports
 from netprobe.model.result import Finding, Result
-from netprobe.protocols.packets.pcapng import PcapPacket, check_writer, write_pcapng
+from netprobe.protocols.packets.pcapng import PcapPacket, write_pcapng
 
 NAME = "finding-{:02}.pcapng"
 # A finding may fold thousands of flows: who reads packets wants some of each kind.
@@ -106,8 +106,7 @@ def _cut_ports(flow: FlowPackets, wanted: Ports) -> FlowPackets:
 
 
 def open_folder(path: str) -> EvidenceFolder:
-    """Make the folder, or take an empty one. Raises RequestError, and where scapy is missing."""
-    check_writer()
+    """Make the folder, or take an empty one. Raises RequestError."""
     if not path:
         raise RequestError('--evidence "": expected a folder')
     if os.path.exists(path) and not os.path.isdir(path):
