@@ -95,9 +95,7 @@ class _Run:
         self._sinks = sinks
         self._events = events
         self._completion = None if part.cover is None else Completion(part.cover)
-        self._done = done_ports(map(self._note_kept, request.kept()))
-        self._done_flows = sum(count_ports(ports) or 1 for ports in self._done.values())
-        self._known_flows = self._done_flows
+        self._done_flows = self._known_flows = 0
         self._total_flows = part.plan.flow_count()
         self._started = datetime.now(UTC)
         self._begun_s = time.monotonic()
@@ -105,8 +103,11 @@ class _Run:
 
     async def probe(self) -> None:
         """Probe everything; each result is told once."""
+        kept = done_ports(map(self._note_kept, self._request.kept()))
+        self._done_flows = sum(count_ports(ports) or 1 for ports in kept.values())
+        self._known_flows = self._done_flows
         await collect(
-            self._request.part.plan, self._request.settings, self._fleet, self.emit, self._done,
+            self._request.part.plan, self._request.settings, self._fleet, self.emit, kept,
             self._watch_phases, self._next_plan,
         )  # fmt: skip
 
@@ -130,9 +131,7 @@ class _Run:
 
     def emit(self, want: Want, found: list[Evidence]) -> None:
         """Judge the evidence of a flow, and give its results to the sinks."""
-        results = [
-            result for one in want.with_untold(found) for result in self._judge_one(want, one)
-        ]
+        results = [result for one in found for result in self._judge_one(want, one)]
         for result in sorted(results, key=lambda result: (result.address, result.port or 0)):
             self._known_flows += result.port_count
             if self._completion is not None:

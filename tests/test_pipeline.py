@@ -1,4 +1,4 @@
-"""The stages in a row: evidence in, results out, none missing."""
+"""The stages in a row: evidence in, results out."""
 
 from __future__ import annotations
 
@@ -42,16 +42,6 @@ def results_of(want: Want, *found: Evidence) -> list[tuple[str, str, int | None,
 def evidence(want: Want, *ports: tuple[int, int], outcome: Outcome = OPEN) -> Evidence:
     ours = Listener("ours")
     return Evidence(want.flow, "10.0.0.2", tuple(ports), outcome=outcome, listener=ours)
-
-
-def test_a_flow_without_evidence_is_not_tested() -> None:
-    """All of it, or the ports that are missing; so no summary can be a pass."""
-    want = make_want("tcp", ((5, 9),))
-
-    assert results_of(want) == [("not-tested", "no-result", 5, 9)]
-    assert results_of(want, evidence(want, (5, 7))) == [
-        ("pass", "nonce-answer", 5, 7), ("not-tested", "no-result", 8, 9),
-    ]  # fmt: skip
 
 
 def test_evidence_that_cannot_be_judged_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ async def watch(
         begin_run(fleet, plan, settings)
         wants = list(work.wants(destination))
         probing = Destination(destination, fleet, settings, Answered(), Alone(), note_evidence)
-        await probing.run(wants, lambda: None)
+        await probing.run(wants)
         seen = [one for some in evidence.values() for one in some]
         further = await _look_further(seen, fleet, Prober(fleet, settings, Answered()))
     return Watched(evidence, further, fleet.reports)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from netprobe.agent.wire.orders import RecordOrder
@@ -19,7 +19,7 @@ from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import Room
-from netprobe.probe.flows.work import STOPPED, PlanPlace, Want, WantKey, Work
+from netprobe.probe.flows.work import STOPPED, Want, WantKey, Work
 from netprobe.probe.settings import ProbeSettings
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
@@ -50,20 +50,18 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     Cancelled, it emits what was not probed as untested. Its listeners are then still open: the
     fleet is of no further use.
     """
-    work = Work(plan, done)
-    emitted = Emitted(work)
+    listed = ListedFlows(Work(plan, done))
     begin_run(fleet, plan, settings)
     watching = asyncio.create_task(_watch_phases(fleet.phases, watch))
     try:
-        await _work_through(work, fleet, settings, emit, emitted)
+        await _work_through(listed, fleet, settings, emit)
         while (further := next_plan()) is not None:
-            work = Work(further)
-            emitted = Emitted(work)
-            await _work_through(work, fleet, settings, emit, emitted)
+            listed = ListedFlows(Work(further))
+            await _work_through(listed, fleet, settings, emit)
         await fleet.tell_losses()
     finally:
         watching.cancel()
-        for want in emitted.missing():
+        for want in listed.missing():
             emit(want, [want.untested(STOPPED)])
         watch(fleet.phases)
 
@@ -97,40 +95,36 @@ def record_order(plan: Plan, *, keeps: bool = False) -> RecordOrder:
     return RecordOrder(list(datagrams), [int(number) for number in numbers], connects)
 
 
-class Emitted:
-    """Notes which flows have their evidence: whole destinations, and parts of others."""
+class ListedFlows:
+    """The flows of the destinations that are worked on; each has its ledger."""
 
     def __init__(self, work: Work) -> None:
-        self._work = work
-        self._whole: set[str] = set()
-        self._parts: dict[str, set[PlanPlace]] = {}
+        self.work = work
+        self._wants: dict[str, list[Want]] = {}
+        self._done: set[str] = set()
 
-    def whole(self, host: Host) -> None:
-        """Note that every flow to this destination has been emitted."""
-        self._whole.add(host.name)
-        self._parts.pop(host.name, None)
+    def wants(self, host: Host) -> list[Want]:
+        """List the flows to a destination, which is worked on from now on."""
+        return self._wants.setdefault(host.name, list(self.work.wants(host)))
 
-    def part(self, host: Host, wants: Sequence[Want]) -> None:
-        """Note that these flows to the destination have been emitted, or are being."""
-        self._parts.setdefault(host.name, set()).update(want.order for want in wants)
-
-    def has(self, host: Host, want: Want) -> bool:
-        """Tell whether this part of the destination's flows has been emitted."""
-        return host.name in self._whole or want.order in self._parts.get(host.name, set())
+    def drop(self, host: Host) -> None:
+        """Forget a destination: every flow to it has its results."""
+        self._done.add(host.name)
+        self._wants.pop(host.name, None)
 
     def missing(self) -> Iterator[Want]:
         """Give every flow that has no evidence."""
-        for host in self._work.destinations:
-            if host.name not in self._whole:
-                parts = self._parts.get(host.name, set())
-                yield from (want for want in self._work.wants(host) if want.order not in parts)
+        for host in self.work.destinations:
+            if host.name not in self._done:
+                wants = self._wants.get(host.name) or self.work.wants(host)
+                yield from (one for one in wants if one.is_left and not one.ledger.is_final)
 
 
 async def _work_through(
-    work: Work, fleet: Fleet, settings: ProbeSettings, emit: Emit, emitted: Emitted
+    flows: ListedFlows, fleet: Fleet, settings: ProbeSettings, emit: Emit
 ) -> None:
     now_s = asyncio.get_running_loop().time
-    answered = Answered(work.flow_count)
+    answered = Answered(flows.work.flow_count)
     alone = Alone()
     slots = asyncio.Semaphore(settings.forks)
     # Flows of the others are not even listed: memory holds those of a few destinations.
@@ -143,18 +137,18 @@ async def _work_through(
         destination = Destination(host, fleet, now, answered, alone, emit)
         proving = asyncio.create_task(_emit_proven(destination))
         try:
-            await _run_destination(destination, host, wants, emit, emitted)
+            await _run_destination(destination, host, wants, emit)
         finally:
             proving.cancel()
 
     async def one(host: Host) -> None:
         async with listed:
             ready_by = now_s() + settings.ready_s
-            left = await work_at(host, list(work.wants(host)), ready_by)
+            left = await work_at(host, flows.wants(host), ready_by)
         # Who waits for late sources keeps nobody from being listed.
         while left:
             left = await work_at(host, left, ready_by)
-        emitted.whole(host)
+        flows.drop(host)
 
     async def work_at(host: Host, wants: list[Want], ready_by: float) -> list[Want]:
         """Work through what is prompt, and give the rest."""
@@ -171,7 +165,7 @@ async def _work_through(
         return late
 
     async with asyncio.TaskGroup() as group:
-        for host in work.destinations:
+        for host in flows.work.destinations:
             group.create_task(one(host))
 
 
@@ -184,17 +178,18 @@ async def _emit_proven(destination: Destination) -> None:
 
 
 async def _run_destination(
-    destination: Destination, host: Host, wants: list[Want], emit: Emit, emitted: Emitted
+    destination: Destination, host: Host, wants: list[Want], emit: Emit
 ) -> None:
     """Work at a destination; what fails there that nobody foresaw is the end of its flows only."""
     try:
-        await destination.run(wants, lambda: emitted.part(host, wants))
+        await destination.run(wants)
     except Exception as error:
-        if emitted.has(host, wants[0]):
+        if wants[0].ledger.is_final:
             raise  # the emitting itself failed: results have nowhere to go
-        emitted.part(host, wants)
         why = (FAULT, f"the work at {host.name} failed ({bug_words(error)})")
-        for want in destination.list_left(wants):
+        for want in wants:
+            want.ledger.is_final = True
+        for want in filter(lambda want: want.is_left, wants):
             emit(want, [want.untested(why)])
 
 

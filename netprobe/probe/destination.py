@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
@@ -14,7 +14,6 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence, Listener, facts_of
 from netprobe.model.inventory import Host
 from netprobe.model.plan import PATH_MTU
-from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import (
@@ -45,9 +44,9 @@ from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
-from netprobe.probe.flows.told_ports import cut_known, interrupted, note_ports
+from netprobe.probe.flows.told_ports import interrupted
 from netprobe.probe.flows.translated_sources import Origins
-from netprobe.probe.flows.work import PlanPlace, Task, TaskKey, Want, join
+from netprobe.probe.flows.work import PlanPlace, Task, Want, join
 from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
 
@@ -87,13 +86,9 @@ class Destination:
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
         self._round: Round | None = None
-        # Ports of each flow whose evidence was emitted before the end.
-        self._emitted: dict[TaskKey, Ports] = {}
-        # The same for each want: by its place, and there by address.
-        self._early: dict[PlanPlace, dict[str, Ports]] = {}
 
-    async def run(self, wants: Sequence[Want], on_final: Callable[[], object]) -> None:
-        """Probe every want, call ``on_final``, then emit the evidence of each, once.
+    async def run(self, wants: Sequence[Want]) -> None:
+        """Probe every want, then emit the evidence of each, once.
 
         Meanwhile ``emit_proven`` may emit a part of it.
         """
@@ -120,14 +115,14 @@ class Destination:
         except asyncio.CancelledError:
             self._widths.close()
             finished = interrupted(tasks, self._prober.proven)
-            self._emit_all(wants, by_way, finished, on_final)
+            self._emit_all(wants, by_way, finished)
             raise
         for seen in observations:
             if seen.outcome is not None and seen.task.via is None:
                 source, address = seen.task.source.name, seen.task.address
                 outcome, forged = seen.heard or seen.outcome, seen.reset.forged
                 self._answered.note(source, address, outcome, seen.conclusion, forged)
-        self._emit_all(wants, by_way, observations, on_final)
+        self._emit_all(wants, by_way, observations)
 
     def _list_places(self, tasks: Iterable[Task]) -> set[str]:
         """Give the addresses of the tasks, and the machine behind them, as far as it is known.
@@ -156,11 +151,12 @@ class Destination:
             with contextlib.suppress(AgentError):
                 looked = await with_witnesses(looked, self._round)
         heard = [one for one in looked if one.listener.state != "ours" or _is_heard(one)]
-        for seen in cut_known(heard, self._emitted):
+        for seen in heard:
             if self._fleet.agent(seen.task.source).refused is None:
-                self._emit_early(seen)
+                for want in seen.task.wants:
+                    self._emit_early(want, self._make_evidence(want, seen))
         # More may have come meanwhile.
-        self._prober.proven[: len(fresh)] = cut_known(fresh, self._emitted)
+        self._prober.proven[: len(fresh)] = filter(_is_untold, fresh)
 
     def _is_wide_enough(self, seen: Observation) -> bool:
         """Tell whether full-sized segments get through, where the flow needs them; look else."""
@@ -181,29 +177,10 @@ class Destination:
             or (not self._agent.alive and not _is_at_home(self._fleet.agent(one.task.source), one))
         ]
 
-    def list_left(self, wants: Iterable[Want]) -> Iterator[Want]:
-        """Give the wants of which something is to be told yet, without what was told early."""
-        for want in wants:
-            early = self._early.get(want.order, {})
-            kept = {
-                address: port_sets.union((want.kept.get(address, ()), ports))
-                for address, ports in early.items()
-            }
-            left = replace(want, kept={**want.kept, **kept}) if kept else want
-            is_name = want.flow.address.family is None
-            if not kept or is_name or any(left.left(address) is not None for address in kept):
-                yield left
-
-    def _emit_early(self, seen: Observation) -> None:
-        note_ports(seen, self._emitted)
-        for want in seen.task.wants:
-            evidence = self._make_evidence(want, seen)
-            if evidence is not None:
-                address, told = evidence.address, evidence.ports
-                early = self._early.setdefault(want.order, {})
-                early[address] = port_sets.union((early.get(address, ()), told))
-                others = port_sets.subtract(want.flow.block.ports, told)
-                self._emit(replace(want, kept={**want.kept, address: others}), [evidence])
+    def _emit_early(self, want: Want, found: list[Evidence]) -> None:
+        if found:
+            want.note_evidence(found)
+            self._emit(want, found)
 
     async def _probe_allowed(self, tasks: list[Task]) -> list[Observation]:
         named = [task for task in tasks if task.is_name]
@@ -318,19 +295,20 @@ class Destination:
         wants: Iterable[Want],
         by_way: Iterable[Want],
         observations: Iterable[Observation],
-        on_final: Callable[[], object],
     ) -> None:
         by_want: dict[PlanPlace, list[Evidence]] = {want.order: [] for want in wants}
-        for seen in cut_known(observations, self._emitted):
+        for seen in observations:
             for want in seen.task.wants:
-                evidence = self._make_evidence(want, seen)
-                if evidence is not None:
-                    by_want[want.order].append(evidence)
+                by_want[want.order].extend(self._make_evidence(want, seen))
         for want in by_way:
             by_want[want.order].extend(self._resolved.evidence(want))
-        on_final()
-        for want in self.list_left(wants):
-            self._emit(want, self._drop_refused(want, by_want[want.order]))
+        for want in wants:
+            want.ledger.is_final = True
+        for want in wants:
+            if want.is_left:
+                found = want.with_untold(self._drop_refused(want, by_want[want.order]))
+                if found:
+                    self._emit(want, found)
 
     def _drop_refused(self, want: Want, found: list[Evidence]) -> list[Evidence]:
         """Give the evidence; of a source that broke the rules of the wire nothing is known."""
@@ -340,17 +318,18 @@ class Destination:
         why = (refused.reason, str(refused))
         return [replace(one, outcome=None, mtu=None, untested=why) for one in found]
 
-    def _make_evidence(self, want: Want, seen: Observation) -> Evidence | None:
-        entries = want.left(seen.task.address) or ()
-        ports: Ports = port_sets.intersect(seen.ports, entries) if entries else ()
-        if entries and not ports:
-            return None
+    def _make_evidence(self, want: Want, seen: Observation) -> list[Evidence]:
+        """Give the evidence of what is left to be told; nothing where that is nothing."""
+        left = want.left(seen.task.address)
+        ports = port_sets.intersect(seen.ports, left or ())
+        if left is None or (left and not ports):
+            return []
         pair = (want.flow.source.name, seen.task.address)
         has_address = self._has_address(seen)
         facts = facts_of(seen)
         facts["warnings"] = want.notes + seen.warnings
         facts["trail"] = (*self._resolved.entries(want), *seen.trail)
-        return Evidence(
+        made = Evidence(
             want.flow,
             seen.task.address,
             ports,
@@ -361,6 +340,7 @@ class Destination:
             platform_runs=runs_platform(self._agent),
             **facts,
         )
+        return [made]
 
     def _is_up(self, source: str, address: str) -> bool:
         """Whether the address answered anybody, or somebody refuses the source in its name."""
@@ -377,6 +357,12 @@ class Destination:
 def runs_platform(agent: AgentMethods) -> bool:
     """Tell whether a host's agent says that the platform runs there already."""
     return agent.hello is not None and agent.hello.kubelet
+
+
+def _is_untold(seen: Observation) -> bool:
+    """Tell whether a flow that it is of lacks a result of it."""
+    lefts = (want.left(seen.task.address) for want in seen.task.wants)
+    return any(left == () or port_sets.intersect(seen.ports, left or ()) for left in lefts)
 
 
 def _is_heard(seen: Observation) -> bool:

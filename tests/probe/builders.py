@@ -18,7 +18,7 @@ from netprobe.probe.flows.path_widths import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import Origins
-from netprobe.probe.flows.work import Task, Want, join
+from netprobe.probe.flows.work import FlowLedger, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
 from netprobe.protocols import protocol_for
 from tests.probe.fakes import FakeAgent, FakeFleet, host
@@ -47,7 +47,7 @@ def make_want(
     address = target.addresses[0]
     ends = ((source,), ((target, address),))
     block = Block(order[0], "m", wanted, protocol, ports, address.family, *ends, sni=sni)
-    return Want(Flow(block, source, target, address), order, kept or {})
+    return Want(Flow(block, source, target, address), order, FlowLedger(dict(kept or {})))
 
 
 def make_task(protocol: str = "tcp", ports: Ports = ((443, 443),), **more: Any) -> Task:

@@ -34,7 +34,7 @@ from netprobe.model.result import HostReport
 from netprobe.plan.expand import make_plan
 from netprobe.probe import collect as collect_module
 from netprobe.probe.agents.live_fleet import open_fleet
-from netprobe.probe.collect import Emitted, collect, list_hosts
+from netprobe.probe.collect import ListedFlows, collect, list_hosts
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.work import STOPPED, PlanPlace, Want, WantKey, Work
 from netprobe.probe.settings import ProbeSettings
@@ -395,18 +395,17 @@ def test_flows_without_evidence_are_known() -> None:
     plan = plan_of("a", "b", "c")
     work = Work(plan)
     first, second, third = work.destinations
-    emitted = Emitted(work)
-    assert Counter(want.order for want in emitted.missing()) == all_orders(plan)
+    listed = ListedFlows(work)
+    assert Counter(want.order for want in listed.missing()) == all_orders(plan)
 
-    emitted.part(first, list(work.wants(first))[:1])
-    emitted.part(second, list(work.wants(second))[:1])
-    emitted.part(second, list(work.wants(second))[1:])
-    emitted.whole(third)
-    left = list(work.wants(first))[1:]
-    assert list(emitted.missing()) == left
+    told = [listed.wants(first)[0], *listed.wants(second)]
+    for want in told:
+        want.ledger.is_final = True
+    listed.drop(third)
+    assert list(listed.missing()) == listed.wants(first)[1:]
 
-    emitted.whole(first)
-    assert list(emitted.missing()) == []
+    listed.drop(first)
+    assert list(listed.missing()) == []
 
 
 async def test_work_that_fails_at_a_destination_is_the_end_of_its_flows_only(

@@ -17,6 +17,7 @@ from netprobe.agent.wire.orders import (
 )
 from netprobe.model.evidence import Outcome
 from netprobe.model.plan import PATH_MTU
+from netprobe.probe.flows.work import UNTOLD
 from netprobe.probe.settings import ProbeSettings
 from tests.probe.builders import (
     NAMED,
@@ -103,6 +104,16 @@ async def test_requirements_that_share_packets_get_their_own_ports() -> None:
         [((4, 5), (8, 9))],
     ]
     assert [order.size for order in world.sent(ProbeOrder)] == [None, 1500]
+
+
+async def test_a_flow_without_evidence_is_not_tested() -> None:
+    """All of it, or the ports that are missing; so no summary can be a pass."""
+    world = World()
+    for told, rest in (((), (5, 9)), (((5, 7),), (8, 9))):
+        want = make_want("tcp", ((5, 9),), kept={"10.0.0.2": told} if told else None)
+        world.make()._emit_all([want], [want], [])
+        assert [(one.ports, one.untested) for one in world.evidence] == [((rest,), UNTOLD)]
+        world.emitted = []
 
 
 async def test_what_an_earlier_run_knows_is_not_emitted_again() -> None:

@@ -110,7 +110,7 @@ async def test_an_address_that_the_host_has_is_not_down() -> None:
     (found,) = await world.run(make_want(), settings=settings)
     assert found.host_up
 
-    world.emitted, world.final = [], 0
+    world.emitted = []
     world.target.scripts[RouteOrder] = routed(source="10.0.0.99")
     world.target._routes = {}
     (found,) = await world.run(make_want(), settings=settings)

@@ -1,8 +1,8 @@
-"""Which ports of which flows have been told already; each is told once."""
+"""What a run that is stopped half-way knows of its flows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.model import ports as port_sets
@@ -14,30 +14,17 @@ from netprobe.probe.flows.work import STOPPED, Task, TaskKey
 def interrupted(tasks: Iterable[Task], proven: Iterable[Observation]) -> list[Observation]:
     """Keep what is proven of tasks that were stopped half-way, and mark the rest as stopped."""
     kept: dict[TaskKey, Ports] = {}
-    # A check may have asked a port again that had answered already.
     found = []
-    for one in cut_known(proven, kept):
-        note_ports(one, kept)
-        found.append(one)
+    for one in proven:
+        # A check may have asked a port again that had answered already.
+        known = kept.get(one.task.key)
+        fresh = port_sets.subtract(one.ports, known or ())
+        if fresh or known is None:
+            kept[one.task.key] = port_sets.union((known or (), fresh))
+            found.append(replace(one, ports=fresh))
     for task in tasks:
         flow = task.key
         rest = port_sets.subtract(task.ports, kept.get(flow, ()))
         if rest or not (task.ports or flow in kept):
             found.append(unprobed(task, rest, untested=STOPPED))
     return found
-
-
-def cut_known(seen: Iterable[Observation], known: Mapping[TaskKey, Ports]) -> Iterator[Observation]:
-    """Give the observations without the ports of their flows that are known already."""
-    for one in seen:
-        flow = one.task.key
-        if flow not in known:
-            yield one
-        elif rest := port_sets.subtract(one.ports, known[flow]):
-            yield replace(one, ports=rest)
-
-
-def note_ports(seen: Observation, known: dict[TaskKey, Ports]) -> None:
-    """Note the ports of this flow as told."""
-    flow = seen.task.key
-    known[flow] = port_sets.union((known.get(flow, ()), seen.ports))

@@ -31,17 +31,29 @@ class Via:
     said: str
 
 
+@dataclass(slots=True)
+class FlowLedger:
+    """What has its results already: ports by address, () for a protocol without ports.
+
+    ``is_final``: what is left gets its results now.
+    """
+
+    ports: dict[str, Ports] = field(default_factory=dict)
+    is_final: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Want:
     """A flow of the plan that waits for evidence; ``order`` is its place in the plan.
 
-    ``kept`` holds, by address, the ports that an earlier run has final results for. ``via`` is the
-    proxy that the source's software uses for it, and ``notes`` say what decided that.
+    ``ledger``: what has its results, of this run or of an earlier one; all copies of the want share
+    it. ``via`` is the proxy that the source's software uses for it, and ``notes`` say what decided
+    that.
     """
 
     flow: Flow
     order: PlanPlace
-    kept: Mapping[str, Ports] = field(default_factory=dict, compare=False)
+    ledger: FlowLedger = field(default_factory=FlowLedger, compare=False)
     via: Via | None = None
     notes: tuple[str, ...] = ()
 
@@ -62,11 +74,22 @@ class Want:
         return sni or (address.text if address.family is None else sni)
 
     def left(self, address: str) -> Ports | None:
-        """The ports to probe at an address; None: nothing, not even where there are no ports."""
-        ports = self.flow.block.ports
-        if address not in self.kept:
-            return ports
-        return port_sets.subtract(ports, self.kept[address]) or None
+        """The ports without results at an address; None: nothing is left, not even where there are
+        no ports."""
+        ports, known = self.flow.block.ports, self.ledger.ports
+        return port_sets.subtract(ports, known[address]) or None if address in known else ports
+
+    @property
+    def is_left(self) -> bool:
+        """Whether something lacks its result; of a name, whose addresses are not known, always."""
+        address = self.flow.address
+        return address.family is None or self.left(address.text) is not None
+
+    def note_evidence(self, found: Iterable[Evidence]) -> None:
+        """Note that the ports of its evidence have their results."""
+        known = self.ledger.ports
+        for one in found:
+            known[one.address] = port_sets.union((known.get(one.address, ()), one.ports))
 
     def untested(self, why: tuple[str, str], ports: Ports | None = None) -> Evidence:
         """Make the evidence that nobody looked; ``ports`` None: at none of what is to be probed."""
@@ -78,7 +101,7 @@ class Want:
         """Give its evidence, and of the ports that nobody told of that they are not tested."""
         if not found:
             # Of a name all addresses may be kept; which it has is not in the plan.
-            all_kept = self.kept and self.flow.address.family is None
+            all_kept = self.ledger.ports and self.flow.address.family is None
             return [] if all_kept else [self.untested(UNTOLD)]
         told: dict[str, list[PortRange]] = {}
         for one in found:
@@ -170,10 +193,10 @@ class Work:
             for source_index in self._sources_of(block, end_index):
                 source = block.sources[source_index]
                 key = (block.matrix, block.requirement.id, source.name, destination.name)
-                kept = self._kept.get((*key, block.protocol), {})
+                ledger = FlowLedger(dict(self._kept.get((*key, block.protocol), {})))
                 flow = Flow(block, source, destination, address)
-                want = Want(flow, block.order(source_index, end_index), kept)
-                if address.family is None or want.left(address.text) is not None:
+                want = Want(flow, block.order(source_index, end_index), ledger)
+                if want.is_left:
                     yield want
 
     def _note_chosen(self, block: Block) -> None:
