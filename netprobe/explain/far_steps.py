@@ -6,34 +6,34 @@ from collections.abc import Iterator
 from typing import Any
 
 from netprobe.explain.looks import outcome_words
-from netprobe.explain.near_steps import route_facts, route_words, unasked
+from netprobe.explain.near_steps import route_words, unasked, wire_facts
 from netprobe.explain.view import NO_RECORDER, View
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.notes import InterceptionNote
-from netprobe.model.story import Story
+from netprobe.model.story import Sight, StoryPlace
 from netprobe.model.trail import Step, TrailEntry, TrailStatus
 
 
 def arrival_step(view: View) -> Step:
     """Tell whether the destination's recorder and listener saw the requests."""
-    witness, story = view.evidence.witness, view.evidence.story
-    name = view.destination.name
+    evidence, name = view.evidence, view.destination.name
     if not view.has_agent(view.destination):
         return Step("arrival", "not-possible", (view.no_agent(view.destination),))
-    if witness is None and story is None:
+    if evidence.witness is None and evidence.story is None:
         said = f"{name}'s agent noted nothing: {_why_unwitnessed(view)}"
         return Step("arrival", "not-possible", (said,))
-    witness, story = witness or Witness(), story or Story()
-    facts = {
-        "socket": _is_at_socket(witness, story),
-        "interface": story.destination_in.seen,
-        "seen_from": witness.seen_from,
-    }
-    words = [*_socket_words(view, _is_at_socket(witness, story)), *_interface_words(view, story)]
+    witness, came = evidence.witness or Witness(), view.story.destination_in
+    # Its listener's word, or a SYN-ACK that left.
+    socket = witness.socket or view.story.socket.seen == "yes"
+    facts = {"socket": socket, "interface": came.seen, "seen_from": witness.seen_from}
+    words = [*_interface_words(view, came)]
+    if evidence.listener.state == "ours":
+        got = "received the probe" if socket else "never got the probe"
+        words.insert(0, f"netprobe's listener on {name} {got}")
     if witness.seen_from is not None:
         words.append(f"it came from {witness.seen_from}: the source address is translated")
-    words = words or [_why_unwitnessed(view)]
-    return Step("arrival", _arrival_status(view, witness, story), tuple(words), facts)
+    status = _arrival_status(view, socket, came.seen)
+    return Step("arrival", status, tuple(words) or (_why_unwitnessed(view),), facts)
 
 
 def _why_unwitnessed(view: View) -> str:
@@ -44,30 +44,15 @@ def _why_unwitnessed(view: View) -> str:
     return "no probe was sent"
 
 
-def _arrival_status(view: View, witness: Witness, story: Story) -> TrailStatus:
-    came = story.destination_in.seen
-    if _is_at_socket(witness, story) or view.result.verdict == "pass":
+def _arrival_status(view: View, socket: bool, came: Sight) -> TrailStatus:
+    if socket or view.result.verdict == "pass":
         return "ok"
-    if came == "unknown" and view.evidence.listener.state != "ours":
-        return "not-possible"
-    if came == "yes" and view.evidence.listener.state != "ours":
-        return "ok"
-    return "bad"
+    others: dict[Sight, TrailStatus] = {"unknown": "not-possible", "yes": "ok", "no": "bad"}
+    return "bad" if view.evidence.listener.state == "ours" else others[came]
 
 
-def _is_at_socket(witness: Witness, story: Story) -> bool:
-    """Tell whether a socket got the probe: its listener's word, or a SYN-ACK that left."""
-    return witness.socket or story.socket.seen == "yes"
-
-
-def _socket_words(view: View, got_it: bool) -> Iterator[str]:
-    if view.evidence.listener.state == "ours":
-        got = "received the probe" if got_it else "never got the probe"
-        yield f"netprobe's listener on {view.destination.name} {got}"
-
-
-def _interface_words(view: View, story: Story) -> Iterator[str]:
-    name, place = view.destination.name, story.destination_in
+def _interface_words(view: View, place: StoryPlace) -> Iterator[str]:
+    name = view.destination.name
     if place.seen == "yes":
         times = "1 request" if place.count == 1 else f"{place.count} requests"
         yield f"{name}'s recorder saw {times} come in on {place.interface}, before its firewall"
@@ -87,52 +72,46 @@ def way_back_step(view: View) -> Step:
     """Show the destination's route to the source, and what became of its answers."""
     if not view.has_agent(view.destination):
         return Step("way-back", "not-possible", (view.no_agent(view.destination),))
-    back = view.further.back
-    witness = view.evidence.witness or Witness()
-    story = view.evidence.story or Story()
+    back, story = view.further.back, view.story
+    failure = view.evidence.witness.reply_failure if view.evidence.witness is not None else None
+    left, came = story.destination_out.seen, story.source_in.seen
     facts: dict[str, Any] = {
-        "route": None if back is None else route_facts(back),
-        "answer_left": story.destination_out.seen,
-        "answer_arrived": story.source_in.seen,
-        "reply_failure": witness.reply_failure,
-    }
+        "route": None if back is None else wire_facts(back),
+        "answer_left": left, "answer_arrived": came, "reply_failure": failure,
+    }  # fmt: skip
     routed, way = _route_back(view)
-    answered, answers = _describe_answers(view)
-    if not way and not answers:
+    words = (*way, *_describe_answers(view, failure, left, came))
+    if not words:
         return Step("way-back", "not-possible", (unasked(view),), facts)
-    status: TrailStatus = "bad" if "bad" in (routed, answered) else "ok"
-    return Step("way-back", status, (*way, *answers), facts)
+    failed = failure is not None or left == "yes" or came == "yes"
+    is_bad = routed == "bad" or (failed and view.result.reason == "no-response")
+    return Step("way-back", "bad" if is_bad else "ok", words, facts)
 
 
 def _route_back(view: View) -> tuple[TrailStatus, tuple[str, ...]]:
     """Give the destination's own routing table, asked from the address that was probed."""
-    back = view.further.back
+    back, route = view.further.back, view.further.route
     if back is None:
         return "ok", ()
     if view.evidence.listener.nat:
         # Asked about an address that it does not have, a kernel answers as for a blackhole.
         words = f"{view.destination.name} lacks {view.address}, so its way back is not known"
         return "ok", (words,)
-    route = view.further.route
     sender = (route.source if route is not None else None) or view.source.name
     return route_words(view.destination, sender, back)
 
 
-def _describe_answers(view: View) -> tuple[TrailStatus, list[str]]:
-    """Describe the answers by recorders and by the listener's own errno."""
-    story, witness = view.evidence.story or Story(), view.evidence.witness or Witness()
-    left, came = story.destination_out.seen, story.source_in.seen
-    words: list[str] = []
-    if witness.reply_failure is not None:
-        words.append(f"{view.destination.name}'s own answer fails there: {witness.reply_failure}")
+def _describe_answers(view: View, failure: str | None, left: Sight, came: Sight) -> Iterator[str]:
+    """Describe the answers by the listener's own errno, and by recorders."""
+    source, destination = view.source.name, view.destination.name
+    if failure is not None:
+        yield f"{destination}'s own answer fails there: {failure}"
     if left != "unknown":
         saw = "saw its answers leave" if left == "yes" else "saw no answer leave"
-        words.append(f"{view.destination.name}'s recorder {saw}")
+        yield f"{destination}'s recorder {saw}"
     if came != "unknown":
         saw = "saw an answer come in" if came == "yes" else "saw no answer come in"
-        words.append(f"{view.source.name}'s recorder, before its firewall, {saw}")
-    failed = witness.reply_failure is not None or left == "yes" or came == "yes"
-    return ("bad" if failed and view.result.reason == "no-response" else "ok"), words
+        yield f"{source}'s recorder, before its firewall, {saw}"
 
 
 def control_step(view: View) -> Step:
@@ -143,24 +122,20 @@ def control_step(view: View) -> Step:
     names = {name: f"{name}, which nobody uses" for name in controls} | {"icmp": "icmp echo"}
     words = [f"{names[name]}: {outcome_words(one)}" for name, one in controls.items()]
     facts: dict[str, Any] = {name: _outcome_facts(one) for name, one in controls.items()}
-    status: TrailStatus = "ok" if lives(view) else "doubt"
-    opened = [name for name, one in controls.items() if name != "icmp" and one.answer is not None]
+    opened = any(one.answer is not None for name, one in controls.items() if name != "icmp")
     intercepted = view.evidence.concluded == "intercepted"
-    if opened or intercepted:
-        status = "doubt"
-    facts |= {"false_open": intercepted}
-    return Step("control", status, (*words, *_open_checks(view)), facts)
+    is_odd = opened or intercepted or not lives(view)
+    facts["false_open"] = intercepted
+    return Step("control", "doubt" if is_odd else "ok", (*words, *_open_checks(view)), facts)
 
 
 def lives(view: View) -> bool:
     """Tell whether the destination itself said anything to the controls."""
-    return any(_from_destination(one) for one in view.further.controls.values())
-
-
-def _from_destination(outcome: Outcome) -> bool:
-    if outcome.icmp is not None:
-        return outcome.icmp.origin == "destination" and outcome.icmp.code != 1
-    return outcome.answer == "echo"
+    return any(
+        one.answer == "echo" if one.icmp is None
+        else one.icmp.origin == "destination" and one.icmp.code != 1
+        for one in view.further.controls.values()
+    )  # fmt: skip
 
 
 def _open_checks(view: View) -> Iterator[str]:

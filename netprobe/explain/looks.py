@@ -8,6 +8,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import Outcome
+from netprobe.model.notes import word_failure
 
 
 def outcome_words(outcome: Outcome) -> str:
@@ -15,13 +16,8 @@ def outcome_words(outcome: Outcome) -> str:
     ttl = f", TTL {outcome.ttl}" if outcome.ttl is not None else ""
     if outcome.answer is not None:
         return f"{'answered' if outcome.answer == 'echo' else 'accepted the connection'}{ttl}"
-    if outcome.icmp is not None:
-        return outcome.icmp.words()
-    if outcome.failure == "refused":
-        return "refused by a reset"
     # One datagram without a word back has no failure: nobody owes an answer.
-    silent = outcome.failure in (None, "no-answer")
-    return "no answer" if silent else f"the kernel says {outcome.failure}"
+    return word_failure(outcome.failure or "no-answer", outcome.icmp)
 
 
 def walk_words(walk: Walked, what: str) -> str:

@@ -55,13 +55,11 @@ def name_step(view: View) -> Step:
     answer = view.note(Resolved)
     if answer is None:
         return Step("name", "not-possible", (view.no_agent(view.source),))
-    facts = {key: getattr(answer, key) for key in ("addresses", "failure", "words")}
-    source = view.source.name
-    if not answer.addresses:
-        words = f"{source} cannot resolve {asked.text}: {answer.words}"
-        return Step("name", "bad", (words,), facts)
-    words = f"{source} resolves {asked.text} to {', '.join(answer.addresses)}"
-    return Step("name", "ok", (words,), facts)
+    said = f"cannot resolve {asked.text}: {answer.words}"
+    if answer.addresses:
+        said = f"resolves {asked.text} to {', '.join(answer.addresses)}"
+    status: TrailStatus = "ok" if answer.addresses else "bad"
+    return Step("name", status, (f"{view.source.name} {said}",), wire_facts(answer))
 
 
 def route_step(view: View) -> Step:
@@ -69,7 +67,8 @@ def route_step(view: View) -> Step:
     route = view.further.route
     if route is None:
         return Step("route", "not-possible", (unasked(view),))
-    return Step("route", *route_words(view.source, view.address, route), facts=route_facts(route))
+    status, words = route_words(view.source, view.address, route)
+    return Step("route", status, words, wire_facts(route))
 
 
 def unasked(view: View) -> str:
@@ -89,9 +88,9 @@ def route_words(host: Host, address: str, route: Routed) -> tuple[TrailStatus, t
     return "ok", (f"{host.name} sends to {address} {via} {route.dev}{sender}{mtu}",)
 
 
-def route_facts(route: Routed) -> dict[str, Any]:
-    """Give a route for programs, without the wire's own number."""
-    return {key: value for key, value in route._asdict().items() if key != "id"}
+def wire_facts(answer: Routed | Resolved) -> dict[str, Any]:
+    """Give an answer for programs, without the wire's own number."""
+    return {key: value for key, value in answer._asdict().items() if key != "id"}
 
 
 def listener_step(view: View) -> Step:
@@ -179,30 +178,21 @@ def reset_step(view: View) -> Step:
         return Step("reset", "not-needed", ("no reset came back",))
     if view.result.expect == "denied":
         return Step("reset", "not-needed", ("any refusal will do where nothing must answer",))
-    seen = view.note(ResetNote) or ResetNote()
-    facts: dict[str, Any] = {
-        "forged": origin.forged,
-        "left_host": has_left(view.evidence, outcome),
-    }
-    story = view.evidence.story
-    for reset in story.errors if story is not None else ():
+    left = has_left(view.evidence, outcome)
+    facts: dict[str, Any] = {"forged": origin.forged, "left_host": left}
+    for reset in view.story.errors:
         if reset.type is None and (reset.left or reset.not_left):
             return _by_recorder(view, reset, facts)
-    if seen.min_ttl is None:
+    note = view.note(ResetNote)
+    if note is None or note.min_ttl is None:
         why = "whose reset it is cannot be checked: no TTL of a genuine answer is known"
         return Step("reset", "not-possible", (why,), facts)
-    facts |= {"min_ttl": seen.min_ttl, "refused_again": seen.refused_again}
-    facts |= {} if seen.answer_ttl is None else {"answer_ttl": seen.answer_ttl}
-    if origin.full_ttl is None:
-        words = [_min_ttl_words(view, seen.min_ttl, seen.refused_again)]
-        if seen.higher is not None:
-            words.append(_higher_words(*seen.higher))
-    else:
-        facts |= {"full_ttl": origin.full_ttl}
-        words = list(_full_ttl_words(view, origin.full_ttl, seen.dies_at_first_hop))
-    words.append(_conclude_reset(view, origin.forged, facts["left_host"]))
+    known = {"min_ttl": note.min_ttl, "refused_again": note.refused_again,
+             "answer_ttl": note.answer_ttl, "full_ttl": origin.full_ttl}  # fmt: skip
+    facts |= {name: value for name, value in known.items() if value is not None}
     by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
-    return Step("reset", by_word[origin.forged], tuple(words), facts)
+    words = (*note.words(view.address, origin.full_ttl), _conclude_reset(view, origin.forged, left))
+    return Step("reset", by_word[origin.forged], words, facts)
 
 
 def _by_recorder(view: View, reset: StoryError, facts: dict[str, Any]) -> Step:
@@ -213,29 +203,6 @@ def _by_recorder(view: View, reset: StoryError, facts: dict[str, Any]) -> Step:
         return Step("reset", "bad", (words,), {**facts, "forged": True})
     words = f"{reset.left}'s recorder saw it leave"
     return Step("reset", "ok", (words,), {**facts, "forged": reset.left != name})
-
-
-def _min_ttl_words(view: View, min_ttl: int, refused: bool | None) -> str:
-    again = "refused again" if refused else "not refused any more"
-    return (
-        f"genuine answers of {view.address} arrive with TTL {min_ttl - 1}; a connect that ignores "
-        f"every packet with a TTL below {min_ttl} is {again}"
-    )
-
-
-def _full_ttl_words(view: View, full: bool, dies: bool | None) -> Iterator[str]:
-    yield f"no TTL of a genuine answer of {view.address} is known"
-    if not full:
-        yield "the reset's TTL was lowered on its way, so the first hop did not make it"
-        return
-    yield "the reset's TTL was not lowered by any router, though the route goes through a gateway"
-    if dies is not None:
-        yield f"a SYN with TTL 1 {'dies there' if dies else 'is not said to die there'}"
-
-
-def _higher_words(min_ttl: int, refused: bool) -> str:
-    again = "is refused too: these resets start higher" if refused else "is not refused"
-    return f"one that ignores every packet with a TTL below {min_ttl} {again}"
 
 
 def _conclude_reset(view: View, forged: bool | None, left: bool | None) -> str:

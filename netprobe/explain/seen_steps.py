@@ -6,7 +6,7 @@ from typing import Any
 
 from netprobe.explain.view import NO_RECORDER, View
 from netprobe.model.codec import story_to_json
-from netprobe.model.evidence import Icmp
+from netprobe.model.icmp import icmp_words
 from netprobe.model.notes import SilenceNote
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.model.trail import Step
@@ -58,8 +58,8 @@ def _print_clock(time_ns: int) -> str:
 def _word_error(view: View, error: StoryError) -> str:
     what = "reset"
     if error.type is not None and error.code is not None:
-        icmp = Icmp(error.type, error.code, error.sender, "router")
-        what = f"ICMP {error.type}/{error.code} ({icmp.word})"
+        word = icmp_words(error.type, error.code, error.sender).word
+        what = f"ICMP {error.type}/{error.code} ({word})"
     times = f"{error.count} times " if error.count > 1 else ""
     arrived = f"{'came' if error.arrived else 'did not come'} to {view.source.name}"
     if error.left == view.source.name:
@@ -84,8 +84,7 @@ def silence_step(view: View) -> Step:
     note = view.note(SilenceNote)
     if note is None or not _is_silent(view):
         return Step("silence", "not-needed", ("the flow was not silent",))
-    story = view.evidence.story or Story()
-    looks, words = _count_silent(view, story, note.looks)
+    looks, words = _count_silent(view, view.story, note.looks)
     loss = note.loss
     chance = loss**looks
     odds = f"at {loss * 100:.3g} % loss the chance is 1 in {_word_odds(chance)}"

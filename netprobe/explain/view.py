@@ -10,6 +10,7 @@ from netprobe.explain.extra_checks import Further
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport, Result
+from netprobe.model.story import Story
 from netprobe.model.trail import TrailEntry
 
 N = TypeVar("N")
@@ -61,6 +62,11 @@ class View:
     def wire(self) -> str:
         """``tcp/7000``, ``icmp``."""
         return self.protocol if self.port is None else f"{self.protocol}/{self.port}"
+
+    @property
+    def story(self) -> Story:
+        """Where its packets were seen; nowhere, where nobody looked."""
+        return self.evidence.story or Story()
 
     def has_agent(self, host: Host) -> bool:
         """Tell whether an agent ran there to the end."""

@@ -5,7 +5,7 @@ A field with a default is left out where nobody looked at it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from netprobe.agent.wire.answers import Walked
@@ -35,6 +35,14 @@ _MODES = {
     ("ipproto", "send"): "raw IP packet that asks for nothing",
 }
 _NOUNS = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request", "ipproto": "packet"}
+
+
+def word_failure(failure: str | None, icmp: Icmp | None) -> str:
+    """Say how a packet failed."""
+    if icmp is not None:
+        return icmp.words()
+    words = {"no-answer": "no answer", "refused": "refused by a reset"}
+    return words.get(failure or "", f"the kernel says {failure}")
 
 
 class LookNote(NamedTuple):
@@ -78,15 +86,10 @@ class LookNote(NamedTuple):
             spoken = f": {said}" if said and kind.answer == "bytes" else ""
             ttl = f", TTL {kind.ttl}" if kind.ttl is not None else ""
             return f"{_ANSWERS.get(kind.answer, kind.answer)}{spoken}{ttl}{self._say_when()}"
-        if self.icmp is not None:
-            return f"{self.icmp.words()}{self._say_when()}"
-        if kind.failure is None:
+        if kind.failure is None and self.icmp is None:
             return "no answer and no error came back"
-        if kind.failure == "no-answer":
-            return "no answer"
-        refused = kind.failure == "refused"
-        words = "refused by a reset" if refused else f"the kernel says {kind.failure}"
-        return f"{words}{self._say_when()}"
+        silent = kind.failure == "no-answer" and self.icmp is None
+        return f"{word_failure(kind.failure, self.icmp)}{'' if silent else self._say_when()}"
 
     def _say_when(self) -> str:
         elapsed_ms = self.kind.elapsed_ms
@@ -145,6 +148,29 @@ class ResetNote(NamedTuple):
     refused_again: bool | None = None
     dies_at_first_hop: bool | None = None
     higher: HigherNote | None = None
+
+    def words(self, address: str, full_ttl: bool | None) -> Iterator[str]:
+        """Say what the looks at a reset in the name of an address have shown."""
+        if full_ttl is None:
+            again = "refused again" if self.refused_again else "not refused any more"
+            yield (
+                f"genuine answers of {address} arrive with TTL {(self.min_ttl or 0) - 1}; a "
+                f"connect that ignores every packet with a TTL below {self.min_ttl} is {again}"
+            )
+            if self.higher is not None:
+                least, refused = self.higher
+                again = "is refused too: these resets start higher" if refused else "is not refused"
+                yield f"one that ignores every packet with a TTL below {least} {again}"
+            return
+        yield f"no TTL of a genuine answer of {address} is known"
+        if not full_ttl:
+            yield "the reset's TTL was lowered on its way, so the first hop did not make it"
+            return
+        gateway = "though the route goes through a gateway"
+        yield f"the reset's TTL was not lowered by any router, {gateway}"
+        if self.dies_at_first_hop is not None:
+            dies = "dies there" if self.dies_at_first_hop else "is not said to die there"
+            yield f"a SYN with TTL 1 {dies}"
 
 
 class InterceptionNote(NamedTuple):
