@@ -7,9 +7,9 @@ from functools import partial
 
 from netprobe.audit.run import AuditJob, audit_ports
 from netprobe.cli.asked import AuditOptions
+from netprobe.cli.launch import make_launcher
 from netprobe.cli.options import AUDIT_FORMATS, require_matrix
 from netprobe.cli.outputs import read_outputs
-from netprobe.cli.run import make_launcher
 from netprobe.load.pods import read_pods
 from netprobe.load.request import load_request
 from netprobe.model.audit import PortAudit

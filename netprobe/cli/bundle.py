@@ -30,8 +30,9 @@ from netprobe.cli.batch_options import (
     read_seconds,
     read_start,
 )
+from netprobe.cli.launch import settings_of
 from netprobe.cli.merge import choose_stored_part, replay_quietly
-from netprobe.cli.run import choose_asked_part, make_plan, settings_of
+from netprobe.cli.plan import choose_asked_part, make_plan
 from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError

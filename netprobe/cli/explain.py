@@ -7,9 +7,9 @@ from datetime import date
 from functools import partial
 
 from netprobe.cli.asked import ExplainOptions
+from netprobe.cli.launch import make_launcher, settings_of
 from netprobe.cli.options import PAGE_FORMATS
 from netprobe.cli.outputs import read_outputs
-from netprobe.cli.run import make_launcher, settings_of
 from netprobe.explain.explain import explain, summary_of
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
 from netprobe.judge.verdict import Rules

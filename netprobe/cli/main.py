@@ -109,7 +109,7 @@ def run(**options: Any) -> int:
 def plan(**options: Any) -> int:
     """Print exactly what `run` would send, without sending anything."""
     from netprobe.cli.asked import CostOptions
-    from netprobe.cli.run import plan_verb
+    from netprobe.cli.plan import plan_verb
 
     return plan_verb(CostOptions(**options))
 
@@ -138,7 +138,7 @@ def check(**options: Any) -> int:
     """
     from netprobe.cli.asked import CheckOptions
     from netprobe.cli.files import check_files_verb, check_registry_verb
-    from netprobe.cli.run import check_hosts_verb
+    from netprobe.cli.hosts import check_hosts_verb
 
     asked = CheckOptions(**options)
     if asked.registry:

@@ -18,9 +18,9 @@ from click.core import ParameterSource
 from netprobe.cli.asked import PlanOptions, RequestOptions
 from netprobe.cli.options import REQUEST_FORMATS
 from netprobe.cli.outputs import read_outputs
+from netprobe.cli.plan import make_plan
 from netprobe.cli.report import fold_failures
 from netprobe.cli.result_options import read_last_day
-from netprobe.cli.run import make_plan
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS

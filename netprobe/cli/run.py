@@ -1,9 +1,8 @@
-"""The verbs that plan or probe: ``run``, ``plan``, ``check --hosts``."""
+"""The verb ``run``, and the run and the report of other verbs."""
 
 from __future__ import annotations
 
 import gc
-import getpass
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,42 +11,26 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from netprobe import pipeline
 from netprobe.cli.asked import (
-    CheckOptions,
-    CostOptions,
-    LaunchOptions,
-    LookOptions,
-    PlanOptions,
     RunOptions,
-    ScriptOptions,
     TellingOptions,
 )
-from netprobe.cli.covering import read_cover
+from netprobe.cli.launch import make_launcher, settings_of
 from netprobe.cli.marks import Marks, read_marks
-from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, require_matrix
+from netprobe.cli.options import RUN_FORMATS
 from netprobe.cli.outputs import read_outputs
+from netprobe.cli.plan import choose_asked_part, make_plan, tell_note
 from netprobe.cli.report import finish
-from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
-from netprobe.load.manifest.manifests import GivenManifests
-from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
-from netprobe.model.plan import Plan
 from netprobe.model.printable import word_command
-from netprobe.model.result import HostReport
 from netprobe.model.run import RunInfo
 from netprobe.model.sink import Events, Sink
-from netprobe.plan.asked import keep_asked, keep_ruled
-from netprobe.plan.choices import CoverChoice, PlanPart, choose_part, refuse_too_much
-from netprobe.plan.cost import estimate
-from netprobe.plan.select import Selection
 from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import list_hosts
-from netprobe.probe.settings import FORKS, ProbeSettings
-from netprobe.report.outputs import OutputTarget, check_file, write_or_raise
+from netprobe.report.outputs import OutputTarget, check_file
 from netprobe.report.page.progress import phases_text, progress
 from netprobe.report.record.changes import Changes, compare
 from netprobe.report.record.collector import Collector
@@ -57,17 +40,8 @@ from netprobe.report.record.merge import ranges_of
 from netprobe.report.record.reading import read_earlier
 from netprobe.report.record.record import RecordWriter, header_of
 from netprobe.report.run.asked_rules import rule_notes
-from netprobe.report.verbs.hosts import write_hosts_json, write_hosts_text
-from netprobe.report.verbs.plan import (
-    word_warnings,
-    write_plan_count,
-    write_plan_json,
-    write_plan_text,
-)
 from netprobe.session import RunRequest, Session
 from netprobe.signals import MakeLoop, run_until_signal
-from netprobe.vantage.core_dumps import forbid_core_dumps
-from netprobe.vantage.launch import Launcher
 
 # A search for cycles visits everything that a run works on: begun after Python's own 700 new
 # objects it takes half of the coordinator's time.
@@ -81,7 +55,7 @@ def run_verb(options: RunOptions) -> int:
     """Plan, probe, report."""
     outputs = read_outputs(options.outputs, RUN_FORMATS, options)
     if options.jobs is not None:
-        _tell_note("--jobs is ignored: one process an agent is enough")
+        tell_note("--jobs is ignored: one process an agent is enough")
     plan = make_plan(options, options.zone_groups, probing=True)
     mark = read_marks(options, plan)
     taken = _read_earlier(options)
@@ -133,7 +107,7 @@ def run_and_report(
         before = taken.fates() if taken else None
         earlier = taken.word_kept(collector.summary(0).counts) if taken else None
         if earlier:
-            _tell_note(earlier)
+            tell_note(earlier)
         with _begin_record(options.record, request) as writer:
             sinks: list[Sink] = [collector] if writer is None else [collector, writer]
             # The record may have taken the place of the earlier one.
@@ -180,25 +154,10 @@ def run_until_end(
     return session.info
 
 
-def choose_asked_part(
-    options: ScriptOptions, plan: Plan, taken: TakeOver | None = None
-) -> PlanPart:
-    """Choose what is probed. Raises RequestError for too much."""
-    choice = read_cover(options, options.sample, None if taken is None else taken.earlier.info)
-    if taken is not None and taken.earlier.rules is not None:
-        plan = _keep_asked(plan, taken)
-        choice = CoverChoice(is_said=True)
-    again = None if taken is None else taken.asked_again()
-    part = choose_part(plan, choice, options.sample, again)
-    is_part = part.plan is not plan
-    refuse_too_much(part.plan, options.max_results, is_part=is_part, is_said=choice.is_said)
-    return part
-
-
 def _tell_of_evidence(info: RunInfo) -> None:
     agents = [host for host in info.hosts if host.state == "agent"]
     if agents and not any(host.privileged for host in agents):
-        _tell_note("--evidence kept nothing: agents need root to record packets, and none has it")
+        tell_note("--evidence kept nothing: agents need root to record packets, and none has it")
 
 
 def _hold_against(
@@ -229,18 +188,6 @@ def _read_earlier(options: RunOptions) -> TakeOver | None:
     for name, path in given.items():
         return TakeOver(name, read_earlier(path, requests=name == "--retry"))
     return None
-
-
-def _keep_asked(plan: Plan, taken: TakeOver) -> Plan:
-    """Keep what a firewall request asks for. Raises RequestError where that is nothing."""
-    request = taken.earlier
-    if not request.rules:
-        raise RequestError(
-            f"--retry {request.path}: this request asks for nothing; run without --retry"
-        )
-    if taken.is_of_plan:
-        return keep_ruled(plan, request.rules, request.path)
-    return keep_asked(plan, request.read_results(), request.path)
 
 
 def check_record_path(path: str, taken: TakeOver | None = None) -> None:
@@ -291,107 +238,3 @@ def _end_record(writer: RecordWriter | None, info: RunInfo) -> list[str]:
         return []
     writer.close(info)
     return [writer.problem] if writer.problem else []
-
-
-def plan_verb(options: CostOptions) -> int:
-    """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
-    outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
-    plan = make_plan(options, options.zone_groups)
-    covering = read_cover(options).cover(plan)
-    plan = plan if covering is None else covering.plan
-    cost = estimate(plan)
-    if options.count:
-        _tell_notes(plan)
-    writers = {
-        "text": partial(write_plan_count if options.count else write_plan_text, plan, cost),
-        "json": partial(write_plan_json, plan, cost, options.count),
-    }
-    write_or_raise(outputs, writers)
-    return PASS if cost.flows else UNKNOWN
-
-
-def _tell_notes(plan: Plan) -> None:
-    """Print notes and warnings (names that may be misspelt, ports) that standard output lacks."""
-    for note in plan.notes:
-        _tell_note(note)
-    for text in word_warnings(plan):
-        tell(f"netprobe: warning: {text}")
-
-
-def _tell_note(note: str) -> None:
-    tell(f"netprobe: note: {note}")
-
-
-def check_hosts_verb(options: CheckOptions) -> int:
-    """Start and stop every agent, and give the exit status.
-
-    1 where a required port is taken, 3 where an agent cannot be started, or not with the sudo asked
-    for, or where another run of netprobe is in the way, or a holder that nobody has asked.
-    """
-    outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
-    plan = make_plan(options)
-    _tell_notes(plan)
-    launcher = make_launcher(options)
-    with progress(sys.stderr) as events:
-        hosts = pipeline.check_hosts(plan, launcher, events)
-    writers = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
-    write_or_raise(outputs, writers)
-    if any(host.facts.taken for host in hosts):
-        return BLOCKED
-    return UNKNOWN if any(map(_falls_short, hosts)) else PASS
-
-
-def _falls_short(host: HostReport) -> bool:
-    facts = host.facts
-    doubts = (facts.sudo_failed, facts.other_run, facts.unasked)
-    return host.state in ("failed", "lost") or any(doubts)
-
-
-def make_plan(
-    options: PlanOptions, zone_groups: Sequence[str] = (), *, probing: bool = False
-) -> Plan:
-    """Make the plan of a verb's options. Raises RequestError where no matrix is named."""
-    require_matrix(options.matrices)
-    selection = Selection(options.limit, options.from_, options.to, options.only, options.protocol)
-    return pipeline.make_plan(
-        options.matrices, options.inventories, options.sets, selection, options.roles, zone_groups,
-        manifests=GivenManifests(options.manifests, options.networks), probing=probing,
-    )  # fmt: skip
-
-
-def settings_of(options: LookOptions, rate: int | None = None, forks: int = FORKS) -> ProbeSettings:
-    """Tell how to probe."""
-    return ProbeSettings(
-        timeout_s=options.timeout,
-        looks=None if options.retries is None else options.retries + 1,
-        rate=rate,
-        forks=forks,
-        # Where everything is supposed to run, a listener of ours would stand in for a dead service.
-        listen=not options.no_listen and not options.live,
-        record=not options.no_recorder,
-    )
-
-
-def make_launcher(options: LaunchOptions) -> Launcher:
-    """Tell what starts the agents, with the sudo password where one is given."""
-    runtimes = make_runtimes(options.agent_python)
-    return Launcher(become_password=read_become_password(options), runtimes=runtimes)
-
-
-def read_become_password(options: LaunchOptions) -> str | None:
-    """Ask for the sudo password, or take it from the environment. Raises RequestError.
-
-    It leaves the environment, which all programs that are started would inherit.
-    """
-    password = os.environ.pop("NETPROBE_BECOME_PASSWORD", None)
-    if password or options.ask_become_pass:
-        forbid_core_dumps()
-    if options.ask_become_pass:
-        try:
-            # Without a terminal, getpass would read the password from an echoing standard input.
-            os.close(os.open("/dev/tty", os.O_RDWR))
-        except OSError as error:
-            words = "--ask-become-pass needs a terminal; set NETPROBE_BECOME_PASSWORD instead"
-            raise RequestError(words) from error
-        password = getpass.getpass("sudo password: ")
-    return password

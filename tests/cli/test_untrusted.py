@@ -230,8 +230,9 @@ CORE = """
 import os, resource, sys
 hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
 resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
-from netprobe.cli.run import make_launcher
-launcher = make_launcher({"ask_become_pass": False})
+from netprobe.cli.asked import LaunchOptions
+from netprobe.cli.launch import make_launcher
+launcher = make_launcher(LaunchOptions(ask_become_pass=False))
 if sys.argv[1] == "unlimited":
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
 os.abort()

@@ -1,0 +1,101 @@
+"""Plans of options: the verb ``plan``, and the part that a run probes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from netprobe import pipeline
+from netprobe.cli.asked import (
+    CostOptions,
+    PlanOptions,
+    ScriptOptions,
+)
+from netprobe.cli.covering import read_cover
+from netprobe.cli.options import PAGE_FORMATS, require_matrix
+from netprobe.cli.outputs import read_outputs
+from netprobe.cli.streams import tell
+from netprobe.errors import RequestError
+from netprobe.load.manifest.manifests import GivenManifests
+from netprobe.model.exit import PASS, UNKNOWN
+from netprobe.model.plan import Plan
+from netprobe.plan.asked import keep_asked, keep_ruled
+from netprobe.plan.choices import CoverChoice, PlanPart, choose_part, refuse_too_much
+from netprobe.plan.cost import estimate
+from netprobe.plan.select import Selection
+from netprobe.report.outputs import write_or_raise
+from netprobe.report.record.earlier import TakeOver
+from netprobe.report.verbs.plan import (
+    word_warnings,
+    write_plan_count,
+    write_plan_json,
+    write_plan_text,
+)
+
+
+def plan_verb(options: CostOptions) -> int:
+    """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
+    outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
+    plan = make_plan(options, options.zone_groups)
+    covering = read_cover(options).cover(plan)
+    plan = plan if covering is None else covering.plan
+    cost = estimate(plan)
+    if options.count:
+        tell_notes(plan)
+    writers = {
+        "text": partial(write_plan_count if options.count else write_plan_text, plan, cost),
+        "json": partial(write_plan_json, plan, cost, options.count),
+    }
+    write_or_raise(outputs, writers)
+    return PASS if cost.flows else UNKNOWN
+
+
+def tell_notes(plan: Plan) -> None:
+    """Print notes and warnings (names that may be misspelt, ports) that standard output lacks."""
+    for note in plan.notes:
+        tell_note(note)
+    for text in word_warnings(plan):
+        tell(f"netprobe: warning: {text}")
+
+
+def tell_note(note: str) -> None:
+    tell(f"netprobe: note: {note}")
+
+
+def make_plan(
+    options: PlanOptions, zone_groups: Sequence[str] = (), *, probing: bool = False
+) -> Plan:
+    """Make the plan of a verb's options. Raises RequestError where no matrix is named."""
+    require_matrix(options.matrices)
+    selection = Selection(options.limit, options.from_, options.to, options.only, options.protocol)
+    return pipeline.make_plan(
+        options.matrices, options.inventories, options.sets, selection, options.roles, zone_groups,
+        manifests=GivenManifests(options.manifests, options.networks), probing=probing,
+    )  # fmt: skip
+
+
+def choose_asked_part(
+    options: ScriptOptions, plan: Plan, taken: TakeOver | None = None
+) -> PlanPart:
+    """Choose what is probed. Raises RequestError for too much."""
+    choice = read_cover(options, options.sample, None if taken is None else taken.earlier.info)
+    if taken is not None and taken.earlier.rules is not None:
+        plan = _keep_asked(plan, taken)
+        choice = CoverChoice(is_said=True)
+    again = None if taken is None else taken.asked_again()
+    part = choose_part(plan, choice, options.sample, again)
+    is_part = part.plan is not plan
+    refuse_too_much(part.plan, options.max_results, is_part=is_part, is_said=choice.is_said)
+    return part
+
+
+def _keep_asked(plan: Plan, taken: TakeOver) -> Plan:
+    """Keep what a firewall request asks for. Raises RequestError where that is nothing."""
+    request = taken.earlier
+    if not request.rules:
+        raise RequestError(
+            f"--retry {request.path}: this request asks for nothing; run without --retry"
+        )
+    if taken.is_of_plan:
+        return keep_ruled(plan, request.rules, request.path)
+    return keep_asked(plan, request.read_results(), request.path)
