@@ -1,17 +1,14 @@
 """JUnit XML for CI servers: a test case for each requirement, protocol and destination.
 
 Names hold roles, and hosts only where a role has few of them, so that they are equal from run to
-run and a file stays small: GitLab reads 30 MB, and of two cases with one name only the first. The
-elements are those of Jenkins' junit-10.xsd: properties stand at the suite, evidence in the text.
+run and a file stays small: GitLab reads 30 MB, and of two cases with one name only the first.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, TextIO
-from xml.sax.saxutils import XMLGenerator
+from typing import TextIO
 
 import netprobe
 from netprobe.model.coverage import Coverage, Unprobed
@@ -20,7 +17,7 @@ from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.model.run import RunIndex
 from netprobe.report.page.flow_groups import wire_text
-from netprobe.report.page.junit_xml import clean_text, start_element
+from netprobe.report.page.junit_xml import CaseFate, JunitCase, JunitSuite, write_suites
 from netprobe.report.page.progress import host_text
 from netprobe.report.page.wording import excuse_text, number, plural, port_text
 from netprobe.report.record.collector import Report
@@ -34,8 +31,6 @@ FEW_HOSTS = 8
 MOST_FLOWS = 20
 MOST_TITLES = 5
 
-# The child element of a test case that did not pass.
-CaseFate = Literal["failure", "error", "skipped"]
 _FATES: dict[str, CaseFate] = {
     "blocked": "failure", "exposed": "failure", "inconclusive": "error", "not-tested": "error",
 }  # fmt: skip
@@ -89,28 +84,16 @@ RUN = "netprobe run"
 
 def write_junit(report: Report, stream: TextIO) -> None:
     """Write a suite for each matrix, and one about the run: its end, and its agents."""
-    suites = {RUN: _list_run_cases(report), **_list_suites(report)}
-    # Everything is ASCII, so that no locale, pipe or editor can damage it.
-    whole = io.BytesIO()
-    xml = XMLGenerator(whole, "us-ascii", short_empty_elements=True)
-    xml.startDocument()
-    cases = [case for suite in suites.values() for case in suite.values()]
-    start_element(
-        xml, "testsuites", {"name": "netprobe", **_count_fates(cases), **_elapsed_time(report)}
-    )
     titles = _find_titles(report)
-    for name, suite in suites.items():
-        counts = _count_fates(list(suite.values()))
-        skipped = sum(case.fate == "skipped" for case in suite.values())
-        more = {"skipped": str(skipped), "timestamp": report.info.started_at.rstrip("Z")}
-        start_element(xml, "testsuite", {"name": name, **counts, **more, **_elapsed_time(report)})
-        _write_properties(xml, report, name)
-        for (class_name, _), case in suite.items():
-            _write_case(xml, class_name, case, titles)
-        xml.endElement("testsuite")
-    xml.endElement("testsuites")
-    xml.endDocument()
-    stream.write(f"{whole.getvalue().decode()}\n")
+    suites = [
+        JunitSuite(
+            name,
+            [_tell_case(class_name, case, titles) for (class_name, _), case in suite.items()],
+            _list_properties(report, name),
+        )
+        for name, suite in {RUN: _list_run_cases(report), **_list_suites(report)}.items()
+    ]
+    write_suites("netprobe", suites, report.info.started_at, report.info.elapsed_s, stream)
 
 
 def _list_run_cases(report: Report) -> Suite:
@@ -190,49 +173,28 @@ def _find_titles(report: Report) -> Titles:
     }
 
 
-def _count_fates(cases: list[_Case]) -> dict[str, str]:
-    fates = [case.fate for case in cases]
+def _list_properties(report: Report, suite: str) -> dict[str, str]:
+    settings = next((one.settings for one in report.info.matrices if one.name == suite), {})
     return {
-        "tests": str(len(cases)),
-        "failures": str(fates.count("failure")),
-        "errors": str(fates.count("error")),
+        "netprobe": netprobe.__version__,
+        "started_at": report.info.started_at,
+        **{f"setting {name}": word_value(value) for name, value in settings.items()},
+        **scope(report),
     }
 
 
-def _elapsed_time(report: Report) -> dict[str, str]:
-    return {"time": f"{report.info.elapsed_s:.3f}"}
-
-
-def _write_properties(xml: XMLGenerator, report: Report, suite: str) -> None:
-    matrix = next((one for one in report.info.matrices if one.name == suite), None)
-    known = {"netprobe": netprobe.__version__, "started_at": report.info.started_at}
-    if matrix is not None:
-        known |= {f"setting {name}": word_value(value) for name, value in matrix.settings.items()}
-    known |= scope(report)
-    start_element(xml, "properties", {})
-    for name, value in known.items():
-        start_element(xml, "property", {"name": name, "value": value})
-        xml.endElement("property")
-    xml.endElement("properties")
-
-
-def _write_case(xml: XMLGenerator, class_name: str, case: _Case, titles: Titles) -> None:
-    start_element(xml, "testcase", {"name": case.name, "classname": class_name})
-    fate = case.fate
-    if fate is not None:
-        kept = [result for one, result in case.kept if one == fate]
-        told = list(dict.fromkeys(titles[at] for at in map(place, kept) if at in titles))
-        start_element(
-            xml, fate, {"type": _word_type(fate, kept), "message": _word_message(case, told)}
-        )
-        xml.characters("\n".join(map(clean_text, _case_lines(case, fate, kept, told))))
-        xml.endElement(fate)
+def _tell_case(class_name: str, case: _Case, titles: Titles) -> JunitCase:
+    told = JunitCase(class_name, case.name, case.fate)
+    if case.fate is not None:
+        kept = [result for one, result in case.kept if one == case.fate]
+        named = list(dict.fromkeys(titles[at] for at in map(place, kept) if at in titles))
+        lines = _case_lines(case, case.fate, kept, named)
+        kind, message = _word_type(case.fate, kept), _word_message(case, named)
+        told = told._replace(type=kind, message=message, lines=lines)
     if case.covered:
-        start_element(xml, "system-out", {})
-        probed = number(case.flows - case.covered)
-        xml.characters(f"{probed} of {plural(case.flows, 'flow')} were probed; the rest is covered")
-        xml.endElement("system-out")
-    xml.endElement("testcase")
+        probed = f"{number(case.flows - case.covered)} of {plural(case.flows, 'flow')}"
+        told = told._replace(note=f"{probed} were probed; the rest is covered")
+    return told
 
 
 def _word_type(fate: CaseFate, kept: list[Result]) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass, field
-from typing import Final, Literal, TextIO
-from xml.sax.saxutils import XMLGenerator
+from typing import Final, TextIO
 
 from netprobe.model.audit import AuditedHost, AuditFinding, AuditWeight, PortAudit
-from netprobe.model.printable import clean
-from netprobe.report.page.junit_xml import clean_text, start_element
+from netprobe.report.page.junit_xml import CaseFate, JunitCase, JunitSuite, write_suites
 from netprobe.report.verbs.audit import KINDS
 
 # The child element of a case; advice fails nothing.
-_FATES: Final[dict[AuditWeight, Literal["failure", "error"]]] = {
+_FATES: Final[dict[AuditWeight, CaseFate]] = {
     "violation": "failure", "unseen": "error",
 }  # fmt: skip
 
@@ -27,7 +24,7 @@ class _PortCase:
     words: str = ""
 
     @property
-    def fate(self) -> Literal["failure", "error", "skipped"] | None:
+    def fate(self) -> CaseFate | None:
         """The worst of what was found; None where all is as it should be."""
         fates = [_FATES[one.weight] for one in self.found if one.weight in _FATES]
         if self.words:
@@ -37,22 +34,12 @@ class _PortCase:
 
 def write_audit_junit(audit: PortAudit, stream: TextIO) -> None:
     """Write a suite for each host; names are equal from run to run."""
-    suites = {host.name: _list_cases(host, audit) for host in audit.hosts if host.state != "none"}
-    whole = io.BytesIO()
-    xml = XMLGenerator(whole, "us-ascii", short_empty_elements=True)
-    xml.startDocument()
-    elapsed = {"time": f"{audit.elapsed_s:.3f}"}
-    cases = [case for suite in suites.values() for case in suite]
-    start_element(xml, "testsuites", {"name": "netprobe audit", **_count_fates(cases), **elapsed})
-    for name, suite in suites.items():
-        more = {"skipped": "0", "timestamp": audit.started_at.rstrip("Z"), **elapsed}
-        start_element(xml, "testsuite", {"name": name, **_count_fates(suite), **more})
-        for case in suite:
-            _write_case(xml, f"audit.{name}", case)
-        xml.endElement("testsuite")
-    xml.endElement("testsuites")
-    xml.endDocument()
-    stream.write(f"{whole.getvalue().decode()}\n")
+    suites = [
+        JunitSuite(host.name, [_tell_case(host.name, one) for one in _list_cases(host, audit)])
+        for host in audit.hosts
+        if host.state != "none"
+    ]
+    write_suites("netprobe audit", suites, audit.started_at, audit.elapsed_s, stream)
 
 
 def _list_cases(host: AuditedHost, audit: PortAudit) -> list[_PortCase]:
@@ -67,24 +54,9 @@ def _list_cases(host: AuditedHost, audit: PortAudit) -> list[_PortCase]:
     return [looked, *(case for _, case in sorted(cases.items()))]
 
 
-def _count_fates(cases: list[_PortCase]) -> dict[str, str]:
-    fates = [case.fate for case in cases]
-    return {
-        "tests": str(len(cases)),
-        "failures": str(fates.count("failure")),
-        "errors": str(fates.count("error")),
-    }
-
-
-def _write_case(xml: XMLGenerator, class_name: str, case: _PortCase) -> None:
-    start_element(xml, "testcase", {"name": clean(case.name), "classname": class_name})
-    fate = case.fate
-    if fate is not None:
-        told = [one for one in case.found if _FATES.get(one.weight) == fate]
-        kinds = ", ".join(dict.fromkeys(one.kind for one in told)) or "not-looked-at"
-        message = "; ".join(dict.fromkeys(KINDS[one.kind] for one in told)) or case.words
-        start_element(xml, fate, {"type": kinds, "message": message})
-        lines = [f"{one.because}. {one.remedy}" for one in case.found] or [case.words]
-        xml.characters("\n".join(map(clean_text, lines)))
-        xml.endElement(fate)
-    xml.endElement("testcase")
+def _tell_case(host: str, case: _PortCase) -> JunitCase:
+    told = [one for one in case.found if _FATES.get(one.weight) == case.fate]
+    kinds = ", ".join(dict.fromkeys(one.kind for one in told)) or "not-looked-at"
+    message = "; ".join(dict.fromkeys(KINDS[one.kind] for one in told)) or case.words
+    lines = [f"{one.because}. {one.remedy}" for one in case.found] or [case.words]
+    return JunitCase(f"audit.{host}", case.name, case.fate, kinds, message, lines)
