@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.agent.wire.host_messages import Sockets
 from netprobe.agent.wire.parts import SocketOwner
-from netprobe.audit.groups import place_of
 from netprobe.model.audit import HostSocket, SocketHolder
 from netprobe.model.pods import Pod
 from netprobe.model.ports import PortRange
@@ -17,6 +18,15 @@ from netprobe.model.printable import clean
 KERNEL = SocketHolder("kernel")
 # systemd opens sockets for services and keeps them open.
 INIT = 1
+# Both drivers of cgroups: `kubepods-burstable-pod12_34.slice` and `/kubepods/burstable/pod12-34`.
+# The uid of a static pod is the hash of its file, which has no dashes.
+_HEX: Final = "[0-9a-f]"
+_POD: Final = re.compile(
+    rf"kubepods.*?pod({_HEX}{{8}}(?:[-_]{_HEX}{{4}}){{3}}[-_]{_HEX}{{12}}|{_HEX}{{32}})"
+)
+_CONTAINER: Final = re.compile(rf"{_HEX}{{64}}")
+_UNIT: Final = re.compile(r"[^/]+\.(?:service|scope)")
+_SHORT: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +71,31 @@ def _name_holder(owner: SocketOwner, pods: Mapping[str, str]) -> SocketHolder:
     pod = None if place.pod is None else pods.get(place.pod, place.pod)
     program = None if owner.program is None else clean(owner.program)
     return SocketHolder(clean(owner.process), program, owner.pid, place.unit, pod, place.container)
+
+
+class GroupPlace(NamedTuple):
+    """A unit, or a pod's uid, and the id of a container in short form."""
+
+    unit: str | None
+    pod: str | None
+    container: str | None
+
+
+def place_of(text: str) -> GroupPlace:
+    """Read the text of ``/proc/PID/cgroup``; what it does not name is None.
+
+    Version 1 has a path for each controller, of which systemd keeps only its own for sure.
+    """
+    lines = (line.split(":", 2) for line in text.splitlines() if line.count(":") > 1)
+    paths = {name: path for _, name, path in lines}
+    path = next((paths[name] for name in ("name=systemd", "") if paths.get(name, "/") != "/"), "")
+    every = "\n".join((path, *paths.values()))
+    pod, container = _POD.search(every), _CONTAINER.findall(path or every)
+    units = _UNIT.findall(path)
+    # A runtime gives each container a scope of its own, which says nothing more.
+    unit = None if pod or not units else units[-1]
+    return GroupPlace(
+        unit,
+        pod[1].replace("_", "-") if pod else None,
+        container[-1][:_SHORT] if container else None,
+    )

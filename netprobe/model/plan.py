@@ -221,3 +221,20 @@ class Plan:
     def flow_count(self) -> int:
         """Tell how many flows (pair and port) the plan holds, without walking them."""
         return sum(block.flow_count() for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCost:
+    """What a plan costs, estimated from counts; ``flows`` counts ports.
+
+    ``seconds`` is about how long while nothing is blocked, ``seconds_dropped`` where something is
+    dropped. ``paced_udp_seconds`` is what UDP towards hosts without an agent takes of it: closed
+    UDP ports may only be asked one a second.
+    """
+
+    flows: int
+    packets: int
+    listeners: int
+    seconds: float
+    seconds_dropped: float
+    paced_udp_seconds: float

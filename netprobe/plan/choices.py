@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from netprobe.errors import RequestError
 from netprobe.model.coverage import Coverage
-from netprobe.model.plan import Plan
+from netprobe.model.plan import Plan, PlanCost
 from netprobe.model.result import Result
-from netprobe.plan.cost import Cost, count_results, estimate
+from netprobe.plan.cost import count_results, estimate
 from netprobe.plan.cover.cover import Cover, cover, with_flows
 from netprobe.plan.sample import sample
 
@@ -106,7 +106,7 @@ def _list_choices(plan: Plan, results: int, max_results: int) -> Iterator[str]:
     yield f"--cover all{more}: all {plan.flow_count():,} flows, {_word_time(estimate(plan))}"
 
 
-def _word_time(cost: Cost) -> str:
+def _word_time(cost: PlanCost) -> str:
     minutes = -(-cost.seconds // 60)
     hours = f"{int(minutes // 60)} h " if minutes >= 60 else ""
     return f"about {hours}{int(minutes % 60)} min"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from itertools import chain
 
 from netprobe.model import ports as port_sets
-from netprobe.model.plan import Block, Plan
+from netprobe.model.plan import Block, Plan, PlanCost
 from netprobe.model.ports import Ports
 
 # What one open or refused flow takes in packets: SYN, SYN-ACK, ACK, nonce, answer, reset; or one
@@ -34,24 +33,7 @@ UDP_BURST = 6
 UDP_INTERVAL_S = 1.02
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """``flows`` counts ports; ``seconds`` is about how long while nothing is blocked, and
-    ``seconds_dropped`` where something is dropped.
-
-    ``paced_udp_seconds`` is what UDP towards hosts without an agent takes of it, because closed UDP
-    ports may only be asked one a second.
-    """
-
-    flows: int
-    packets: int
-    listeners: int
-    seconds: float
-    seconds_dropped: float
-    paced_udp_seconds: float
-
-
-def estimate(plan: Plan) -> Cost:
+def estimate(plan: Plan) -> PlanCost:
     """Count without walking any flow."""
     flows = plan.flow_count()
     packets = sum(
@@ -62,7 +44,9 @@ def estimate(plan: Plan) -> Cost:
     seconds = _start_seconds(plan) + busiest + paced if flows else 0.0
     dropped = seconds + SILENCE_S if flows else 0.0
     listeners = _count_listeners(plan)
-    return Cost(flows, packets, listeners, round(seconds, 1), round(dropped, 1), round(paced, 1))
+    return PlanCost(
+        flows, packets, listeners, round(seconds, 1), round(dropped, 1), round(paced, 1)
+    )
 
 
 def count_results(plan: Plan) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from netprobe.model.matrix import AnyProbe
+from netprobe.model.ports import Ports
 from netprobe.protocols.base import Protocol, Reading
 from netprobe.protocols.packets.dns import Dns
 from netprobe.protocols.packets.ike import Ike, IkeNat
@@ -12,7 +15,7 @@ from netprobe.protocols.packets.openvpn import OpenVpn
 from netprobe.protocols.packets.plain import Plain, Raw
 from netprobe.protocols.packets.tunnels import Geneve, IpIp, Vxlan
 
-__all__ = ["PROTOCOLS", "Protocol", "Reading", "protocol_for"]
+__all__ = ["PROTOCOLS", "Protocol", "Reading", "packets", "protocol_for"]
 
 _PLAIN: Protocol = Plain()
 _RAW: Protocol = Raw()
@@ -59,3 +62,21 @@ def protocol_for(
     if number is not None:
         return named if "ipproto" in named.transports else _BY_NUMBER.get(number, _RAW)
     return named if port is None else _BY_PORT.get((named.name, port), named)
+
+
+def packets(
+    protocol: str, probe: AnyProbe | None, ports: Ports
+) -> Iterator[tuple[Ports, Protocol]]:
+    """Group ports by packet. One name may mean another packet on another port (IKE: 500 and 4500).
+
+    ``protocol`` is the block's (``tcp``, ``ipproto/4`` ...); without ports there is one packet.
+    """
+    number = protocol.partition("/")[2]
+    if not ports:
+        yield (), protocol_for(probe, None, int(number) if number else None)
+        return
+    by_packet: dict[Protocol, list[tuple[int, int]]] = {}
+    for entry in ports:
+        by_packet.setdefault(protocol_for(probe, entry[0]), []).append(entry)
+    for packet, entries in by_packet.items():
+        yield tuple(entries), packet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.audit.groups import GroupPlace, place_of
+from netprobe.audit.sightings import GroupPlace, place_of
 
 UID = "0f3c1d2e-aaaa-4000-8000-00000000000a"
 LOW = UID.replace("-", "_")

@@ -21,10 +21,10 @@ from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.page.sentences import fill_holes, make_holes
 from netprobe.report.record.collector import Report
+from netprobe.report.run import write_html
 from netprobe.report.run.html import island, parts
 from netprobe.report.run.html.elements import element, raw_element
 from netprobe.report.run.html.island import LEFT_OUT, Island
-from netprobe.report.run.late import write_html
 from tests.report.estate import make_estate
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, finding, flow, port, report_of
 from tests.report.strategies import results

@@ -14,7 +14,7 @@ from netprobe.report.page.page import write_plain
 from netprobe.report.page.terminal import write_terminal
 from netprobe.report.record.collector import Report
 from netprobe.report.run import map as map_run
-from netprobe.report.run.late import write_map
+from netprobe.report.run import write_map
 from netprobe.report.run.map import SIGNS, map_parts
 from netprobe.report.run.pair_map import group_alike, map_pairs, sort_hosts
 from tests.report.estate import make_estate

@@ -17,7 +17,7 @@ import pytest
 from netprobe.model.plan import PlannedRequirement
 from netprobe.model.result import Result
 from netprobe.report.record.collector import Collector, Report
-from netprobe.report.run.late import write_html
+from netprobe.report.run import write_html
 from netprobe.report.run.pair_map import map_pairs
 from tests.patience import PATIENCE_S
 from tests.report.estate import estate_info, make_estate, make_hosts, walk_estate

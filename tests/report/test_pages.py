@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from netprobe.errors import Problem
 from netprobe.load.yaml.source import parse
+from netprobe.model.plan import PlanCost
 from netprobe.model.result import HostFacts, HostReport
 from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.verbs.diff import RunDiff, write_diff_text
@@ -22,23 +23,17 @@ from tests.report.golden import check_golden
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, everything, port
 
-
-@dataclass(frozen=True)
-class Cost:
-    """What the plan stage would say."""
-
-    flows: int = 3_013
-    packets: int = 18_074
-    listeners: int = 1_002
-    seconds: float = 14.2
-    seconds_dropped: float = 16.7
-    paced_udp_seconds: float = 10.2
+# What the plan stage would say.
+COST = PlanCost(
+    flows=3_013, packets=18_074, listeners=1_002, seconds=14.2, seconds_dropped=16.7,
+    paced_udp_seconds=10.2,
+)  # fmt: skip
 
 
 def test_plan_text() -> None:
     """Every flow is a line, then what is skipped, the notes and the totals."""
     stream = io.StringIO()
-    write_plan_text(PLAN, Cost(), stream)
+    write_plan_text(PLAN, COST, stream)
 
     check_golden("plan.txt", stream.getvalue())
 
@@ -46,7 +41,7 @@ def test_plan_text() -> None:
 def test_plan_count() -> None:
     """The count is the last line of the text."""
     stream = io.StringIO()
-    write_plan_count(PLAN, Cost(), stream)
+    write_plan_count(PLAN, COST, stream)
 
     assert stream.getvalue() == (
         "3,013 flows, about 18,074 packets, 1,002 listeners, about 14.2 s, 10.2 s of them UDP "
@@ -59,7 +54,7 @@ def test_plan_count() -> None:
 def test_plan_json(count: bool) -> None:
     """The plan as JSON: totals always, flows unless only the count was asked for."""
     stream = io.StringIO()
-    write_plan_json(PLAN, Cost(), count, stream)
+    write_plan_json(PLAN, COST, count, stream)
     read = json.loads(stream.getvalue())
 
     assert read["schema"] == "netprobe.plan/1"

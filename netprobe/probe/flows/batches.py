@@ -14,8 +14,7 @@ from netprobe.probe.agents.templates import EMPTY, Templates
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import UDP_BURST, UDP_INTERVAL_MS, Timing
-from netprobe.protocols import Protocol
-from netprobe.protocols.by_port import packets
+from netprobe.protocols import Protocol, packets
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import Task, family_of
 from netprobe.probe.settings import ROUND_LISTENERS, SPARE_DESCRIPTORS
-from netprobe.protocols import Protocol
-from netprobe.protocols.by_port import packets
+from netprobe.protocols import Protocol, packets
 
 UNKNOWN = Listener("unknown")
 CLOSED = Listener("closed")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, TextIO
+from typing import TextIO
 
 import netprobe
 from netprobe.model.codec import skipped_to_json
 from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.matrix import probe_to_file
-from netprobe.model.plan import Flow, Plan
+from netprobe.model.plan import Flow, Plan, PlanCost
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean, word_note
 from netprobe.report.page.page import write_line
@@ -23,23 +23,6 @@ SCHEMA = "netprobe.plan/1"
 _HEADS = ("SOURCE", "DESTINATION", "ADDRESS", "PROTOCOL", "PORTS", "REQUIREMENT", "PURPOSE")
 _WIDEST_PORTS = 40
 _OF_RUNS = ("strict", "completed", "mixed", "host_sets", "unprobed")
-
-
-class PlanCost(Protocol):
-    """The cost of a run, as the plan stage estimates it."""
-
-    @property
-    def flows(self) -> int: ...
-    @property
-    def packets(self) -> int: ...
-    @property
-    def listeners(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def seconds_dropped(self) -> float: ...
-    @property
-    def paced_udp_seconds(self) -> float: ...
 
 
 def write_plan_text(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
