@@ -21,7 +21,7 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo, info_before
-from netprobe.model.sink import Events, Silent, Sink
+from netprobe.model.sink import Events, PacketSink, Silent, Sink
 from netprobe.plan.choices import PlanPart
 from netprobe.plan.cover.completion import Completion
 from netprobe.plan.cover.conclusion import conclude
@@ -70,8 +70,9 @@ class Session:
     async def run(self, request: RunRequest, fleet: Fleet, sinks: Sequence[Sink]) -> RunInfo:
         """Probe over the agents of an open fleet, judge, and give every sink each final result.
 
-        The fleet has the hosts of the part, maybe more. Cancelled, it tells the sinks of every flow
-        that is left that it is not tested; the fleet is of no further use then.
+        One of these may be a ``PacketSink``; without one agents keep no packets. The fleet has the
+        hosts of the part, maybe more. Cancelled, it gives the sinks a result for every flow that is
+        left, not tested; the fleet is of no further use then.
         """
         run = _Run(request, fleet, sinks, self._events)
         try:
@@ -91,6 +92,8 @@ class _Run:
     ) -> None:
         part = request.part
         self._request = request
+        keep = next((one.keep for one in sinks if isinstance(one, PacketSink)), None)
+        self._settings = replace(request.settings, keep=keep)
         self._fleet = fleet
         self._sinks = sinks
         self._events = events
@@ -107,7 +110,7 @@ class _Run:
         self._done_flows = sum(count_ports(ports) or 1 for ports in kept.values())
         self._known_flows = self._done_flows
         await collect(
-            self._request.part.plan, self._request.settings, self._fleet, self.emit, kept,
+            self._request.part.plan, self._settings, self._fleet, self.emit, kept,
             self._watch_phases, self._next_plan,
         )  # fmt: skip
 

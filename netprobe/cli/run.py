@@ -63,10 +63,9 @@ def run_verb(options: RunOptions) -> int:
         check_record_path(options.record, taken)
     evidence = _open_evidence(options)
     part = choose_asked_part(options, plan, taken)
-    settings = settings_of(options, options.rate, options.forks)
     request = RunRequest(
         part=part,
-        settings=replace(settings, keep=evidence.keep if evidence else None),
+        settings=settings_of(options, options.rate, options.forks),
         rules=Rules(options.strict, options.live),
         marks=mark.functions,
         kept=tuple if taken is None else partial(taken.kept, part.whole),
@@ -109,7 +108,7 @@ def run_and_report(
         if earlier:
             tell_note(earlier)
         with _begin_record(options.record, request) as writer:
-            sinks: list[Sink] = [collector] if writer is None else [collector, writer]
+            sinks: list[Sink] = [one for one in (collector, writer, evidence) if one is not None]
             # The record may have taken the place of the earlier one.
             run = replace(request, kept=collector.results)
             with progress(sys.stderr, verbose=options.verbose) as events:

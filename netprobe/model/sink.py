@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from netprobe.model.packets import FlowPackets
 from netprobe.model.result import HostReport, Result
 
 
@@ -12,6 +13,14 @@ class Sink(Protocol):
 
     def add(self, result: Result) -> None:
         """Take one final result."""
+
+
+@runtime_checkable
+class PacketSink(Protocol):
+    """A sink that takes packets, too: of what did not pass, before its result comes."""
+
+    def keep(self, found: FlowPackets) -> None:
+        """Take the packets of some flows."""
 
 
 class Events(Protocol):

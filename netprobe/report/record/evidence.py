@@ -35,6 +35,9 @@ class EvidenceFolder:
         self._flows: dict[tuple[str, ...], list[FlowPackets]] = {}
         self._unwritten: dict[str, list[int]] = {}
 
+    def add(self, result: Result) -> None:
+        """Pass over a result: at the end findings have their packets."""
+
     def keep(self, found: FlowPackets) -> None:
         """Take the packets of some flows."""
         key = (found.source.host, found.destination.host, found.address, found.protocol)
