@@ -42,6 +42,7 @@ from netprobe.report.record.record import RecordWriter, header_of
 from netprobe.report.run.asked_rules import rule_notes
 from netprobe.session import RunRequest, Session
 from netprobe.signals import MakeLoop, run_until_signal
+from netprobe.vantage.open_files import make_room_for_agents
 
 # A search for cycles visits everything that a run works on: begun after Python's own 700 new
 # objects it takes half of the coordinator's time.
@@ -73,6 +74,8 @@ def run_verb(options: RunOptions) -> int:
     launcher = make_launcher(options)
     asked = AskedRun(options, outputs, request, mark, taken, evidence)
     hosts = list_hosts(part.plan)
+    # Before a record is begun.
+    make_room_for_agents(hosts)
     return run_and_report(asked, lambda tell: open_fleet(hosts, launcher, tell))
 
 

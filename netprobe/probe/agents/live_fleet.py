@@ -20,6 +20,7 @@ from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
+from netprobe.vantage.open_files import make_room_for_agents
 
 # Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
 FEW_FILES = 256
@@ -39,8 +40,11 @@ async def open_fleet(
     """Begin to start an agent on every host that has a way in; at the end all of them end.
 
     ``launcher`` is for this fleet alone. ``tell`` gets every host's report, once it is known.
+    Raises RequestError where this login may not open enough files for so many agents.
     """
-    async with launcher, LiveFleet(tuple(hosts), launcher, tell) as fleet:
+    hosts = tuple(hosts)
+    make_room_for_agents(hosts)
+    async with launcher, LiveFleet(hosts, launcher, tell) as fleet:
         yield fleet
 
 
