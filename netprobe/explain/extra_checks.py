@@ -11,12 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from netprobe.agent.wire.answers import (
-    Walked,
-)
-from netprobe.agent.wire.host_messages import (
-    Routed,
-)
+from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.host_messages import Routed
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
@@ -129,7 +125,7 @@ class _FurtherLooks:
         if sender is not None:
             found.back = await _try_asking(self._destination.route(sender, self._task.address))
         # The walks draw on the buckets of the routers, so they are made one after the other.
-        found.flow_walk = self._find_walk() or await self._walk_flow()
+        found.flow_walk = await self._walk_flow()
         if self._protocol != "icmp":
             found.other_walk = await self._try_walk("icmp", 0, 0)
             if found.other_walk is not None and found.other_walk.failure is not None:
@@ -139,23 +135,15 @@ class _FurtherLooks:
         found.controls = await self._ask_controls()
         return found
 
-    def _find_walk(self) -> Walked | None:
-        """Find the walk that the run made of this very flow, if it did."""
-        port = self._first_port()
-        walks = self._evidence.notes(WalkNote)
-        return next((one.walked for one in walks if one.port == port), None)
-
-    def _first_port(self) -> int:
-        ports = self._evidence.flow.block.ports
-        return ports[0][0] if ports else 0
-
     async def _walk_flow(self) -> Walked | None:
-        """Walk with what the flow's own probes carried."""
-        if self._protocol not in WALKED:
-            return None
+        """Walk with what the flow's own probes carried, unless the run did so itself."""
+        ports = self._evidence.flow.block.ports
+        port = ports[0][0] if ports else 0
+        walks = [one.walked for one in self._evidence.notes(WalkNote) if one.port == port]
+        if walks or self._protocol not in WALKED:
+            return walks[0] if walks else None
         looks = self._evidence.notes(LookNote)
-        template = looks[0].template if looks else 0
-        return await self._try_walk(self._protocol, self._first_port(), template)
+        return await self._try_walk(self._protocol, port, looks[0].template if looks else 0)
 
     async def _try_walk(self, protocol: str, port: int, template: int) -> Walked | None:
         address, source = self._task.address, source_address(self._task)
