@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from netprobe import BEGUN_S
 from netprobe.errors import AgentError, RequestError
 from netprobe.konnectivity.clocks import compare_clocks
 from netprobe.konnectivity.combining import causes
@@ -71,7 +70,7 @@ def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
     """Diagnose from every host. Raises KeyboardInterrupt where a signal ended it."""
     # Proxies are decided first: a URL that is wrong is found before anything starts.
     vias = {host.name: choose_via(job.tunnel, job.proxy, host, os.environ) for host in job.hosts}
-    started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    started, begun_s = datetime.now(UTC), time.monotonic()
     found = run_to_end(_diagnose_all(job, launcher, events, vias))
     tunnel = job.tunnel
     diagnoses = tuple(
@@ -84,8 +83,8 @@ def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
         publishing=tunnel.publishing,
         flavour=tunnel.flavour,
         hostname=tunnel.sni,
-        started_at=started,
-        elapsed_s=round(time.monotonic() - BEGUN_S, 3),
+        started_at=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        elapsed_s=round(time.monotonic() - begun_s, 3),
         diagnoses=diagnoses,
         causes=causes(diagnoses),
         notes=compare_clocks(diagnoses),
