@@ -10,7 +10,7 @@ from netprobe.explain.looks import distance, walk_facts, walk_words
 from netprobe.explain.view import View
 from netprobe.judge.symptom import has_left
 from netprobe.model.inventory import Host
-from netprobe.model.notes import LookNote, ResetNote
+from netprobe.model.notes import LookNote, ResetNote, word_route
 from netprobe.model.result import Verdict
 from netprobe.model.story import StoryError
 from netprobe.model.trail import Step, TrailStatus
@@ -82,10 +82,7 @@ def route_words(host: Host, address: str, route: Routed) -> tuple[TrailStatus, t
     """Describe the route that a host's kernel has to an address."""
     if route.failure is not None:
         return "bad", (f"{host.name}'s kernel has no way to {address} ({route.failure})",)
-    via = f"through {route.gateway} on" if route.gateway else "directly on"
-    mtu = f", MTU {route.mtu}" if route.mtu else ""
-    sender = f", from {route.source}" if route.source else ""
-    return "ok", (f"{host.name} sends to {address} {via} {route.dev}{sender}{mtu}",)
+    return "ok", (f"{host.name} sends to {address} {word_route(route)}",)
 
 
 def wire_facts(answer: Routed | Resolved) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
 from netprobe.konnectivity.tables import TCP, fill
 from netprobe.konnectivity.verdicts import DIAL_ERRORS
 from netprobe.model.decision import first_match
+from netprobe.model.notes import word_route
 from netprobe.model.stream import Opened
 from netprobe.protocols.services.connect import connect
 from netprobe.protocols.services.http_exchange import HttpAnswer
@@ -26,8 +27,7 @@ async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
     facts = {key: getattr(reply, key) for key in ("source", "dev", "mtu", "gateway")}
     log.is_local = reply.dev == "lo"
     if reply.failure is None:
-        gateway = f" by {facts['gateway']}" if facts["gateway"] else ""
-        said = f"from {facts['source']} over {facts['dev']}{gateway}, MTU {facts['mtu']}"
+        said = word_route(reply)
         log.add("route", "ok", said, facts, f"the worker has a route to {reach.address} ({said})")
         return None
     evidence = {"address": reach.address, "failure": reply.failure, "to": reach.to}

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.host_messages import Routed
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import Icmp
 
@@ -35,6 +36,14 @@ _MODES = {
     ("ipproto", "send"): "raw IP packet that asks for nothing",
 }
 _NOUNS = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request", "ipproto": "packet"}
+
+
+def word_route(route: Routed) -> str:
+    """``through 10.0.0.1 on eth0, from 10.0.0.9, MTU 1500``."""
+    via = f"through {route.gateway} on" if route.gateway else "directly on"
+    sender = f", from {route.source}" if route.source else ""
+    mtu = f", MTU {route.mtu}" if route.mtu else ""
+    return f"{via} {route.dev}{sender}{mtu}"
 
 
 def word_failure(failure: str | None, icmp: Icmp | None) -> str:
