@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from netprobe.agent.wire.answers import Walked
@@ -317,8 +318,12 @@ def _checked() -> Iterator[View]:
     yield view(SILENT, listener=OURS, trail=trail, live=True)
     yield view(SILENT, listener=OURS, trail=trail[5:6])
     yield view(SILENT, listener=OURS, trail=trail[6:7])
+    # Data that a router refused, which only the recorder saw.
+    lost = Outcome("answer", "host-unreachable", attempts=2)
+    yield view(lost, listener=OURS, witness=Witness(), refusal=Icmp(3, 13, ROUTER, "router", 61))
 
 
+@cache
 def make_explanation() -> Explanation:
     """All of them as addresses of one flow."""
     stories = tuple(tell_story(one) for one in list_views())
