@@ -287,7 +287,7 @@ def _holders() -> Iterator[View]:
         Listener("ours", nat=True), Listener("ours", note="it could not be dialled"),
         Listener("loopback", "etcd (pid 7) on 127.0.0.1"), Listener("closed"),
         Listener("closed", note="port 6443 is reserved"), Listener("live", "sshd (pid 8)"),
-        Listener("bound"), Listener("unknown"),
+        Listener("bound", note="no listener could be opened: address-in-use"), Listener("unknown"),
     ):  # fmt: skip
         yield view(RESET, listener=listener, control_answered=True)
     yield view(None, untested=("no-source-address", "a does not have it"))
