@@ -124,11 +124,11 @@ def _describe_listener(view: View) -> tuple[TrailStatus, str]:
         return "ok", f"on {name} {wire} is held by {listener.owner}; it is probed as it is"
     if listener.state == "loopback":
         return "bad", f"on {name} {wire} is held on loopback only, by {listener.owner}"
-    if listener.state == "closed":
-        why = (
-            f"no listener of netprobe: {listener.note}" if listener.note else "netprobe opened none"
-        )
-        return "ok", f"nothing listens on {name} {wire}, and {why}"
+    if listener.state in ("closed", "bound"):
+        note = listener.note
+        why = f"no listener of netprobe: {note}" if note else "netprobe opened none"
+        status: TrailStatus = "ok" if listener.state == "closed" else "doubt"
+        return status, f"nothing listens on {name} {wire}, and {why}"
     if listener.note:
         return "doubt", f"netprobe's listener on {name} {wire} is bound, but {listener.note}"
     where = "all its addresses" if listener.nat else view.address

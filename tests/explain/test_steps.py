@@ -73,6 +73,11 @@ def test_without_an_agent_at_the_source_nothing_can_be_seen(
         (Listener("live", "etcd"), "ok", "is held by etcd; it is probed as it is"),
         (Listener("loopback", "etcd"), "bad", "held on loopback only, by etcd"),
         (Listener("closed"), "ok", "nothing listens on b tcp/6443, and netprobe opened none"),
+        (
+            Listener("bound", note="no listener could be opened: address-in-use"),
+            "doubt",
+            "nothing listens on b tcp/6443, and no listener of netprobe: no listener could",
+        ),
         (Listener("lost"), "not-possible", "the agent of b was lost meanwhile"),
     ],
 )
