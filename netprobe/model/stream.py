@@ -47,7 +47,6 @@ class Event:
     data: bytes = field(default=b"", repr=False)
     elapsed_ms: float = 0.0
     since_sent_ms: float | None = None
-    since_received_ms: float | None = None
     failure: str | None = None
     icmp: IcmpFact | None = None
     soft: str | None = None

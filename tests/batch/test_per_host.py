@@ -67,7 +67,7 @@ def test_a_host_gets_its_own_key_alone(tmp_path: Path) -> None:
         there = {other for other, key in keys.items() for one in spell_key(key) if one in told}
         assert there == {name}
         assert not any(one in told for one in spell_key(RESULTS_KEY))
-        starts = re.findall(rb'\["BatchStart",2,\d+,"0{16}",1,\d+,"([a-c])"', told)
+        starts = re.findall(rb'\["BatchStart",3,\d+,"0{16}",1,\d+,"([a-c])"', told)
         assert set(starts) == {name.encode()}
     assert any(one in unpack(tmp_path / "run" / "plan.pyz") for one in spell_key(RESULTS_KEY))
 

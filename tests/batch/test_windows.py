@@ -24,7 +24,7 @@ AHEAD_S = 1000.0
 
 def marks(ahead_s: float = 0.0) -> tuple[PhaseClock, ...]:
     """The marks of a host whose clock is so far ahead."""
-    return tuple(PhaseClock(1, phase, at + ahead_s, at) for phase, at in BEGIN.items())
+    return tuple(PhaseClock(1, phase, at + ahead_s) for phase, at in BEGIN.items())
 
 
 def recording(name: str, ahead_s: float = 0.0, **more: Any) -> HostRecording:

@@ -90,7 +90,7 @@ def carry_out(
 
 def _marks(ahead_s: float) -> tuple[PhaseClock, ...]:
     times = (("listening", -10.0), ("go", 0.0), ("probed", 20.0), ("tell", 70.0), ("end", 71.0))
-    return tuple(PhaseClock(1, name, BEGAN_S + at + ahead_s, 1000 + at) for name, at in times)
+    return tuple(PhaseClock(1, name, BEGAN_S + at + ahead_s) for name, at in times)
 
 
 def _answer(agent: IdealAgent, order: Any, fault: Fault) -> Any:

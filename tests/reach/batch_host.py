@@ -129,11 +129,11 @@ def _run_on_busybox(folder: Path) -> bool:
 
 def _write_large() -> bytes:
     maker = LineMaker(result_key())
-    lines = [maker.begin(header()), maker.add([HELLO, PhaseClock(1, "begin", 1.0, 1.0)])]
+    lines = [maker.begin(header()), maker.add([HELLO, PhaseClock(1, "begin", 1.0)])]
     for number in range(1, 2000):
         order = probe(number, "tcp", "192.0.2.1", [(number, number)])
         lines.append(maker.add([order, Done(number, cancelled=False)]))
-    lines.append(maker.add([PhaseClock(1, "told", 2.0, 2.0), PhaseClock(1, "end", 2.0, 2.0)]))
+    lines.append(maker.add([PhaseClock(1, "told", 2.0), PhaseClock(1, "end", 2.0)]))
     return b"".join(lines)
 
 

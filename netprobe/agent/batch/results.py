@@ -62,7 +62,7 @@ class ResultFile:
 
     def mark(self, number: int, phase: str) -> None:
         """Write at once that a phase of a round begins."""
-        self.add(PhaseClock(number, phase, max(0.0, self.clock.now()), self._loop.now()))
+        self.add(PhaseClock(number, phase, max(0.0, self.clock.now())))
         self.flush()
 
     def flush(self) -> None:

@@ -59,7 +59,6 @@ class AgentStream:
         self._started = self._loop.now()
         self._opened_at: Optional[float] = None
         self._sent_at: Optional[float] = None
-        self._received_at: Optional[float] = None
 
     # Opening
 
@@ -217,7 +216,6 @@ class AgentStream:
             self._watch_again()
             self._report_event("fin", None)
             return
-        self._received_at = self._loop.now()
         self._credit -= len(data)
         tcp = None if self._answered or self._sock is None else tcp_facts(self._sock)
         self._answered = True
@@ -284,7 +282,6 @@ class AgentStream:
         return StreamTimes(
             _to_ms(now - begin),
             None if self._sent_at is None else _to_ms(now - self._sent_at),
-            None if self._received_at is None else _to_ms(now - self._received_at),
         )
 
     def _watch_again(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from .answers import HelloLine
 from .messages import ANSWERS, ORDERS
 
-BATCH_FORMAT = 2
+BATCH_FORMAT = 3
 
 # Phases of a script, in their order. Ports that must not answer are asked before the others.
 PHASES = ("listen", "denied", "go", "tell")
@@ -73,7 +73,7 @@ class PhaseMark(NamedTuple):
 
 
 class PhaseClock(NamedTuple):
-    """In results: what began, with the host's wall clock (s UTC) and its steady clock (s).
+    """In results: what began, with the host's wall clock (s UTC).
     ``begin``: the round; ``listening``: its listeners are open; ``go``: its probes; ``probed``: no
     probe is out any more; ``tell``: what was seen is asked for, and after that listeners close;
     ``told``: the round is over; ``end``: the host has ended in order; ``stopped``: by a signal or
@@ -82,7 +82,6 @@ class PhaseClock(NamedTuple):
     round: int
     phase: str
     wall_s: float
-    steady_s: float
 
 
 class ResultHeader(NamedTuple):

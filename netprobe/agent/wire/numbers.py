@@ -37,13 +37,13 @@ _NAMES = (
     (_ID, "id numbers"),
     (_COUNT, "least most packets lost left_out"),
     (_KERNEL, "tcp nofile"),
-    (_TIME_S, "wall_s steady_s starts_at ends_at"),
+    (_TIME_S, "wall_s starts_at ends_at"),
     (_TIME_S * 1000000, "clock_us"),
     (_TIME_NS, "first_ns time_ns"),
     (_DAY_S, "silence_s window_s margin_s"),
     (_COUNT, "per_s"),
     (30 * _DAY_S * 1000, "ms first_ms look_ms interval_ms timeout_ms elapsed_ms"),
-    (30 * _DAY_S * 1000, "since_sent_ms since_received_ms"),
+    (30 * _DAY_S * 1000, "since_sent_ms"),
     # No network takes so long, and no host that is short of time either.
     (60 * _MINUTE_US, "rtt_us rtts_us"),
 )

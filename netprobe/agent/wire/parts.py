@@ -279,9 +279,8 @@ class WalkHop(NamedTuple):
 
 
 class StreamTimes(NamedTuple):
-    """The agent's own clock in ms: since the stream opened (or began to), since it last sent, and
-    since it last received (None: never). Decisions by time rest on these."""
+    """The agent's own clock in ms: since the stream opened (or began to), and since it last sent
+    (None: never). Decisions by time rest on these."""
 
     elapsed_ms: float
     since_sent_ms: Optional[float]
-    since_received_ms: Optional[float]

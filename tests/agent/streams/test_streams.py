@@ -126,7 +126,6 @@ def test_bytes_pass_both_ways(rig: Rig, listener: socket.socket) -> None:
         found = rig.until(StreamReceived)
         assert found.data == b"answer"
         assert (found.times.since_sent_ms or -1) >= 0
-        assert (found.times.since_received_ms or 0) >= 0
         assert (found.tcp or {})["snd_mss"] > 0
         assert StreamCredit(1, 8) in rig.messages
 
@@ -158,7 +157,6 @@ def test_silence_is_reported_and_ends_nothing(rig: Rig, listener: socket.socket)
         rig.streams.wait_for(StreamAwaitOrder(1, 120))
         event = rig.until_event("timeout")
         assert (event.times.since_sent_ms or 0) >= 115
-        assert event.times.since_received_ms is None
         assert event.failure is None
         peer.sendall(b"still here")
         assert rig.until(StreamReceived).data == b"still here"
