@@ -39,7 +39,9 @@ FOLDER = Path(__file__).parents[1] / "golden" / "estate"
 # Its program and its looks have tests of their own.
 ASSETS = re.compile(r"<(script|style)>.*?</\1>", re.DOTALL)
 POLICY = re.compile(r"'sha256-[^']*'")
-VERSION = re.compile(rf'(netprobe |"netprobe_version": ?"){re.escape(netprobe.__version__)}')
+VERSION = re.compile(
+    rf'(netprobe |"netprobe_version": ?"|name="netprobe" value="){re.escape(netprobe.__version__)}'
+)
 DIAGNOSES = (
     ("diagnose.json", write_konnectivity_json), ("diagnose.text", write_konnectivity_text),
 )  # fmt: skip
