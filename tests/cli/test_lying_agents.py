@@ -216,7 +216,8 @@ NAMED = {
     ("ProbeOutcomes", "huge"): "expected a number from 0 to ",
     ("ProbeOutcomes", "slow"): "rtts_us: expected a number from 0 to ",
     ("ProbeOutcomes", "off-by-99"): "kind 99 of 1",
-    ("ProbeOutcomes", "odd-text"): "an operation ",
+    # Of an operation or of a failure, whichever the first outcomes have.
+    ("ProbeOutcomes", "odd-text"): r" '\x1b[31m",
     ("ProbeOutcomes", "endless"): "not asked or told before",
     ("ProbeOutcomes", "wide"): "more than 1000000 values",
     ("EchoOutcomes", "backwards"): "expected a text, not None",
