@@ -232,13 +232,21 @@ NAMED = {
 }
 
 
-def test_a_lie_is_told_by_its_name(tmp_path: Path, base: int) -> None:
-    """An agent that lies is lost, and what is said of it is its lie."""
-    told = run_with(tmp_path, base, *NAMED)
+# A million values take their liar long; beside others, too long.
+HEAVY = ("ProbeOutcomes", "wide")
 
-    assert_only_liars_suffer(told, *NAMED)
+
+@pytest.mark.parametrize(
+    "lies", [[HEAVY], [lie for lie in NAMED if lie != HEAVY]], ids=["heavy", "others"]
+)
+def test_a_lie_is_told_by_its_name(tmp_path: Path, base: int, lies: list[tuple[str, str]]) -> None:
+    """An agent that lies is lost, and what is said of it is its lie."""
+    told = run_with(tmp_path, base, *lies)
+
+    assert_only_liars_suffer(told, *lies)
     assert told.status == 3
-    assert {lie for lie in NAMED if NAMED[lie] in told.lost.get(name_of(*lie), "")} == set(NAMED)
+    found = {lie: told.lost.get(name_of(*lie), "not lost") for lie in lies}
+    assert {lie: words for lie, words in found.items() if NAMED[lie] not in words} == {}
 
 
 KINDS = (
