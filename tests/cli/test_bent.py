@@ -134,7 +134,8 @@ def test_a_few_open_files(workshop: Path, files: int) -> None:
         )  # fmt: skip
         check_output(done)
         assert "RuntimeWarning" not in done.stderr
-        assert done.returncode == 4 or files > 5
+        # Agents need more than there may be: so many are refused before anything is begun.
+        assert done.returncode in (2, 4) or files > 5
 
 
 def test_a_plan_without_flows_for_an_engine(workshop: Path) -> None:

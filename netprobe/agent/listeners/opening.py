@@ -9,10 +9,13 @@ from ..core.ranges import each
 from ..host.hello import node_ports, runs_kubelet
 from ..host.port_owners import PortHolders, Socket
 from ..net.binding import bind_raw, bind_tcp, bind_udp, has_address, wildcard
-from ..wire.failures import PERMISSION, TOO_MANY_FILES, name_of
+from ..wire.failures import PERMISSION, SHORT_OF, TOO_MANY_FILES, name_of
 from .rounds import ListenerBlock, ListenerPort, ListenerRound
 
 SLICE_PORTS = 256
+# Probes of this agent may have its last files for a moment: a round waits for them, so often.
+MOST_PAUSES = 40
+PAUSE_S = 0.05
 # A holder of the port beside which our listener can be. "perhaps": one on :: that is IPv6 only.
 BESIDE_WAYS = ("elsewhere", "perhaps")
 
@@ -33,6 +36,7 @@ class Opening:
     ) -> None:
         self._loop = loop
         self._files_left = files
+        self._pauses_left = MOST_PAUSES
         self._opened = opened
         self._done = done
         self._reserved = node_ports() if runs_kubelet() else None
@@ -45,37 +49,45 @@ class Opening:
         self._timer.cancel()
 
     def _open_slice(self) -> None:
+        pause_s = 0.0
         for _ in range(SLICE_PORTS):
-            if next(self._work, None) is None:
+            is_short = next(self._work, None)
+            if is_short is None:
                 self._done()
                 return
-        self._timer = self._loop.call_later(0, self._open_slice)
+            if is_short:
+                pause_s = PAUSE_S
+                break
+        self._timer = self._loop.call_later(pause_s, self._open_slice)
 
     def _open_ports(self, of_round: ListenerRound) -> Iterator[bool]:
+        """Open one port after the other, and say each time whether files are short: True comes
+        again for the same port."""
         for block in of_round.blocks:
             try:
                 block.nat = not has_address(block.address)
             except OSError:
                 pass  # no such family here ...: binding says what is wrong
-            if block.proto == "ipproto":
-                self._open_socket(block, 0, bind_raw)
-                yield True
-                continue
-            for number in each(block.ranges):
-                self._open_port(block, number)
-                yield True
+            for number in (0,) if block.proto == "ipproto" else each(block.ranges):
+                while not self._open_port(block, number):
+                    self._pauses_left -= 1
+                    yield True
+                yield False
 
-    def _open_port(self, block: ListenerBlock, number: int) -> None:
+    def _open_port(self, block: ListenerBlock, number: int) -> bool:
+        """Open a port, or note why not; False where it is to be tried again."""
+        if block.proto == "ipproto":
+            return self._open_socket(block, 0, bind_raw)
         if self._reserved is not None and self._reserved[0] <= number <= self._reserved[1]:
             block.skipped.add(number)
-            return
+            return True
         entry = self._find_holder(block, number, ("exact", "loopback"))
         if entry is not None:
             block.held.append((number, entry))
-        elif block.proto == "udp":
-            self._open_socket(block, number, bind_udp)
-        else:
-            self._open_socket(block, number, self._bind_tcp)
+            return True
+        return self._open_socket(
+            block, number, bind_udp if block.proto == "udp" else self._bind_tcp
+        )
 
     def _bind_tcp(self, address: str, number: int) -> socket.socket:
         """Bind a TCP port. Raises OSError.
@@ -94,16 +106,18 @@ class Opening:
 
     def _open_socket(
         self, block: ListenerBlock, number: int, bind: Callable[[str, int], socket.socket]
-    ) -> None:
+    ) -> bool:
         if self._files_left <= 0:
             block.fail(number, TOO_MANY_FILES)
-            return
+            return True
         try:
             address = wildcard(block.address) if block.nat else block.address
             sock = bind(address, number or block.number or 0)
         except OSError as error:
+            if error.errno in SHORT_OF and self._pauses_left > 0:
+                return False
             self._note_failure(block, number, error)
-            return
+            return True
         port = ListenerPort(block, number, sock)
         self._files_left -= 1
         beside = self._find_holder(block, number, BESIDE_WAYS) if number else None
@@ -111,6 +125,7 @@ class Opening:
             block.beside.append((number, beside))
         block.ports.append(port)
         self._opened(port)
+        return True
 
     def _note_failure(self, block: ListenerBlock, number: int, error: OSError) -> None:
         if error.errno in PERMISSION:

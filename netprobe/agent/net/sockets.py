@@ -164,7 +164,10 @@ def close_with_reset(sock: socket.socket) -> None:
 
 def tcp_socket_limit() -> int:
     """Tell how many sockets the TCP engine may hold, out of the soft limit as it is now."""
-    return max(LEAST_FILES, min(MOST_FILES, int((file_limit() - RESERVED_FILES) * TCP_SHARE)))
+    limit = file_limit()
+    share = min(MOST_FILES, int((limit - RESERVED_FILES) * TCP_SHARE))
+    # Of a few dozen files listeners and the connections that they accept need the most.
+    return max(min(LEAST_FILES, limit // 4), share)
 
 
 def file_limit() -> int:

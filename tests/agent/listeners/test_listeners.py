@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
 import socket
 import subprocess
@@ -13,6 +15,7 @@ from netprobe.agent.host.port_owners import PortHolders
 from netprobe.agent.listeners import opening
 from netprobe.agent.listeners import tcp_server as accepting
 from netprobe.agent.listeners.arrival_log import RoundLog
+from netprobe.agent.net.binding import bind_tcp
 from netprobe.agent.wire.answers import Closed, Listening
 from netprobe.agent.wire.orders import CloseOrder, HeldOrder, ListenOrder
 from netprobe.agent.wire.parts import OrderArrivals
@@ -433,3 +436,26 @@ def test_more_than_the_descriptors_allow_is_reported(
     (item,) = desk.listen(block("tcp", V4, (first, first + 11)))
     assert item.up == [(first, first + 9)]
     assert item.failed == [(first + 10, first + 11, "too-many-files")]
+
+
+@pytest.mark.parametrize("shortages", [3, 1000])
+def test_a_round_waits_for_files_that_are_in_use_for_a_moment(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, shortages: int
+) -> None:
+    """Its own probes may have the last ones; a shortage that stays is told of what is left."""
+    left = itertools.count(shortages, -1)
+
+    def bind(address: str, number: int, reuse: bool) -> socket.socket:
+        if number == first + 1 and next(left) > 0:
+            raise OSError(errno.EMFILE, "none left")
+        return bind_tcp(address, number, reuse)
+
+    monkeypatch.setattr("netprobe.agent.listeners.opening.bind_tcp", bind)
+    monkeypatch.setattr("netprobe.agent.listeners.opening.PAUSE_S", 0.001)
+    first = free_ports(V4, socket.SOCK_STREAM, 3)
+    (item,) = desk.listen(block("tcp", V4, (first, first + 2)))
+    if shortages == 3:
+        assert (item.up, item.failed) == ([(first, first + 2)], [])
+    else:
+        assert item.up == [(first, first), (first + 2, first + 2)]
+        assert item.failed == [(first + 1, first + 1, "too-many-files")]
