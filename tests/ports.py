@@ -25,7 +25,7 @@ class Grid(NamedTuple):
 
 
 # Most test processes want few ports. Enough for several suites side by side on one machine.
-GRIDS = (Grid(4_000, 100, 80), Grid(12_000, 700, 28))
+GRIDS = (Grid(4_000, 100, 60), Grid(10_000, 300, 24), Grid(17_200, 700, 20))
 # Tests in a row get other ports: what one of them left behind is no matter for the next.
 STEP = 37
 _PLACES = itertools.count(0, STEP)
@@ -38,7 +38,8 @@ def free_port(address: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int
 
 def free_ports(address: str, kind: int, count: int) -> int:
     """Give the first of ``count`` neighbouring ports that no other test process uses."""
-    grid = next(one for one in GRIDS if count <= one.size)
+    # In a block of few more ports, one that is not free yet would leave no room.
+    grid = next((one for one in GRIDS if 3 * count <= one.size), GRIDS[-1])
     block = _own_block(grid)
     for place in itertools.islice(_PLACES, grid.size):
         first = block + place % (grid.size - count + 1)
