@@ -149,7 +149,7 @@ class IdealFleet(Fleet):
         super().__init__(agents, templates, key, lambda _: None)
 
     def begin_run(self, rate: int | None = None, record: orders.RecordOrder | None = None) -> None:
-        """Note what recorders look for."""
+        """Keep the orders that a live fleet would send to its agents, for the scripts."""
         super().begin_run(rate, record)
         self.record, self.rate = record, rate
 

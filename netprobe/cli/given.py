@@ -21,7 +21,8 @@ class GivenFile(str):
 
 
 class FileType(click.Path):
-    """A file; ``what`` None: it is the option's."""
+    """The type of an option that names a file. ``what``: how messages call the file; None: by the
+    name of the option."""
 
     def __init__(self, what: str | None = None) -> None:
         super().__init__()

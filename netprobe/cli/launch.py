@@ -17,7 +17,10 @@ from netprobe.vantage.launch import Launcher
 
 
 def settings_of(options: LookOptions, rate: int | None = None, forks: int = FORKS) -> ProbeSettings:
-    """Tell how to probe."""
+    """Make the probe stage's settings of a verb's options.
+
+    ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
+    """
     return ProbeSettings(
         timeout_s=options.timeout,
         looks=None if options.retries is None else options.retries + 1,
@@ -30,7 +33,7 @@ def settings_of(options: LookOptions, rate: int | None = None, forks: int = FORK
 
 
 def make_launcher(options: LaunchOptions) -> Launcher:
-    """Tell what starts the agents, with the sudo password where one is given."""
+    """Make the launcher of a verb's agents. Raises RequestError where no password can be asked."""
     runtimes = make_runtimes(options.agent_python)
     return Launcher(become_password=read_become_password(options), runtimes=runtimes)
 

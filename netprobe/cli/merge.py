@@ -44,7 +44,10 @@ def report_stored(
     *,
     interrupted: bool = False,
 ) -> int:
-    """Judge and report a run that hosts carried out; one that a signal ended, maybe."""
+    """Judge a run that hosts carried out, write its reports, and give the exit status.
+
+    ``interrupted``: a signal ended the run before its plan was done.
+    """
     request = stored.request
     marks = read_marks(options, request.plan)
     if options.record:

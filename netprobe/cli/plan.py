@@ -77,7 +77,10 @@ def make_plan(
 def choose_asked_part(
     options: ScriptOptions, plan: Plan, taken: TakeOver | None = None
 ) -> PlanPart:
-    """Choose what is probed. Raises RequestError for too much."""
+    """Choose the part of a plan that is probed.
+
+    Raises RequestError where it has too many results, or takes longer than a run may unasked.
+    """
     choice = read_cover(options, options.sample, None if taken is None else taken.earlier.info)
     if taken is not None and taken.earlier.rules is not None:
         plan = _keep_asked(plan, taken)

@@ -56,7 +56,7 @@ class Icmp:
 
     @property
     def word(self) -> str:
-        """nmap's word for it, else its numbers: ``icmp 3/7``."""
+        """The word that nmap uses for the error; where nmap has none, its numbers: ``icmp 3/7``."""
         return icmp_words(self.type, self.code, self.offender).word
 
     def words(self) -> str:

@@ -207,27 +207,27 @@ class NextHopNote(NamedTuple):
 
 
 class SilentHopNote(NamedTuple):
-    """The source's next hop, which answers nobody or somebody."""
+    """The gateway of a source towards a destination, which answered none of its packets."""
 
     next_hop: str | None
 
 
 class NamesNote(NamedTuple):
-    """What a name server told of each name: its addresses, or what it said."""
+    """What a name server answered for each name: its addresses, or the error in words."""
 
     server: str
     told: Mapping[str, Sequence[str] | str]
 
 
 class ServiceNote(NamedTuple):
-    """What a live service told that was asked who it is."""
+    """How a live service answered: ``told`` is one of fixed words, ``said`` a plain phrase."""
 
     told: str
     said: str
 
 
 class StoryNote(NamedTuple):
-    """Whether a recorder told anything."""
+    """Whether a recorder at one of the ends could describe the flow's packets."""
 
     told: bool
 

@@ -17,10 +17,10 @@ class Sink(Protocol):
 
 @runtime_checkable
 class PacketSink(Protocol):
-    """A sink that takes packets, too: of what did not pass, before its result comes."""
+    """A sink that also takes the packets of flows that did not pass, before their results."""
 
     def keep(self, found: FlowPackets) -> None:
-        """Take the packets of some flows."""
+        """Take the packets that agents kept of some flows."""
 
 
 class Events(Protocol):

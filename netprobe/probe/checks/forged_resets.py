@@ -87,7 +87,7 @@ async def is_forged(
 
 @dataclass
 class _ResetLooks:
-    """The looks at the resets of one pair; ``note`` is what the trail has of them."""
+    """Looks at the resets of one pair again; ``note`` collects what the trail gets of it."""
 
     task: Task
     scene: Scene
