@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from netprobe.model.inventory import Family
 from netprobe.model.ports import PortRange, Ports
 from netprobe.model.shapes import Name
 
@@ -137,7 +138,8 @@ class Requirement:
     ``sni`` is the name that TLS asks for, where the service shares its address with others.
     ``existing``: the service runs before the installation (None: as the role to reach says).
     ``process`` names the programs that may hold the port before the installation, ``owner`` those
-    that hold it once the platform runs. ``place`` is its ``file:line:column``.
+    that hold it once the platform runs. ``family``: it is about addresses of this family alone.
+    ``place`` is its ``file:line:column``.
     """
 
     id: Name
@@ -159,6 +161,7 @@ class Requirement:
     existing: bool | None = None
     process: tuple[str, ...] = ()
     owner: tuple[str, ...] = ()
+    family: Family | None = None
     place: str = field(default="", compare=False)
 
 

@@ -177,7 +177,7 @@ class _Expansion:
         yield from self._without_family(requirement, sources, destinations)
         for existing, some in self._by_existence(requirement, destinations):
             for wire in self._ports_by_protocol(requirement):
-                for family in FAMILIES:
+                for family in _list_families(requirement):
                     block = self._make_block(requirement, wire, family, (sources, some), local)
                     if block.pair_count():
                         yield replace(block, existing=existing)
@@ -259,12 +259,19 @@ class _Expansion:
         self, requirement: Requirement, sources: tuple[Host, ...], destinations: tuple[Host, ...]
     ) -> Iterator[Skipped]:
         """Hosts are grouped by the families they list: a thousand hosts have three such groups."""
+        only = requirement.family
+        asked = "address family" if only is None else f"IPv{only} address"
         for source_families, starts in _group_by_families(sources).items():
             for end_families, ends in _group_by_families(destinations).items():
-                if None in source_families | end_families or source_families & end_families:
+                usable = end_families & {*_list_families(requirement)}
+                if (
+                    None in usable
+                    or usable & source_families
+                    or (usable and None in source_families)
+                ):
                     continue
                 reason = (
-                    f"no common address family: {_word_hosts(starts, source_families)} and "
+                    f"no common {asked}: {_word_hosts(starts, source_families)} and "
                     f"{_word_hosts(ends, end_families)}"
                 )
                 yield self._make_skipped(requirement, reason)
@@ -273,6 +280,11 @@ class _Expansion:
         self, requirement: Requirement, reason: str, source: str | None = None
     ) -> Skipped:
         return Skipped(self._matrix.name, requirement.id, reason, source=source)
+
+
+def _list_families(requirement: Requirement) -> tuple[Family | None, ...]:
+    """List the families of its flows; which a name has is not known before it is resolved."""
+    return FAMILIES if requirement.family is None else (requirement.family, None)
 
 
 def _speaks_family(host: Host, family: Family) -> bool:
@@ -290,7 +302,8 @@ def _group_by_families(hosts: tuple[Host, ...]) -> dict[frozenset[Family | None]
 
 
 def _word_hosts(names: Sequence[str], families: frozenset[Family | None]) -> str:
-    listed = ", ".join(f"IPv{family}" for family in sorted(families, key=str))
+    words = (f"IPv{family}" if family else "by name" for family in families)
+    listed = ", ".join(sorted(words))
     return f"{_list_some_names(names)} ({listed})"
 
 

@@ -118,6 +118,8 @@ def _between(
     item: dict[str, Any], source: str, destination: str, hosts: Hosts, values: Mapping[str, Any]
 ) -> Iterator[Line]:
     families = {family_of(text) for text in hosts.addresses[source]}
+    if "family" in item:
+        families &= {int(item["family"].removeprefix("ipv"))}
     for address in hosts.addresses[destination]:
         if family_of(address) not in families:
             continue

@@ -235,7 +235,7 @@ SETTINGS: dict[str, dict[str, Shape]] = {
 
 KEYS = {
     *("id", "from", "to", "tcp", "udp", "icmp", "ipproto", "purpose", "row", "when", "unless"),
-    *("optional", "expect", "probe", "sni", "process", "owner", "warnings"),
+    *("family", "optional", "expect", "probe", "sni", "process", "owner", "warnings"),
 }
 # What runs before the installation; roles that are not named here do not.
 HCP_EXISTING = {

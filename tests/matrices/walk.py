@@ -84,6 +84,7 @@ def condition_text(one: Plain) -> str:
     """Everything that decides whether the requirement applies, and what it expects."""
     parts = [term_text(*term) for term in one.get("when", {}).items()]
     parts += ["unless " + term_text(*term) for term in one.get("unless", {}).items()]
+    parts += [f"{one['family'].replace('ip', 'IP')} alone"] if "family" in one else []
     parts += ["optional"] if one.get("optional") else []
     parts += ["**denied**"] if one.get("expect") == "denied" else []
     parts += ["warns"] if "warnings" in one else []

@@ -73,6 +73,29 @@ def test_a_flow_exists_for_each_family_that_both_ends_list(plan_of: PlanOf) -> N
     assert reasons(plan) == ["no common address family: d (IPv4) and c (IPv6)"]
 
 
+def test_a_row_about_one_family_has_flows_of_that_family_alone(plan_of: PlanOf) -> None:
+    """Hosts of both families have one flow of it; those without it are skipped, with the reason."""
+    hosts = [
+        host("a", "master", addresses=("10.0.0.1", "fd00::1")),
+        host("b", "external", addresses=("10.0.0.2", "fd00::2")),
+        host("c", "external", addresses=("10.0.0.3",)),
+        host("d", "external", addresses=("api.example.com",)),
+        host("e", "master", addresses=("e.example.com",)),
+    ]
+    plan = plan_of([requirement("a", "master", "external", family=6)], hosts)
+
+    assert flows(plan) == [
+        ("a", "b", "fd00::2", "tcp"),
+        ("e", "b", "fd00::2", "tcp"),
+        ("a", "d", "api.example.com", "tcp"),
+        ("e", "d", "api.example.com", "tcp"),
+    ]
+    assert reasons(plan) == [
+        "no common IPv6 address: a (IPv4, IPv6) and c (IPv4)",
+        "no common IPv6 address: e (by name) and c (IPv4)",
+    ]
+
+
 def test_a_name_is_a_flow_for_every_source(plan_of: PlanOf) -> None:
     """The source resolves the name, so the family is not known here."""
     hosts = [host("a", "node"), host("b", "external", addresses=("api.example.com",))]

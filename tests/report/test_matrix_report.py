@@ -16,6 +16,7 @@ schema: netprobe.matrix/1
 extends: deckhouse-nodes
 override:
   ntp: {existing: false}
+  etcd: {family: ipv6}
   kubelet: {existing: true, process: [kubelet, k3s]}
 """
 
@@ -60,4 +61,5 @@ def test_people_read_it_beside_roles_and_requirements(tmp_path: Path) -> None:
     assert "external-dns (runs before the installation): A DNS server" in text
     assert "ntp (need not run before the installation)" in text
     assert "kubelet (runs before the installation)" in text
+    assert "etcd (IPv6 alone)" in text
     assert "process   kubelet, k3s" in text

@@ -98,6 +98,8 @@ def _given_keys(
             )
         elif key == "probe":
             given[key] = _build_probe(value)
+        elif key == "family":
+            given[key] = None if value is None else int(value.removeprefix("ipv"))
         elif key == "icmp":
             given[key] = value == "echo"
         else:

@@ -153,6 +153,10 @@ class ChangeFile(FileModel):
     udp: list[PortField] = Field(
         default=[], description='UDP ports: numbers, "FIRST-LAST", {setting: NAME}.'
     )
+    family: Literal["ipv4", "ipv6"] | None = Field(
+        default=None,
+        description="Only addresses of this family; without the key each that both ends have.",
+    )
     icmp: Literal["echo"] | None = Field(default=None, description="ICMP: echo is the only kind.")
     ipproto: ProtocolsField = Field(
         default=[], description="Numbers of raw IP protocols (IPIP is 4)."

@@ -14,7 +14,7 @@ from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.inventory import Host
 from netprobe.model.trail import TrailEntry
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.flows.work import Want, family_of
+from netprobe.probe.flows.work import Want, addresses, family_of
 
 # (source name, name)
 NameKey = tuple[str, str]
@@ -39,11 +39,13 @@ class ResolvedNames:
         return (TrailEntry("name", "ok" if answer.addresses else "bad", answer),)
 
     def evidence(self, want: Want) -> list[Evidence]:
-        """Make the evidence of a flow whose name the source could not resolve; else nothing."""
+        """Make the evidence of a flow whose name gives the source no address; else nothing."""
         address = want.flow.address
-        failure = self.failed.get((want.flow.source.name, address.text))
-        if address.family is not None or failure is None or want.via is not None:
+        if addresses(want, self.addresses):
             return []
+        family = want.flow.block.requirement.family
+        other_family = ("other-family", f"{address.text} has no IPv{family} address")
+        failure = self.failed.get((want.flow.source.name, address.text), other_family)
         reason, words = failure
         ports, trail = want.flow.block.ports, self.entries(want)
         if reason != "name-not-resolved":
@@ -59,7 +61,7 @@ async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
         if want.flow.address.family is None and want.via is None:
             key = (want.flow.source.name, want.flow.address.text)
             needed[key] = want.flow.source
-    addresses: dict[NameKey, tuple[str, ...]] = {}
+    usable: dict[NameKey, tuple[str, ...]] = {}
     failed: dict[NameKey, tuple[str, str]] = {}
     answers: dict[NameKey, Resolved] = {}
 
@@ -69,15 +71,15 @@ async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
         except AgentError as error:
             failed[key] = (error.reason, str(error))
             return
-        usable = _choose_addresses(source, answer)
-        if usable:
-            addresses[key] = usable
+        chosen = _choose_addresses(source, answer)
+        if chosen:
+            usable[key] = chosen
         else:
             words = "the name has no address of a family that the source lists"
             failed[key] = ("name-not-resolved", answer.words or words)
 
     await asyncio.gather(*(ask(key, source) for key, source in needed.items()))
-    return ResolvedNames(addresses, failed, answers)
+    return ResolvedNames(usable, failed, answers)
 
 
 def _choose_addresses(source: Host, answer: Resolved) -> tuple[str, ...]:

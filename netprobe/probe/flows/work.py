@@ -240,7 +240,9 @@ def addresses(want: Want, resolved: Mapping[tuple[str, str], tuple[str, ...]]) -
     address = want.flow.address
     if address.family is not None or want.via is not None:
         return (address.text,)
-    return resolved.get((want.flow.source.name, address.text), ())
+    found = resolved.get((want.flow.source.name, address.text), ())
+    family = want.flow.block.requirement.family
+    return tuple(one for one in found if family is None or family_of(one) == family)
 
 
 def family_of(address: str) -> int:

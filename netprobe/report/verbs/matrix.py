@@ -106,6 +106,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "to": _one_or_many(requirement.destinations),
             "tcp": [_value_to_data(entry) for entry in requirement.tcp],
             "udp": [_value_to_data(entry) for entry in requirement.udp],
+            "family": requirement.family and f"ipv{requirement.family}",
             "icmp": "echo" if requirement.icmp else None,
             "ipproto": list(requirement.ipproto),
             "purpose": requirement.purpose,
@@ -215,6 +216,7 @@ def _requirement_parts(
 ) -> Iterator[PagePart]:
     marks = [
         *(["optional"] if requirement.optional else []),
+        *([f"IPv{requirement.family} alone"] if requirement.family else []),
         *(["must NOT get through"] if requirement.expect == "denied" else []),
         *([_EXISTING[requirement.existing]] if requirement.existing is not None else []),
         *([f"not with these settings: {why_not}"] if why_not else []),

@@ -331,14 +331,14 @@ def test_problems_of_several_files(tmp_path: Path) -> None:
 
 
 def test_what_exists_and_who_may_hold_a_port(tmp_path: Path) -> None:
-    """Roles and requirements say it; one process stands for a list of one."""
+    """Roles and requirements say it; one process stands for a list of one. So does a family."""
     matrix = extending(
         tmp_path,
         """
 roles: {master: {existing: true}}
 override: {etcd: {existing: false, process: [etcd, k3s-server]}}
 requirements:
-  - {id: one, from: node, to: node, tcp: [1], process: sshd, existing: true}
+  - {id: one, from: node, to: node, tcp: [1], process: sshd, existing: true, family: ipv4}
 """,
     )
 
@@ -347,4 +347,5 @@ requirements:
     assert not matrix.roles["node"].existing
     assert (found["etcd"].existing, found["etcd"].process) == (False, ("etcd", "k3s-server"))
     assert (found["one"].existing, found["one"].process) == (True, ("sshd",))
+    assert [found[id_].family for id_ in ("one", "vxlan")] == [4, None]
     assert (found["vxlan"].existing, found["vxlan"].process) == (None, ())

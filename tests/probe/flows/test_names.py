@@ -14,7 +14,7 @@ from netprobe.agent.wire.host_messages import (
 from netprobe.model.evidence import Outcome
 from netprobe.model.inventory import Address, Host
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
-from netprobe.probe.flows.work import Via, Want
+from netprobe.probe.flows.work import Via, Want, addresses
 from tests.probe.builders import NAMED, SOURCE, TARGET, make_want
 from tests.probe.fakes import FakeAgent, FakeFleet, host
 
@@ -128,3 +128,22 @@ async def test_the_trail_says_what_the_resolver_answered(source: FakeAgent, stat
     assert isinstance(entry.note, Resolved)
     assert entry.note.addresses == (["192.0.2.1"] if status == "ok" else [])
     assert found.entries(want(target=TARGET)) == ()
+
+
+@pytest.mark.parametrize(
+    ("resolved", "probed"),
+    [(BOTH, ["2001:db8::1"]), (["192.0.2.1"], [])],
+)
+async def test_a_row_about_one_family_uses_the_names_addresses_of_it(
+    resolved: list[str], probed: list[str]
+) -> None:
+    """A name that has none of them says nothing of the network: nobody could look."""
+    source = replace(host("a", "10.0.0.1", "fd00::1"))
+    one, other = want(source), want(source, family=6)
+
+    found = await resolve(agent(*resolved, source=source), one, other)
+
+    assert list(addresses(one, found.addresses)) == resolved
+    assert list(addresses(other, found.addresses)) == probed
+    untested = [evidence.untested for evidence in found.evidence(other)]
+    assert untested == ([] if probed else [("other-family", f"{NAME} has no IPv6 address")])
