@@ -39,7 +39,8 @@ def run_warm(
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
     ):
-        near, far = socket.socketpair()
+        # A stream would join the two numbers that come where they are read late.
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with near:
             with far:
                 request = json.dumps([list(words), dict(environment), str(cwd)]).encode()
