@@ -155,6 +155,4 @@ def _proxy_words(evidence: dict[str, Any], answer: HttpAnswer) -> str:
         return f"{asked} is answered by: {answer.foreign}"
     if answer.status is None:
         return f"{asked} is not answered ({answer.ended})"
-    more = f", asks for {', '.join(answer.schemes)}" if answer.schemes else ""
-    server = f", {answer.server}" if answer.server else ""
-    return f"{asked}: HTTP {answer.status} {answer.reason}{server}{more}"
+    return f"{asked}: {answer.words()}"

@@ -235,10 +235,8 @@ class _Talk:
         if answer.status is None:
             did = "silent" if answer.ended == "timeout" else "closed"
             return self._tell_refusal(did, " is not answered")
-        schemes = f", asks for {', '.join(answer.schemes)}" if answer.schemes else ""
-        server = f", says {answer.server}" if answer.server else ""
-        page = "" if schemes else name_page(answer, None)
-        words = f"HTTP {answer.status} {answer.reason}{server}{schemes}{page and f': {page}'}"
+        page = "" if answer.schemes else name_page(answer, None)
+        words = f"{answer.words()}{page and f': {page}'}"
         return self._tell_refusal(answer.status, f": {words}")
 
 

@@ -84,6 +84,12 @@ class HttpAnswer:
     is_cut: bool = False
     flaw: str = ""
 
+    def words(self) -> str:
+        """Word its head: ``HTTP 407 Proxy Authentication Required, says squid, asks for Basic``."""
+        server = f", says {self.server}" if self.server else ""
+        schemes = f", asks for {', '.join(self.schemes)}" if self.schemes else ""
+        return f"HTTP {self.status} {self.reason}{server}{schemes}"
+
 
 async def exchange_http(
     pipe: Pipe, request: HttpRequest, limit_s: float = ANSWER_S, answer: HttpAnswer | None = None
