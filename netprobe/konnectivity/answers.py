@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from netprobe.konnectivity import identity
 from netprobe.konnectivity.clocks import MOST_SKEW_S, is_of_dates, judge_dates
-from netprobe.konnectivity.fanout import unsteady
 from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found
+from netprobe.konnectivity.further import unsteady
 from netprobe.konnectivity.identity import Who
 from netprobe.konnectivity.reach import FURTHER_TRIES, Reach, attempt, insist, repeat
 from netprobe.konnectivity.symptoms import hello_symptom
@@ -27,7 +27,7 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     who = await identity.identify(reach, small, trusted, control)
     if who.call is not None and who.call.word == identity.UNHEARD:
         # It was answered before, so what is silent is one of several back ends.
-        return await _log_unheard(reach, log, small)
+        return await unsteady(reach, log, (small,), small.seen.chain[:1])
     if large.seen.chain and not identity.answers_alike(who.attempt, large, reach):
         other = await _other_certificate(reach, log, who, large)
         if other is not None:
@@ -40,14 +40,13 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     good = what.code in REACHED
     if not good:
         # One of several back ends may answer wrongly, so all further tries must agree.
-        hello = identity.small_hello(reach.tunnel.sni)
-        tries = await repeat(reach, hello, FURTHER_TRIES, reach.patience())
+        tries = await repeat(reach, reach.hello, FURTHER_TRIES, reach.patience())
         if not all(identity.answers_alike(small, one, reach) for one in tries if one.seen.chain):
-            return await unsteady(reach, log, hello, tries, small.seen.chain[:1])
+            return await unsteady(reach, log, tries, small.seen.chain[:1])
     fine = f"identity: {what.because}" if good else ""
     log.add("identity", "ok" if good else "bad", what.because, evidence, fine)
     if control is not None:
-        said = str(evidence["control"]).lstrip("; ") + _nameless_phrase(control, nameless)
+        said = str(evidence["control"]) + _nameless_phrase(control, nameless)
         facts = {"other_name": facts_of(control), "no_name": facts_of(nameless or control)}
         log.add("control-sni", "ok", said, facts)
     return await _look_at_http2(reach, log, who, what) if good else what
@@ -71,7 +70,7 @@ async def _check_trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
     if reach.tunnel.ca is None:
         log.open.append("the certificate's chain: no --ca was given")
         return False, None
-    hello = replace(identity.small_hello(reach.tunnel.sni), ca=reach.tunnel.ca)
+    hello = replace(reach.hello, ca=reach.tunnel.ca)
     seen = (await insist(reach, hello, words=False)).seen
     if is_of_dates(seen.distrust) and abs(reach.agent.skew_s) > MOST_SKEW_S:
         # By our clock, which is not the agent's: its own decides.
@@ -81,15 +80,14 @@ async def _check_trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
 
 async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -> Conclusion | None:
     """The two hellos got different certificates: by their size, or by chance?"""
-    hello = identity.small_hello(reach.tunnel.sni)
     # Those of a kind together: back ends in turn are different for them.
-    hellos = [hello] * FURTHER_TRIES + [large.hello] * FURTHER_TRIES
+    hellos = [reach.hello] * FURTHER_TRIES + [large.hello] * FURTHER_TRIES
     again = await asyncio.gather(
         *(attempt(reach, each, reach.patience(), words=False) for each in hellos)
     )
     firsts = [who.attempt] * FURTHER_TRIES + [large] * FURTHER_TRIES
     if not all(map(identity.same_certificate, firsts, again)):
-        return await unsteady(reach, log, hello, (), who.attempt.seen.chain[:1])
+        return await unsteady(reach, log, (), who.attempt.seen.chain[:1])
     if who.who not in ("konnectivity", "trusted"):
         return None
     evidence = reach.where() | {"hello_bytes": large.seen.hello_bytes}
@@ -132,10 +130,9 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
             "port (8090, --mode grpc) looks like its agent port"
         )
         return what
-    hello = identity.small_hello(reach.tunnel.sni)
-    call = await identity.call_unknown(reach, hello, reach.tunnel.identity)
+    call = await identity.call_unknown(reach, reach.tunnel.identity)
     if call.word == identity.UNHEARD:
-        return await _log_unheard(reach, log, who.attempt)
+        return await unsteady(reach, log, (who.attempt,), who.attempt.seen.chain[:1])
     answer = {"alert": call.alert, **identity.answer_of(call.facts)}
     row = first_match(CALLS, ("alert" if call.alert is not None else call.word,))
     assert row.verdict is not None
@@ -144,11 +141,6 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
     fine = "the client certificate is accepted; HTTP/2 and gRPC pass end to end" if good else ""
     log.add("http2", "ok" if good else "bad", result.because, answer, fine)
     return result
-
-
-async def _log_unheard(reach: Reach, log: Log, answered: Attempt) -> Conclusion:
-    hello = identity.small_hello(reach.tunnel.sni)
-    return await unsteady(reach, log, hello, (answered,), answered.seen.chain[:1])
 
 
 def _word_answer(one: Attempt) -> str:
@@ -174,5 +166,5 @@ def _control_phrase(small: Attempt, control: Attempt | None) -> str:
     if control is None:
         return ""
     if identity.same_certificate(small, control):
-        return "; a name that nobody routes gets the same certificate"
-    return f"; a name that nobody routes gets {_word_answer(control)}"
+        return "a name that nobody routes gets the same certificate"
+    return f"a name that nobody routes gets {_word_answer(control)}"

@@ -6,13 +6,14 @@ import asyncio
 from typing import Any
 
 from netprobe.konnectivity.findings import Conclusion, Log, found, icmp_evidence
-from netprobe.konnectivity.reach import Reach, place
+from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
 from netprobe.konnectivity.tables import TCP, fill
 from netprobe.konnectivity.verdicts import DIAL_ERRORS
 from netprobe.model.decision import first_match
 from netprobe.model.notes import word_route
 from netprobe.model.stream import Opened
+from netprobe.protocols.base import format_place
 from netprobe.protocols.services.connect import connect
 from netprobe.protocols.services.http_exchange import HttpAnswer
 
@@ -33,8 +34,7 @@ async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
     evidence = {"address": reach.address, "failure": reply.failure, "to": reach.to}
     evidence |= _dial_error(reply.failure)
     because = "the worker's routing table gives no way to {address}: {failure}"
-    log.add("route", "bad", fill(because, evidence), evidence)
-    return found("NO_ROUTE", because, evidence)
+    return log.fail("route", found("NO_ROUTE", because, evidence))
 
 
 async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
@@ -59,8 +59,10 @@ async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
         return None
     log.add("tcp", "bad", said, evidence)
     if reach.proxy is not None and row.verdict not in ("NO_ROUTE", "LOCAL_FIREWALL"):
-        return Conclusion("PROXY_UNREACHABLE", said, {**evidence, "where": "proxy"})
-    return Conclusion(row.verdict, said, evidence)
+        evidence["where"] = "proxy"
+        is_silent = symptom == "silent"
+        return Conclusion("PROXY_UNREACHABLE", said, evidence, where="proxy", silent=is_silent)
+    return Conclusion(row.verdict, said, evidence, where=evidence.get("where"))
 
 
 async def _try_connect(reach: Reach) -> Opened:
@@ -77,7 +79,7 @@ def _evidence_of_connects(
     evidence: dict[str, Any] = {
         "address": reach.address,
         "port": reach.port,
-        "to": place(reach.address, reach.port),  # the proxy's, if there is one
+        "to": format_place(reach.address, reach.port),  # the proxy's, if there is one
         "tries": len(opened),
         "sight": symptom,
         "rtt": round(times[len(times) // 2], 1),
@@ -110,15 +112,36 @@ async def look_at_proxy(reach: Reach, log: Log) -> Conclusion | None:
             answer = HttpAnswer(ended=stream.opened.failure)
         else:
             answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
-    evidence = _proxy_evidence(reach, answer)
+    variant = "no-connect" if answer.status in NO_CONNECT else None
+    evidence = {
+        "host": tunnel.host,
+        "port": tunnel.port,
+        "proxy": str(reach.proxy),
+        "status": answer.status,
+        "variant": variant,
+        "reason": answer.reason,
+        "proxy_server": answer.server,
+        "authentication": list(answer.schemes),
+        "body": answer.body,
+        "ended": answer.ended,
+        "foreign": answer.foreign,
+        "to": reach.to,
+    }
+    said = f"CONNECT {tunnel.host}:{tunnel.port} through {reach.proxy}{_word_proxy(answer)}"
     code = _proxy_code(answer)
-    said = _proxy_words(evidence, answer)
-    if code is None:
-        fine = f"the proxy opens a tunnel to {tunnel.host}:{tunnel.port}"
-        log.add("proxy", "ok", said, evidence, fine)
-        return None
-    log.add("proxy", "bad", said, evidence)
-    return Conclusion(code, said, evidence)
+    if code is not None:
+        return log.fail("proxy", Conclusion(code, said, evidence, variant=variant))
+    fine = f"the proxy opens a tunnel to {tunnel.host}:{tunnel.port}"
+    log.add("proxy", "ok", said, evidence, fine)
+    return None
+
+
+def _word_proxy(answer: HttpAnswer) -> str:
+    if answer.foreign is not None:
+        return f" is answered by: {answer.foreign}"
+    if answer.status is None:
+        return f" is not answered ({answer.ended})"
+    return f": {answer.words()}"
 
 
 def _proxy_code(answer: HttpAnswer) -> str | None:
@@ -130,29 +153,3 @@ def _proxy_code(answer: HttpAnswer) -> str | None:
         return None
     exact = {407: "PROXY_407", 403: "PROXY_403"}
     return exact.get(answer.status, "PROXY_5XX" if answer.status >= 500 else "PROXY_REFUSED")
-
-
-def _proxy_evidence(reach: Reach, answer: HttpAnswer) -> dict[str, Any]:
-    return {
-        "host": reach.tunnel.host,
-        "port": reach.tunnel.port,
-        "proxy": str(reach.proxy),
-        "status": answer.status,
-        "variant": "no-connect" if answer.status in NO_CONNECT else None,
-        "reason": answer.reason,
-        "proxy_server": answer.server,
-        "authentication": list(answer.schemes),
-        "body": answer.body,
-        "ended": answer.ended,
-        "foreign": answer.foreign,
-        "to": reach.to,
-    }
-
-
-def _proxy_words(evidence: dict[str, Any], answer: HttpAnswer) -> str:
-    asked = f"CONNECT {evidence['host']}:{evidence['port']} through {evidence['proxy']}"
-    if answer.foreign is not None:
-        return f"{asked} is answered by: {answer.foreign}"
-    if answer.status is None:
-        return f"{asked} is not answered ({answer.ended})"
-    return f"{asked}: {answer.words()}"

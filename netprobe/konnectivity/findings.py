@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.konnectivity.tables import fill, names_words
-from netprobe.konnectivity.verdicts import VERDICTS, choose_verdict
+from netprobe.konnectivity.verdicts import VARIANTS, VERDICTS
 from netprobe.model.icmp import icmp_words
-from netprobe.model.konnectivity import STAGES, Diagnosis, ResolvedName
+from netprobe.model.konnectivity import STAGES, Diagnosis, ResolvedName, TunnelPlace
 from netprobe.model.trail import Step, TrailStatus
 from netprobe.protocols.services.tls_talk import Attempt
 
@@ -23,11 +23,25 @@ _TCP_SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """A verdict with its evidence; ``because`` is filled from it already."""
+    """A verdict with its evidence, which sentences and programs read; ``because`` is filled.
+
+    ``where`` and ``variant`` are known where the verdict's own place and words are not the best.
+    ``flow``: the address and the port that were looked at, as ``explain`` takes them; ``silent``:
+    nobody answered there, whatever the verdict is.
+    """
 
     code: str
     because: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    where: TunnelPlace | None = None
+    variant: str | None = None
+    flow: tuple[str, str] | None = None
+    silent: bool = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody answered."""
+        return self.silent or VERDICTS[self.code].silent
 
 
 def found(code: str, because: str, evidence: Mapping[str, Any]) -> Conclusion:
@@ -63,6 +77,11 @@ class Log:
         if fine:
             self.fine.append(fine)
 
+    def fail(self, name: str, what: Conclusion) -> Conclusion:
+        """Add the stage that failed; its words and facts are those of the verdict."""
+        self.add(name, "bad", what.because, what.evidence)
+        return what
+
     def until(self, name: str) -> Log:
         """Give a log with the stages before this one, and none of its sentences."""
         log = Log()
@@ -80,52 +99,33 @@ def _now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-def diagnosis(
-    worker: str, via: str, log: Log, what: Conclusion, warnings: Sequence[str] = ()
-) -> Diagnosis:
+def diagnosis(worker: str, via: str, log: Log, what: Conclusion) -> Diagnosis:
     """Give the verdict with all its words filled."""
-    stage = next((one.name for one in log.stages if one.status == "bad"), None)
-    empty = Diagnosis(
-        worker=worker,
-        code=what.code,
-        outcome="ok",
-        kind="none",
-        stage=stage or VERDICTS[what.code].stage,
-        title="",
-        because="",
-        remedy="",
-        warnings=(*log.warnings, *warnings),
-        via=via,
-        skew_s=log.skew_s,
-        resolved=log.resolved,
-        fine=tuple(log.fine),
-        open=tuple(log.open),
-        stages=tuple(log.stages),
-    )
-    return word_verdict(empty, what)
-
-
-def word_verdict(one: Diagnosis, what: Conclusion) -> Diagnosis:
-    """Give the diagnosis this verdict, its words filled from the evidence."""
     words = what.evidence
-    verdict = choose_verdict(what.code, words.get("variant"))
+    verdict = VARIANTS.get((what.code, what.variant or ""), VERDICTS[what.code])
+    failed = next((one.name for one in log.stages if one.status == "bad"), None)
     # A line whose words nobody measured was never seen.
     logs = fill(verdict.logs, words) if names_words(verdict.logs) <= words.keys() else ""
-    return replace(
-        one,
+    return Diagnosis(
+        worker=worker,
         code=what.code,
         outcome=verdict.outcome,
         kind=verdict.kind,
-        where=words.get("where", verdict.where),
+        stage=failed or verdict.stage,
         title=fill(verdict.title, words),
         because=what.because,
         remedy=fill(verdict.remedy, words),
         logs=logs,
-        # Parts of sentences begin with the mark that joins them.
-        evidence={
-            key: value.lstrip("; ") if isinstance(value, str) else value
-            for key, value in words.items()
-        },
+        where=what.where or verdict.where,
+        warnings=tuple(log.warnings),
+        flow=what.flow if what.is_silent else None,
+        via=via,
+        skew_s=log.skew_s,
+        resolved=log.resolved,
+        evidence=words,
+        fine=tuple(log.fine),
+        open=tuple(log.open),
+        stages=tuple(log.stages),
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from netprobe.konnectivity import identity
-from netprobe.konnectivity.fanout import unsteady
 from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found, icmp_evidence
-from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tries, attempt, look, open_tunnel
+from netprobe.konnectivity.further import unsteady
+from netprobe.konnectivity.reach import LEAST_MSS, Reach, Tasks, Tries, attempt, look, open_tunnel
 from netprobe.konnectivity.symptoms import AT_ONCE_MS, hello_symptom
 from netprobe.konnectivity.tables import HELLO, fill
 from netprobe.konnectivity.verdicts import LARGE_HELLO_LOGS
@@ -26,6 +26,8 @@ _UNASKED: dict[bool | None, str] = {
 }
 # TCP_INFO counts without the timestamp option, TCP_MAXSEG with it.
 _OPTION_BYTES = 12
+# The hello of the real agent has 1,518 bytes and more: two segments.
+AGENT_SIZE = 1700
 _SIZES_AT_ONCE = 8
 _TRIES_OF_SIZE = 2
 # Balancers give up on a back end that does not answer after 15 s to 30 s, if they do.
@@ -36,43 +38,29 @@ _FAILED = "a ClientHello of {large_bytes:,} bytes gets no answer ({tries} tries)
 
 async def look_at_hellos(reach: Reach, log: Log) -> tuple[Attempt, Attempt] | Conclusion:
     """Give the two answers, the small hello's first; or why there is none."""
-    small_hello = identity.small_hello(reach.tunnel.sni)
-    small = await look(reach, small_hello)
-    if small.symptom is None:
-        return await _log_unsteady(reach, log, "tls-small", small)
-    if small.symptom != "answered":
-        return await _conclude_failure(reach, log, small, None)
-    _log_answer(log, "tls-small", small.first)
-    large = await look(reach, identity.agent_size_hello(reach.tunnel.sni))
-    if large.symptom is None:
-        return await _log_unsteady(reach, log, "tls-agent-size", large)
-    if large.symptom != "answered":
-        return await _conclude_failure(reach, log, small, large)
-    _log_answer(log, "tls-agent-size", large.first)
-    _log_full_mtu(log, large.first)
-    return small.first, large.first
-
-
-def _log_answer(log: Log, name: str, one: Attempt) -> None:
-    size = f"ClientHello of {one.seen.hello_bytes:,} bytes"
-    said = f"{size} answered after {one.first_ms:.1f} ms"
-    log.add(name, "ok", said, facts_of(one), f"a {size} is answered")
-
-
-def _log_full_mtu(log: Log, one: Attempt) -> None:
+    answered: list[Tries] = []
+    hellos = {"tls-small": reach.hello, "tls-agent-size": replace(reach.hello, padding=AGENT_SIZE)}
+    for name, hello in hellos.items():
+        tries = await look(reach, hello)
+        one = tries.first
+        if tries.symptom is None:
+            log.add(name, "doubt", "tries do not agree", facts_of(one))
+            return await unsteady(reach, log, tries.tries)
+        answered.append(tries)
+        if tries.symptom != "answered":
+            return await _conclude_failure(reach, log, *answered)
+        size = f"ClientHello of {one.seen.hello_bytes:,} bytes"
+        said = f"{size} answered after {one.first_ms:.1f} ms"
+        log.add(name, "ok", said, facts_of(one), f"a {size} is answered")
     numbers = {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
     said = f"full segments pass both ways (MSS {one.tcp.get('snd_mss')}): no search needed"
     fine = "packets as large as this path's MSS allows pass both ways"
     log.add("mtu", "ok", said, numbers, fine)
-
-
-async def _log_unsteady(reach: Reach, log: Log, name: str, tries: Tries) -> Conclusion:
-    log.add(name, "doubt", "tries do not agree", facts_of(tries.first))
-    return await unsteady(reach, log, tries.first.hello, tries.tries)
+    return answered[0].first, one
 
 
 async def _conclude_failure(
-    reach: Reach, log: Log, small: Tries, large: Tries | None
+    reach: Reach, log: Log, small: Tries, large: Tries | None = None
 ) -> Conclusion:
     """Give the verdict of the table, with the numbers that it wants."""
     unasked = await _ends_unasked(reach) if small.symptom in _ENDED else None
@@ -85,8 +73,9 @@ async def _conclude_failure(
     code = row.verdict or "INCONSISTENT"
     name = "tls-small" if large is None else "tls-agent-size"
     evidence = _evidence_of_tries(reach, small, tries)
+    variant = None
     if small.symptom in _ENDED:
-        evidence["variant"] = _choose_variant(reach, log, code, unasked)
+        variant = evidence["variant"] = _choose_variant(reach, log, code, unasked)
     if small.symptom in _BY_NAME:
         control = await identity.ask_control(reach, identity.CONTROL_NAME)
         evidence["control"] = _control_words(reach, control) + _UNASKED.get(unasked, "")
@@ -103,7 +92,7 @@ async def _conclude_failure(
         log.add("control-sni", "ok", said, facts_of(control))
     if code == "SERVER_SILENT" and reach.tunnel.hold_s < LATE_S:
         log.open.append(_LATE)
-    return found(code, row.because, evidence)
+    return replace(found(code, row.because, evidence), variant=variant)
 
 
 async def _measure_bounds(reach: Reach, failed: Attempt) -> dict[str, Any]:
@@ -146,16 +135,12 @@ def _spread_sizes(passes: int, fails: int) -> list[int]:
 
 
 async def _size_passes(reach: Reach, hello: Hello, mss: int) -> bool:
-    tries = [asyncio.create_task(attempt(reach, hello, BRIEF, mss)) for _ in range(_TRIES_OF_SIZE)]
-    try:
+    async with Tasks() as tasks:
+        tries = [tasks.begin(attempt(reach, hello, BRIEF, mss)) for _ in range(_TRIES_OF_SIZE)]
         for done in asyncio.as_completed(tries):
             if hello_symptom(await done) == "answered":
                 return True
         return False
-    finally:
-        for one in tries:
-            one.cancel()
-        await asyncio.gather(*tries, return_exceptions=True)
 
 
 def _evidence_of_tries(reach: Reach, small: Tries, tries: Tries) -> dict[str, Any]:
@@ -202,5 +187,5 @@ def _choose_variant(reach: Reach, log: Log, code: str, unasked: bool | None) -> 
 def _control_words(reach: Reach, control: Attempt) -> str:
     name = "a server name" if reach.tunnel.sni is None else "another server name"
     if hello_symptom(control) == "answered":
-        return f"; {name} is answered at the same address: the name decides"
-    return f"; {name} fares no better: the name does not decide"
+        return f"{name} is answered at the same address: the name decides"
+    return f"{name} fares no better: the name does not decide"

@@ -8,9 +8,9 @@ from typing import Any
 
 from netprobe.konnectivity.clocks import DATES_LOG, clock_of
 from netprobe.konnectivity.reach import SILENT, Reach, attempt, insist
-from netprobe.konnectivity.request import is_address
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.verdicts import ALPN_REFUSED, NO_ALPN, NO_ID
+from netprobe.protocols.base import is_address
 from netprobe.protocols.services.connect import get
 from netprobe.protocols.services.http2 import FRONT_END_SERVICE, CallFacts, Http2Talk
 from netprobe.protocols.services.http_exchange import HttpAnswer
@@ -29,7 +29,6 @@ ROUTER_PAGE = "Application is not available"
 # (Go, TLS 1.2), handshake_failure (OpenSSL, TLS 1.2).
 MISSING = frozenset((116, 42, 40))
 NO_APPLICATION_PROTOCOL = 120
-AGENT_SIZE = 1700
 CONTROL_NAME = "netprobe-control.invalid"
 # Whoever was asked for the unknown method said nothing at all.
 UNHEARD = "unheard"
@@ -69,16 +68,6 @@ class Who:
     refused: bool = False
 
 
-def small_hello(sni: str | None) -> Hello:
-    """About 517 bytes: one segment."""
-    return Hello(sni)
-
-
-def agent_size_hello(sni: str | None) -> Hello:
-    """Give a hello as large as that of the real agent (1,518 bytes and more): two segments."""
-    return Hello(sni, padding=AGENT_SIZE)
-
-
 def leaf(one: Attempt) -> Certificate | None:
     """Give the server's own certificate."""
     return read_certificate(one.seen.chain[0]) if one.seen.chain else None
@@ -114,9 +103,9 @@ async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt 
     request = request_word(shown.seen.authorities)
     call = page = None
     if request == "none" and alpn[0] == "h2":
-        call = await call_unknown(reach, seen.hello)
+        call = await call_unknown(reach)
     if request == "none" and alpn[0] != "h2" and who == "foreign":
-        page = await _get_page(reach, seen.hello)
+        page = await _get_page(reach)
         if ROUTER_PAGE in page.body and control is not None and same_certificate(control, shown):
             who = "router"
     if who == "foreign" and not _may_be_interception(certificate, reach, control):
@@ -154,7 +143,7 @@ def request_word(authorities: Sequence[str] | None) -> str:
     return "signer" if any(f"CN={SIGNER}" in name for name in authorities) else "other"
 
 
-async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = None) -> UnknownCall:
+async def call_unknown(reach: Reach, identity: Identity | None = None) -> UnknownCall:
     """Do the handshake, begin HTTP/2, and make the call that registers nothing.
 
     A server without AgentService is asked for the front end's service: the same process has both,
@@ -173,7 +162,7 @@ async def call_unknown(reach: Reach, hello: Hello, identity: Identity | None = N
         if facts.grpc_status is not None and facts.ended is None and not facts.has_service():
             front = await http.call(authority, FRONT_END_SERVICE)
 
-    tried = await insist(reach, replace(hello, identity=identity, padding=0), talk)
+    tried = await insist(reach, replace(reach.hello, identity=identity), talk)
     if facts.ended == "no handshake" and tried.seen.done:
         facts.ended = f"before HTTP/2 says a word ({tried.end or 'closed'})"
     word = "front-end" if front.has_service(FRONT_END_SERVICE) else call_word(facts)
@@ -216,21 +205,21 @@ async def _ask_alpn(reach: Reach, seen: Attempt) -> tuple[str, Attempt]:
     refused = seen.seen.alert == NO_APPLICATION_PROTOCOL
     if not seen.seen.done and not refused:
         return "unknown", seen
-    both = replace(seen.hello, alpn=("h2", "http/1.1"), padding=0)
+    both = replace(reach.hello, alpn=("h2", "http/1.1"))
     second = await attempt(reach, both, BRIEF, words=False)
     if second.seen.alpn == "http/1.1":
         return "http/1.1", second
     return ("refused" if refused else "none"), seen
 
 
-async def _get_page(reach: Reach, hello: Hello) -> HttpAnswer:
+async def _get_page(reach: Reach) -> HttpAnswer:
     answer = HttpAnswer()
 
     async def talk(tls: TlsTalk) -> None:
         nonlocal answer
         answer = await get(tls, reach.tunnel.sni or reach.tunnel.host)
 
-    offer = replace(hello, alpn=("http/1.1",), padding=0)
+    offer = replace(reach.hello, alpn=("http/1.1",))
     await attempt(reach, offer, BRIEF, None, talk, words=False)
     return answer
 
@@ -344,4 +333,4 @@ def _word_authorities(names: Sequence[str] | None) -> str:
 def _page_words(page: HttpAnswer | None) -> str:
     if page is None or page.status is None:
         return ""
-    return f"; GET / gives HTTP {page.status} {page.reason}".rstrip()
+    return f"GET / gives HTTP {page.status} {page.reason}".rstrip()

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from netprobe.konnectivity.findings import Conclusion, Log, found
-from netprobe.konnectivity.identity import small_hello
 from netprobe.konnectivity.reach import Reach, open_tunnel
 from netprobe.konnectivity.tables import fill
 from netprobe.model.stream import Opened, OpenedPipe
@@ -120,7 +119,7 @@ async def _try_later(reach: Reach, number: int) -> tuple[Tried, Tried | None]:
 
 
 async def _send_hello(reach: Reach, stream: OpenedPipe) -> Tried:
-    await stream.send(TlsClient(small_hello(reach.tunnel.sni)).start())
+    await stream.send(TlsClient(reach.hello).start())
     event = await stream.receive(ANSWER_S)
     again = event.tcp.get("total_retrans", 0) - stream.opened.tcp.get("total_retrans", 0)
     return Tried(event.kind != "timeout", max(0, again), bool(event.tcp.get("rcv_ooopack")))
@@ -138,8 +137,7 @@ def conclude_loss(reach: Reach, log: Log, losses: Losses) -> Conclusion | None:
             f"{name}_first": sent.first, f"{name}_late": sent.late, f"{name}_never": sent.never,
         }  # fmt: skip
     if losses.percent >= FAULT_PERCENT:
-        log.add("tcp", "bad", fill(_COUNTED, evidence), evidence)
-        return found("PACKET_LOSS", _COUNTED, evidence)
+        return log.fail("tcp", found("PACKET_LOSS", _COUNTED, evidence))
     if losses.percent:
         log.warnings.append(fill(_COUNTED, evidence))
     elif losses.syns.is_chance:

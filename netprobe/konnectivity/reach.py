@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.symptoms import HelloSymptom, hello_symptom
 from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
+from netprobe.protocols.base import format_place
 from netprobe.protocols.services.connect import connect
 from netprobe.protocols.services.proxy_url import ProxyUrl
 from netprobe.protocols.services.tls import Hello, SeenHandshake
@@ -38,7 +39,7 @@ INSISTING_TRIES = 3
 # Failures that small segments may change. A reset or a close does not depend on packet sizes.
 SILENT = ("lost", "gap", "mute")
 
-Begin = Callable[[Coroutine[Any, Any, Attempt]], asyncio.Task[Attempt]]
+T = TypeVar("T")
 Then = Callable[[TlsTalk], Awaitable[None]]
 
 
@@ -71,12 +72,17 @@ class Reach:
             self.doubted.set()
 
     @property
+    def hello(self) -> Hello:
+        """A small hello, of about 517 bytes: one segment."""
+        return Hello(self.tunnel.sni)
+
+    @property
     def to(self) -> str:
         """Where it leads, for sentences."""
-        end = place(self.address, self.port)
+        end = format_place(self.address, self.port)
         if self.proxy is None:
             return end
-        return f"{place(self.tunnel.host, self.tunnel.port)} through {end}"
+        return f"{format_place(self.tunnel.host, self.tunnel.port)} through {end}"
 
     @property
     def header_bytes(self) -> int:
@@ -92,7 +98,7 @@ class Reach:
             "to": self.to,
             "host": tunnel.host,
             "sni": tunnel.sni or tunnel.host,
-            "server": place(tunnel.host, tunnel.port),
+            "server": format_place(tunnel.host, tunnel.port),
         }
 
     def target(self, mss: int | None = None, timeout_s: float = CONNECT_S) -> Target:
@@ -118,14 +124,25 @@ class Tries:
         )
 
 
-def place(host: str, port: int) -> str:
-    """``host:port``, an IPv6 address in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+class Tasks:
+    """Begins tasks; none is left at the end, however that comes."""
 
+    def __init__(self) -> None:
+        self._begun: list[asyncio.Task[Any]] = []
 
-def source_for(sources: tuple[str, ...], address: str) -> str | None:
-    """Give the source address of the same family, if the host has one."""
-    return next((each for each in sources if (":" in each) == (":" in address)), None)
+    def begin(self, one: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin a task."""
+        task = asyncio.create_task(one)
+        self._begun.append(task)
+        return task
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for one in self._begun:
+            one.cancel()
+        await asyncio.gather(*self._begun, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -177,17 +194,15 @@ async def look(reach: Reach, hello: Hello) -> Tries:
     """
     enough = asyncio.Event()
     patience = replace(reach.patience(), enough=enough.is_set)
-    tries = asyncio.create_task(_try_until_agreed(reach, hello, patience))
     early: tuple[Attempt, ...] = ()
-    try:
+    async with Tasks() as tasks:
+        tries = tasks.begin(_try_until_agreed(reach, hello, patience))
         await asyncio.wait({tries}, timeout=SEGMENTED_AFTER_S)
         if not tries.done():
             early = await repeat(reach, hello, 2, SEGMENTED, LEAST_MSS)
             if agree(early) == "answered":
                 enough.set()
         found = await tries
-    finally:
-        tries.cancel()
     symptom = agree(found)
     asked = symptom in SILENT or (hello.padding > 0 and symptom not in ("answered", "unopened"))
     if symptom is None or not asked:
@@ -210,12 +225,12 @@ async def try_often(
     """So many tries at once; where one fails or is late, at once so many more that a fraction can
     be told."""
     patience = reach.patience()
-    async with _tasks() as begin:
-        tries = [begin(attempt(reach, hello, patience)) for _ in range(count)]
+    async with Tasks() as tasks:
+        tries = [tasks.begin(attempt(reach, hello, patience)) for _ in range(count)]
         await asyncio.wait(tries, timeout=SECOND_AFTER_S)
         if not all(one.done() and is_good(one.result()) for one in tries):
             later = patience.less(SECOND_AFTER_S)
-            tries += [begin(attempt(reach, hello, later)) for _ in range(UNSTEADY_TRIES)]
+            tries += [tasks.begin(attempt(reach, hello, later)) for _ in range(UNSTEADY_TRIES)]
         return tuple(await asyncio.gather(*tries))
 
 
@@ -233,39 +248,22 @@ async def insist(
 
 async def _try_until_agreed(reach: Reach, hello: Hello, patience: Patience) -> tuple[Attempt, ...]:
     """Try once, or five times where that is not answered, or 15 times where those do not agree."""
-    async with _tasks() as begin:
-        tries = [begin(attempt(reach, hello, patience))]
+    async with Tasks() as tasks:
+        tries = [tasks.begin(attempt(reach, hello, patience))]
         await asyncio.wait(tries, timeout=SECOND_AFTER_S)
         if _is_answered(tries[0]):
             return (tries[0].result(),)
         later = patience.less(SECOND_AFTER_S)
-        tries += [begin(attempt(reach, hello, later)) for _ in range(FURTHER_TRIES)]
+        tries += [tasks.begin(attempt(reach, hello, later)) for _ in range(FURTHER_TRIES)]
         await asyncio.wait(tries, timeout=SECOND_AFTER_S)
         if any(map(_is_answered, tries)):
             later = later.less(SECOND_AFTER_S)
-            tries += [begin(attempt(reach, hello, later)) for _ in range(UNSTEADY_TRIES)]
+            tries += [tasks.begin(attempt(reach, hello, later)) for _ in range(UNSTEADY_TRIES)]
         return tuple(await asyncio.gather(*tries))
 
 
 def _is_answered(one: asyncio.Task[Attempt]) -> bool:
     return one.done() and hello_symptom(one.result()) == "answered"
-
-
-@asynccontextmanager
-async def _tasks() -> AsyncIterator[Begin]:
-    """Give what begins a try; none is left at the end, however that comes."""
-    begun: list[asyncio.Task[Attempt]] = []
-
-    def begin(one: Coroutine[Any, Any, Attempt]) -> asyncio.Task[Attempt]:
-        begun.append(asyncio.create_task(one))
-        return begun[-1]
-
-    try:
-        yield begin
-    finally:
-        for one in begun:
-            one.cancel()
-        await asyncio.gather(*begun, return_exceptions=True)
 
 
 def agree(tries: Sequence[Attempt]) -> HelloSymptom | None:

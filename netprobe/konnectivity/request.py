@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Literal
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host
+from netprobe.protocols.base import is_address
 from netprobe.protocols.services.no_proxy import decide, split
 from netprobe.protocols.services.proxy_url import ProxyUrl, parse_proxy
 from netprobe.protocols.services.tls import Identity, check_files
@@ -35,20 +35,16 @@ _SERVER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class PassedProxy:
-    """A proxy that is not used, and the entry of NO_PROXY that says so."""
-
-    proxy: ProxyUrl
-    entry: str
-
-
-@dataclass(frozen=True, slots=True)
 class ProxyRoute:
-    """The way of one worker: ``proxy`` None is direct; ``said`` names the setting that decided."""
+    """The way of one worker: ``proxy`` None is direct; ``said`` names the setting that decided.
+
+    ``passed`` is a proxy that is not used, because this ``entry`` of NO_PROXY says so.
+    """
 
     proxy: ProxyUrl | None
     said: str
-    passed: PassedProxy | None = None
+    passed: ProxyUrl | None = None
+    entry: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +137,6 @@ def warn_of_port(tunnel: Tunnel) -> tuple[str, ...]:
     )
 
 
-def is_address(text: str) -> bool:
-    """Tell whether this is an IP address."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _choose_port(port: int | None, options: TunnelOptions) -> int:
     if port is not None:
         return port
@@ -219,5 +206,5 @@ def _decide_route(
     if decision.proxied:
         return ProxyRoute(proxy, f"proxy {proxy} ({what})")
     entry = decision.entry or ""
-    passed = PassedProxy(proxy, entry) if entry in entries else None
-    return ProxyRoute(None, f"direct (NO_PROXY: {entry})", passed)
+    passed = proxy if entry in entries else None
+    return ProxyRoute(None, f"direct (NO_PROXY: {entry})", passed, entry)

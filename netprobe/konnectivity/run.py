@@ -11,14 +11,13 @@ from datetime import UTC, datetime
 
 from netprobe.errors import AgentError, RequestError
 from netprobe.konnectivity.clocks import compare_clocks
-from netprobe.konnectivity.combining import causes
-from netprobe.konnectivity.comparing import compare_names
-from netprobe.konnectivity.explaining import word_explain
+from netprobe.konnectivity.combining import causes, compare_names
 from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.request import ProxyRoute, Tunnel, choose_via
 from netprobe.konnectivity.stages import diagnose
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
+from netprobe.model.printable import word_command
 from netprobe.model.sink import Events
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.live_fleet import open_fleet
@@ -41,7 +40,6 @@ class Job:
     hosts: tuple[Host, ...]
     proxy: str
     inventories: tuple[str, ...] = ()
-    forks: int = FORKS
 
 
 def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]:
@@ -91,31 +89,38 @@ def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
     )
 
 
+def word_explain(one: Diagnosis, inventories: Sequence[str]) -> str:
+    """Word the command that follows this flow hop by hop; "" where nothing was silent.
+
+    ``explain`` takes its source from an inventory: without one the words have a place for it.
+    """
+    if one.flow is None:
+        return ""
+    worker = one.worker if inventories else "THIS-HOST"
+    files = [word for file in inventories or ("INVENTORY",) for word in ("-i", file)]
+    return word_command(["netprobe", "explain", worker, *one.flow, *files])
+
+
 async def _diagnose_all(
     job: Job, launcher: Launcher, events: Events, vias: Mapping[str, ProxyRoute]
 ) -> tuple[Diagnosis, ...]:
-    slots = asyncio.Semaphore(job.forks)
+    slots = asyncio.Semaphore(FORKS)
 
-    async def one(fleet: Fleet, host: Host) -> Diagnosis:
+    async def diagnose_from(fleet: Fleet, host: Host) -> Diagnosis:
+        via = vias[host.name]
+        sources = tuple(address.text for address in host.source_addresses)
         async with slots:
-            return await _diagnose_from_host(fleet, host, job.tunnel, vias[host.name])
+            try:
+                agent = fleet.agent(host)
+                await agent.wait_ready()
+                return await diagnose(host.name, agent, job.tunnel, via, sources)
+            except AgentError as error:
+                return _not_tested(host, via, error)
 
     # Streams need no rights: an agent that needs no sudo cannot fail by it.
     hosts = [replace(host, become=None) for host in job.hosts]
     async with open_fleet(hosts, launcher, events.host) as fleet:
-        return tuple(await asyncio.gather(*(one(fleet, host) for host in job.hosts)))
-
-
-async def _diagnose_from_host(
-    fleet: Fleet, host: Host, tunnel: Tunnel, via: ProxyRoute
-) -> Diagnosis:
-    sources = tuple(address.text for address in host.source_addresses)
-    try:
-        agent = fleet.agent(host)
-        await agent.wait_ready()
-        return await diagnose(host.name, agent, tunnel, via, sources)
-    except AgentError as error:
-        return _not_tested(host, via, error)
+        return tuple(await asyncio.gather(*(diagnose_from(fleet, host) for host in job.hosts)))
 
 
 def _not_tested(host: Host, via: ProxyRoute, error: AgentError) -> Diagnosis:

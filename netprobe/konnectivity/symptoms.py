@@ -53,10 +53,8 @@ def tcp_symptom(opened: Opened) -> TcpSymptom:
     return "rejected" if failure.endswith("-unreachable") else "other"
 
 
-def hello_symptom(attempt: Attempt | None) -> HelloSymptom:
+def hello_symptom(attempt: Attempt) -> HelloSymptom:
     """Give the symptom of a ClientHello."""
-    if attempt is None:
-        return "none"
     if attempt.failure is not None and attempt.first == "failed":
         return "unopened"
     if attempt.seen.foreign is not None:

@@ -47,10 +47,10 @@ _ANSWERS = "a small ClientHello ({small_bytes:,} bytes) is answered, one of {lar
 HELLO = _read_table(
     ("reset | * | *", "RST_AFTER_CLIENTHELLO",
      "TCP opens; the ClientHello is answered by a reset after {first_ms} ms, before any byte "
-     "({tries} tries){control}"),
+     "({tries} tries); {control}"),
     ("closed | * | *", "EDGE_CLOSED_IMMEDIATELY",
      "TCP opens; the connection is closed {first_ms} ms after the ClientHello, without a byte "
-     "({tries} tries){control}"),
+     "({tries} tries); {control}"),
     ("late-3s | * | *", "EDGE_BACKEND_REFUSED",
      "TCP opens; the connection is closed {first_ms} ms after the ClientHello, without a byte "
      "({tries} tries)"),
@@ -65,7 +65,7 @@ HELLO = _read_table(
      "segments of {segment} bytes it is answered; {bounds}"),
     ("lost | * | *", "CLIENTHELLO_DROPPED",
      "TCP opens; the ClientHello is not acknowledged ({retrans} retransmissions), in segments of "
-     "{segment} bytes neither ({tries} tries){control}"),
+     "{segment} bytes neither ({tries} tries); {control}"),
     ("gap mute | * | answered", "PMTU_BLACKHOLE_IN",
      "the server has the ClientHello ({acked} bytes acknowledged) and its answer does not come "
      "({ooo} packets arrived out of order); with segments of {segment} bytes it comes; {bounds}"),
@@ -121,7 +121,7 @@ IDENTITY = _read_table(
     ("ignition | * | * | *", "WRONG_SERVICE",
      "the certificate is the ignition server's ({subject})"),
     ("router | * | * | *", "SNI_NOT_ROUTED_DEFAULT_CERT",
-     "{subject}, issued by {issuer}, asks for no client certificate{page}{control}"),
+     "{subject}, issued by {issuer}, asks for no client certificate; {page}; {control}"),
     (f"{_OURS} | {_ASKS} | http/1.1 | *", "KONN_WRONG_PORT_FRONTEND",
      "the server asks for certificates of {authorities} and, offered h2 and http/1.1, chooses "
      "http/1.1 as only the front-end port does"),
@@ -148,10 +148,10 @@ IDENTITY = _read_table(
      "{grpc_status}: {grpc_message}"),
     ("stranger | * | * | *", "WRONG_SERVICE",
      "{subject}, issued by {issuer}, {fit}; certificate request: {authorities}; ALPN gives "
-     "{alpn}{page}"),
+     "{alpn}; {page}"),
     ("foreign | none | * | *", "TLS_INTERCEPTED",
      "{subject}, issued by {issuer}, which is no signer of Konnectivity, asks for no client "
-     "certificate; ALPN gives {alpn}{page}"),
+     "certificate; ALPN gives {alpn}; {page}"),
     (f"{_OURS} | none | h2 | http", "H2_ENDS_AT_PROXY",
      "HTTP/2 opens without a certificate request, and the call is answered by {answer}"),
     (f"{_OURS} | none | h2 | withheld", "H2_ANSWER_WITHHELD",
@@ -197,8 +197,12 @@ class _Words(dict[str, object]):
 
 
 def fill(text: str, evidence: Mapping[str, object]) -> str:
-    """Fill the words in braces; a value that was not measured is ``?``."""
-    return text.format_map(_Words(evidence))
+    """Fill the words in braces; a value that was not measured is ``?``.
+
+    A part between semicolons that has no words then is left out.
+    """
+    parts = (part.format_map(_Words(evidence)) for part in text.split("; "))
+    return "; ".join(filter(None, parts))
 
 
 def names_words(text: str) -> set[str]:

@@ -349,8 +349,3 @@ VARIANTS: dict[tuple[str, str], TunnelVerdict] = {
         "lacks the worker: look at what listens there, and at the pods and endpoints behind it",
         f"{_EOF} (or: read tcp ...: read: connection reset by peer)"),
 }  # fmt: skip
-
-
-def choose_verdict(code: str, variant: object = None) -> TunnelVerdict:
-    """Give the words of a code, those of its variant where there is one."""
-    return VARIANTS.get((code, str(variant)), VERDICTS[code])

@@ -44,8 +44,9 @@ class Diagnosis:
     ``because`` is the evidence in a sentence, ``title`` the cause without this worker's numbers,
     so that workers with one cause share it; ``fine`` lists what is proven to work, ``open`` what
     this run could not prove; ``logs`` is the line that konnectivity-agent logs about it, "" where
-    nobody saw one. ``warnings`` are faults that do not stop the agent; ``explain`` are the words
-    that look further into silence. ``skew_s``: how far the worker's clock is ahead of ours.
+    nobody saw one. ``warnings`` are faults that do not stop the agent. ``flow``: the address and
+    the port that were silent, None where somebody answered; ``explain`` are the words that look
+    further into that. ``skew_s``: how far the worker's clock is ahead of ours.
     """
 
     worker: str
@@ -59,6 +60,7 @@ class Diagnosis:
     logs: str = ""
     where: TunnelPlace | None = None
     warnings: tuple[str, ...] = ()
+    flow: tuple[str, str] | None = None
     explain: str = ""
     via: str = "direct"
     skew_s: float | None = None

@@ -6,6 +6,7 @@ A protocol never touches a socket. The probe stage sends its bytes through an ag
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import typing
 from collections.abc import Iterator
@@ -65,6 +66,20 @@ def printable(text: str, limit: int = _SHOWN_TEXT) -> str:
     """Make text from the network safe for a terminal and short: escapes and newlines never pass."""
     safe = "".join(char if " " <= char <= "~" else "?" for char in text[: limit + 1])
     return safe if len(safe) <= limit else safe[: limit - 3] + "..."
+
+
+def is_address(text: str) -> bool:
+    """Tell whether this is an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def format_place(host: str, port: int) -> str:
+    """Write ``host:port``, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def unknown(expected: str, data: bytes) -> Reading:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from netprobe.cli.run import check_record_path
 from netprobe.errors import RequestError
-from netprobe.konnectivity.explaining import word_explain
+from netprobe.konnectivity.run import word_explain
 from netprobe.model.inventory import Address, Host, Ssh, Vantage
 from netprobe.model.printable import clean, word_command
 from netprobe.model.run import RunInfo
@@ -75,8 +75,8 @@ def advice_of_ssh(text: str) -> str:
 
 def advice_of_diagnosis(text: str) -> str:
     """A tunnel whose server is silent."""
-    flow = {"flow": ["10.0.0.9", "tcp/443"]}
-    return word_explain(replace(diagnosis(text, "TCP_FILTERED"), evidence=flow), [text])
+    found = replace(diagnosis(text, "TCP_FILTERED"), flow=("10.0.0.9", "tcp/443"))
+    return word_explain(found, [text])
 
 
 def advice_of_resuming(text: str) -> str:

@@ -7,15 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from netprobe.konnectivity.combining import combine
-from netprobe.konnectivity.findings import Conclusion, Log
+from netprobe.konnectivity.combining import AddressLook, combine
+from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.model.konnectivity import STAGES, Diagnosis
 
 TUNNEL = Tunnel("k.example.com", 443, "route", sni="k.example.com")
 FINE = "KONN_REACHED_MTLS"
-SILENT = {"sight": "silent"}
 
 
 def combined(*addresses: tuple[str, str, dict[str, Any]]) -> Diagnosis:
@@ -29,8 +28,9 @@ def combined(*addresses: tuple[str, str, dict[str, Any]]) -> Diagnosis:
             log.add("tcp", "ok" if code == FINE else "bad", "said")
             log.skip("not-needed", "not needed", *STAGES[1:])
             reach = Reach(cast(Any, None), TUNNEL, address, 443)
-            found.append((reach, (log, Conclusion(code, "because", evidence))))
-        return combine("w", "direct", TUNNEL, names, found)
+            found.append(AddressLook(reach, log, Conclusion(code, "because", evidence)))
+        what = combine(TUNNEL, names, found)
+        return diagnosis("w", "direct", names, what)
 
     return asyncio.run(combine_them())
 
@@ -38,16 +38,16 @@ def combined(*addresses: tuple[str, str, dict[str, Any]]) -> Diagnosis:
 @pytest.mark.parametrize(
     ("addresses", "cost"),
     [
-        ((("10.0.0.1", FINE, {}), ("10.0.0.2", "TCP_FILTERED", SILENT)), "each connect 10 s"),
+        ((("10.0.0.1", FINE, {}), ("10.0.0.2", "TCP_FILTERED", {})), "each connect 10 s"),
         (
             (
                 ("10.0.0.1", FINE, {}),
                 ("10.0.0.2", FINE, {}),
-                ("10.0.0.3", "TCP_FILTERED", SILENT),
+                ("10.0.0.3", "TCP_FILTERED", {}),
             ),
             "each connect 7 s",
         ),
-        ((("10.0.0.1", FINE, {}), ("fd00::1", "TCP_FILTERED", SILENT)), "after 0.3 s"),
+        ((("10.0.0.1", FINE, {}), ("fd00::1", "TCP_FILTERED", {})), "after 0.3 s"),
         ((("10.0.0.1", FINE, {}), ("10.0.0.2", "HOST_UNREACHABLE", {})), "about 3 s longer"),
         ((("10.0.0.1", FINE, {}), ("10.0.0.2", "TCP_REFUSED", {})), "next to nothing"),
     ],
@@ -74,7 +74,7 @@ def test_behind_tcp_the_agent_does_not_go_on(code: str) -> None:
 
 def test_no_address_that_answers_is_the_fault_itself() -> None:
     """Where all are deaf nothing is got over."""
-    found = combined(("10.0.0.1", "TCP_FILTERED", SILENT), ("10.0.0.2", "TCP_FILTERED", SILENT))
+    found = combined(("10.0.0.1", "TCP_FILTERED", {}), ("10.0.0.2", "TCP_FILTERED", {}))
     assert (found.code, found.outcome, found.where) == (
         "TCP_FILTERED",
         "fault",

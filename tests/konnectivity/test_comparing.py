@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netprobe.konnectivity.comparing import compare_names
+from netprobe.konnectivity.combining import compare_names
 from netprobe.model.konnectivity import Diagnosis, ResolvedName, TunnelOutcome
 
 HOST = "k.example.com"

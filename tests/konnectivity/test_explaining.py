@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
-from netprobe.konnectivity.explaining import word_explain
+from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
+from netprobe.konnectivity.run import word_explain
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import Diagnosis
-from tests.konnectivity.test_report import diagnosis as plain
 
 INVENTORY = """\
 schema: netprobe.inventory/1
@@ -24,9 +24,14 @@ hosts:
 """
 
 
-def verdict(code: str, *flow: str, **evidence: str) -> Diagnosis:
+def verdict(code: str, flow: tuple[str, str], *, silent: bool = False) -> Diagnosis:
     """A worker's verdict about this flow."""
-    return replace(plain("w-1", code), evidence={"flow": list(flow), **evidence})
+
+    async def conclude() -> Diagnosis:
+        what = Conclusion(code, "as it was seen", flow=flow, silent=silent)
+        return diagnosis("w-1", "direct", Log(), what)
+
+    return asyncio.run(conclude())
 
 
 @pytest.mark.parametrize("flow", [("10.0.0.9", "tcp/443"), ("fd00::9", "udp/53")])
@@ -34,7 +39,7 @@ def test_explain_takes_the_words(tmp_path: Path, flow: tuple[str, str]) -> None:
     """Every word is where ``explain`` expects it, and the flow is one that it can plan."""
     inventory = tmp_path / "my inventory.yaml"
     inventory.write_text(INVENTORY)
-    words = shlex.split(word_explain(verdict("TCP_FILTERED", *flow), [str(inventory)]))
+    words = shlex.split(word_explain(verdict("TCP_FILTERED", flow), [str(inventory)]))
     assert words == ["netprobe", "explain", "w-1", *flow, "-i", str(inventory)]
     request = FlowRequest(words[2], words[3], parse_wire(words[4]), (words[6],))
     assert plan_flow(request, date(2026, 11, 20)).blocks
@@ -43,14 +48,14 @@ def test_explain_takes_the_words(tmp_path: Path, flow: tuple[str, str]) -> None:
 def test_only_silence_is_explained() -> None:
     """Who answers has been found: a refusal needs no search for a hop."""
     flow = ("10.0.0.9", "tcp/443")
-    assert word_explain(verdict("TCP_REFUSED", *flow), ["i"]) == ""
-    assert word_explain(verdict("PROXY_UNREACHABLE", *flow, sight="refused"), ["i"]) == ""
-    assert word_explain(verdict("PROXY_UNREACHABLE", *flow, sight="silent"), ["i"])
+    assert word_explain(verdict("TCP_REFUSED", flow), ["i"]) == ""
+    assert word_explain(verdict("PROXY_UNREACHABLE", flow), ["i"]) == ""
+    assert word_explain(verdict("PROXY_UNREACHABLE", flow, silent=True), ["i"])
 
 
 def test_without_an_inventory_the_words_have_a_place_for_it() -> None:
     """``explain`` starts from a host of an inventory."""
-    words = word_explain(verdict("TCP_FILTERED", "10.0.0.9", "tcp/443"), [])
+    words = word_explain(verdict("TCP_FILTERED", ("10.0.0.9", "tcp/443")), [])
     assert words == "netprobe explain THIS-HOST 10.0.0.9 tcp/443 -i INVENTORY"
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from netprobe.konnectivity.holding import VERDICT_OF
+from netprobe.konnectivity.further import VERDICT_OF
 from netprobe.konnectivity.symptoms import HelloSymptom, TcpSymptom
 from netprobe.konnectivity.tables import (
     ALPN,

@@ -12,14 +12,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from netprobe.konnectivity import identity
 from netprobe.konnectivity.answers import look_at_answers
 from netprobe.konnectivity.findings import Conclusion, Log
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.model.stream import Event, Opened
 from netprobe.probe.jumping_loop import JumpingLoop
-from netprobe.protocols.services.tls import SeenHandshake
+from netprobe.protocols.services.tls import Hello, SeenHandshake
 from netprobe.protocols.services.tls_talk import Attempt
 from tests.lab.konnectivity import pki
 
@@ -62,7 +61,7 @@ def answered(tmp_path: Path) -> Attempt:
     pki.issue(tmp_path, "k0s.pem", pki.authority(CN="kubernetes-ca"), (NAME,), CN="konnectivity")
     leaf = x509.load_pem_x509_certificate((tmp_path / "k0s.pem").read_bytes())
     seen = SeenHandshake(done=True, alpn="h2", chain=(leaf.public_bytes(Encoding.DER),))
-    return Attempt(identity.small_hello(NAME), seen, "bytes")
+    return Attempt(Hello(NAME), seen, "bytes")
 
 
 def test_silence_makes_nobody_an_interceptor(answered: Attempt) -> None:

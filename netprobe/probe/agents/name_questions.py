@@ -108,6 +108,17 @@ class NameQuestions:
             alive=alive or await self._is_alive(server, survey),
         )
 
+    async def ask_plainly(
+        self, server: str, name: str, kind: str, protocol: str, timing: Timing
+    ) -> str:
+        """Ask for one kind of record, as plain DNS does; give the answer in a word.
+
+        Raises AgentError.
+        """
+        survey = NameSurvey((name,), protocol, "")
+        reply = await self._send_question(server, name, kind, survey, None, timing)
+        return _read_told(name, reply).said
+
     async def find_varying(self, told: ServerTold, survey: NameSurvey) -> ServerTold:
         """Ask a server again, and note the names for which it says something else then.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from netprobe.probe.agents.name_questions import DNS_PORT, NameSurvey, make_stra
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
+from netprobe.protocols.base import is_address
 
 # A program asks no more than three of its resolv.conf (resolv.conf(5), MAXNS).
 RESOLVERS = 3
@@ -144,7 +144,7 @@ async def _ask_flow(
         resolvers = [
             one
             for one in (await agent.nameservers()).servers[:RESOLVERS]
-            if one != task.address and one not in siblings and _is_address(one)
+            if one != task.address and one not in siblings and is_address(one.partition("%")[0])
         ]
         # Programs leave the address to the kernel.
         as_programs = replace(survey, src=None)
@@ -157,11 +157,3 @@ async def _ask_flow(
     return NameFacts(
         asked, own, tuple(replace(one, resolver=one.server in resolvers) for one in others)
     )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return False
-    return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
@@ -22,6 +21,7 @@ from netprobe.probe.flows.proxy_choice import dialled
 from netprobe.probe.flows.work import Task, family_of
 from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols import Protocol
+from netprobe.protocols.base import format_place, is_address
 from netprobe.protocols.services.connect import connect
 from netprobe.protocols.services.http_exchange import HttpAnswer
 from netprobe.protocols.services.identify import Asked, identify
@@ -140,7 +140,7 @@ class _Talk:
     @property
     def _asked(self) -> str:
         asked = "GET http://" if self.by_url else "CONNECT "
-        return f"{asked}{_format_place(self._host, self.port)} through {self._proxy}"
+        return f"{asked}{format_place(self._host, self.port)} through {self._proxy}"
 
     def failed(self) -> Outcome:
         """Why there is no connection."""
@@ -199,7 +199,7 @@ class _Talk:
         return None
 
     async def _find_addresses(self) -> list[str]:
-        if _is_address(self._proxy.host):
+        if is_address(self._proxy.host):
             return [self._proxy.host]
         reply = await self._agent.resolve(self._proxy.host)
         found = reply.addresses[:ADDRESSES]
@@ -211,7 +211,7 @@ class _Talk:
     async def _pass_proxy(self, stream: OpenedPipe) -> Pipe | None:
         pipe: Pipe | None = stream
         if self._proxy.scheme == "https":
-            sni = None if _is_address(self._proxy.host) else self._proxy.host
+            sni = None if is_address(self._proxy.host) else self._proxy.host
             pipe = await TlsPipe.shaken(stream, Hello(sni, alpn=("http/1.1",)))
         if pipe is None:
             self._failed = self._tell_refusal("not-http", ": the proxy answers no ClientHello")
@@ -226,7 +226,7 @@ class _Talk:
 
     def _fail_connect(self, address: str, failure: str) -> Outcome:
         reason = "no-response" if failure == "no-answer" else failure
-        place = _format_place(address, self._proxy.port)
+        place = format_place(address, self._proxy.port)
         return self._tell_refusal(reason, f": {place} gives no connection ({reason})")
 
     def _read_refusal(self, answer: HttpAnswer) -> Outcome:
@@ -238,15 +238,3 @@ class _Talk:
         page = "" if answer.schemes else name_page(answer, None)
         words = f"{answer.words()}{page and f': {page}'}"
         return self._tell_refusal(answer.status, f": {words}")
-
-
-def _format_place(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from netprobe.model.stream import Pipe
+from netprobe.protocols.base import format_place
 from netprobe.protocols.services.http_exchange import (
     ANSWER_S,
     HttpAnswer,
@@ -20,7 +21,7 @@ async def connect(
 
     httpx could ask by itself, but of a refusal it would keep the status alone.
     """
-    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    authority = format_place(host, port)
     request = HttpRequest(authority, authority, "CONNECT", proxy=proxy)
     return await exchange_http(pipe, request, limit_s)
 

@@ -1,20 +1,33 @@
-"""The last stage: an idle connection is kept, and then must still work; ``open`` is no evidence.
+"""The last stages: further connections get the same answer, and an idle one still works.
 
-Without a client certificate it is held in the middle of the handshake (a router has long decided
-where it goes by then), with one or with tokens as an idle HTTP/2 connection. Two are held at once.
+``open`` is no evidence, so what was held must answer. Without a client certificate a connection is
+held in the middle of the handshake (a router has long decided where it goes by then), with one or
+with tokens as an idle HTTP/2 connection. Two are held at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from netprobe.konnectivity.findings import Conclusion, Log, found
-from netprobe.konnectivity.reach import Reach, open_tunnel
+from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found
+from netprobe.konnectivity.reach import UNSTEADY_TRIES, Reach, open_tunnel, repeat, try_often
+from netprobe.konnectivity.symptoms import hello_symptom
+from netprobe.konnectivity.tables import fill
 from netprobe.model.stream import Event, IdleClock, OpenedPipe
 from netprobe.protocols.services.http2 import Http2Talk
 from netprobe.protocols.services.tls import Hello, TlsClient
-from netprobe.protocols.services.tls_talk import TlsTalk
+from netprobe.protocols.services.tls_talk import Attempt, TlsTalk
+
+LEAST_FAILURES = 2
+
+_SERVERS = (
+    "which of several servers answered: that needs registering as an agent; on a node compare "
+    "open_server_connections with known_server_count in the agent's metrics"
+)
+# The leaf of the first answer, as Seen.chain has it; empty: any answer is as good.
+ExpectedBytes = tuple[bytes, ...]
 
 HOLDS = 2
 FLIGHT_S = 5.0
@@ -40,14 +53,68 @@ VERDICT_OF = {
 _HELD = "two connections to {to} that were idle ended after {held_s} s ({how})"
 
 
-async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Conclusion | None:
+async def look_at_fan_out(reach: Reach, log: Log, expected: ExpectedBytes) -> Conclusion | None:
+    """Try again as often as asked for; where one fails, often enough to give a fraction."""
+    tries = await try_often(
+        reach, reach.hello, reach.tunnel.repeat, lambda one: _failure_of(one, expected) is None
+    )
+    count = len(tries)
+    if any(_failure_of(one, expected) for one in tries):
+        return fraction(reach, log, tries, expected)
+    said = f"{count} of {count} further connections get the same answer"
+    log.add("fan-out", "ok", said, {"tries": count, "failed": 0}, said)
+    log.open.append(_SERVERS)
+    return None
+
+
+async def unsteady(
+    reach: Reach, log: Log, tries: Sequence[Attempt], expected: ExpectedBytes = ()
+) -> Conclusion:
+    """Tries that do not agree: ask again, until there are enough for a fraction."""
+    more: Sequence[Attempt] = ()
+    if len(tries) < UNSTEADY_TRIES:
+        count = max(reach.tunnel.repeat, UNSTEADY_TRIES)
+        hello = tries[0].hello if tries else reach.hello
+        more = await repeat(reach, hello, count, reach.patience())
+    return fraction(reach, log, (*tries, *more), expected)
+
+
+def fraction(
+    reach: Reach, log: Log, tries: Sequence[Attempt], expected: ExpectedBytes
+) -> Conclusion:
+    """Give the conclusion from tries of which some failed; one failure alone may be loss."""
+    failures = [(one, _failure_of(one, expected)) for one in tries]
+    bad = [(one, how) for one, how in failures if how is not None]
+    times = sorted({round(one.first_ms / 1000, 1) for one, _ in bad})
+    evidence = reach.where() | {
+        "tries": len(tries),
+        "failed": len(bad),
+        "kinds": ", ".join(sorted({how for _, how in bad})),
+        "times": ", ".join(f"{time:g}" for time in times),
+        "all_tries": [facts_of(one) for one, _ in bad],
+    }
+    enough = LEAST_FAILURES <= len(bad) < len(tries)
+    said = fill("{failed} of {tries} connections to {to} fail ({kinds}, after {times} s)", evidence)
+    log.add("fan-out", "bad" if enough else "doubt", said, evidence)
+    return Conclusion("FANOUT_SOME_FAIL" if enough else "UNSTEADY", said, evidence)
+
+
+def _failure_of(one: Attempt, expected: ExpectedBytes) -> str | None:
+    """Give the failure of a connection; None where its answer equals the first."""
+    symptom = hello_symptom(one)
+    if symptom != "answered":
+        return symptom
+    return "another certificate" if expected and one.seen.chain[:1] != expected else None
+
+
+async def look_at_hold(reach: Reach, log: Log, http2: bool) -> Conclusion | None:
     """Hold if it was asked for; None where the connections still work, or nothing can be said."""
     seconds = reach.tunnel.hold_s
     if not seconds:
         log.add("hold", "not-needed", "asked for by --hold SECONDS")
         log.open.append("idle timers on the way: --hold was not given")
         return None
-    hello = replace(hello, identity=reach.tunnel.identity)
+    hello = replace(reach.hello, identity=reach.tunnel.identity)
     held = await asyncio.gather(*(_hold_one(reach, hello, http2) for _ in range(HOLDS)))
     ways = sorted({one.how for one in held})
     one = held[0]
@@ -66,9 +133,7 @@ async def look_at_hold(reach: Reach, log: Log, hello: Hello, http2: bool) -> Con
         said = f"{kind} that was held {seconds:g} s still works"
         log.add("hold", "ok", said, evidence, said)
         return None
-    what = found(VERDICT_OF[one.how], _HELD, evidence)
-    log.add("hold", "bad", what.because, evidence)
-    return what
+    return log.fail("hold", found(VERDICT_OF[one.how], _HELD, evidence))
 
 
 async def _hold_one(reach: Reach, hello: Hello, http2: bool) -> Held:
@@ -76,7 +141,7 @@ async def _hold_one(reach: Reach, hello: Hello, http2: bool) -> Held:
     async with open_tunnel(reach) as (stream, failure):
         if failure is not None:
             return Held("unheld", 0.0)
-        return await way(stream, replace(hello, padding=0), reach)
+        return await way(stream, hello, reach)
 
 
 async def _hold_handshake(stream: OpenedPipe, hello: Hello, reach: Reach) -> Held:
