@@ -13,22 +13,22 @@ from netprobe.explain import far_steps as far
 from netprobe.explain import near_steps as near
 from netprobe.explain import seen_steps as seen
 from netprobe.explain.extra_checks import Further, Watched, watch
-from netprobe.explain.remarks import advice, remarks
+from netprobe.explain.hops import hops_step, say_where_lost, say_where_nearer
 from netprobe.explain.request import FlowRequest
 from netprobe.explain.view import View
+from netprobe.judge.findings import fold
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence
 from netprobe.model.explanation import Explanation, FlowStory
-from netprobe.model.plan import PATH_MTU, Block, Plan
-from netprobe.model.result import VERDICTS, HostReport, Result, Summary
+from netprobe.model.plan import PATH_MTU, Plan
+from netprobe.model.result import VERDICTS, HostReport, Summary
 from netprobe.model.trail import Step
-from netprobe.probe.flows.work import PlanPlace
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
 _STEPS: tuple[Callable[[View], Step], ...] = (
     near.agents_step, near.name_step, near.route_step, near.listener_step, near.probe_step,
-    seen.story_step, seen.silence_step, near.reset_step, near.hops_step,
+    seen.story_step, seen.silence_step, near.reset_step, hops_step,
     far.arrival_step, far.way_back_step, far.control_step, far.path_mtu_step,
     far.checks_step,
 )  # fmt: skip
@@ -54,7 +54,7 @@ async def explain(
         protocol=request.wire.protocol,
         port=request.wire.port,
         stories=tuple(
-            tell_story(view) for view in _make_views(plan, watched, rules, recorded=settings.record)
+            tell_story(view) for view in _make_views(watched, rules, recorded=settings.record)
         ),
         hosts=tuple(watched.reports[name] for name in sorted(watched.reports)),
         notes=plan.notes,
@@ -71,35 +71,56 @@ def summary_of(explanation: Explanation) -> Summary:
     return Summary(counts, 0, deciding=deciding)
 
 
-def _make_views(plan: Plan, watched: Watched, rules: Rules, *, recorded: bool) -> Iterator[View]:
-    mtus = _judge_mtus(plan, watched, rules)
-    for block in plan.blocks:
-        if block.requirement.probe == PATH_MTU:
-            continue
-        order = _order_of(block)
-        for evidence in watched.evidence.get(order, ()):
-            result = judge(evidence, order, rules)[0]
-            further = watched.further.get(evidence.address, Further())
-            mtu = mtus.get(evidence.address)
-            yield View(evidence, result, further, watched.reports, mtu, recorded)
-
-
-def _judge_mtus(plan: Plan, watched: Watched, rules: Rules) -> dict[str, tuple[Evidence, Result]]:
-    return {
-        evidence.address: (evidence, judge(evidence, _order_of(block), rules)[0])
-        for block in plan.blocks
-        if block.requirement.probe == PATH_MTU
-        for evidence in watched.evidence.get(_order_of(block), ())
-        if evidence.mtu is not None or evidence.untested is not None
+def _make_views(watched: Watched, rules: Rules, *, recorded: bool) -> Iterator[View]:
+    """Give each address of the flow; the path's MTU is evidence of its own beside it."""
+    # The blocks of an explanation have one source and one destination.
+    judged = [(one, judge(one, (one.flow.block.index, 0, 0), rules)[0]) for one in watched.evidence]
+    mtus = {
+        one.address: (one, result)
+        for one, result in judged
+        if _is_of_mtu(one) and (one.mtu is not None or one.untested is not None)
     }
+    for evidence, result in judged:
+        if _is_of_mtu(evidence):
+            continue
+        further = watched.further.get(evidence.address, Further())
+        mtu = mtus.get(evidence.address)
+        yield View(evidence, result, further, watched.reports, mtu, recorded)
 
 
-def _order_of(block: Block) -> PlanPlace:
-    """The blocks of an explanation have one source and one destination."""
-    return (block.index, 0, 0)
+def _is_of_mtu(evidence: Evidence) -> bool:
+    return evidence.flow.block.requirement.probe == PATH_MTU
 
 
 def tell_story(view: View) -> FlowStory:
     """Take every step of one address, and add what to do."""
     steps = tuple(step(view) for step in _STEPS)
-    return FlowStory(steps, view.result, advice(view), tuple(remarks(view)))
+    return FlowStory(steps, view.result, _choose_advice(view), tuple(_list_remarks(view)))
+
+
+def _choose_advice(view: View) -> str:
+    """Give the finding's advice, as a run gives it; for doubt, what would remove it."""
+    findings = fold([view.result])
+    if findings:
+        return findings[0].advice
+    alone = not view.has_agent(view.destination)
+    if view.result.verdict == "inconclusive" and alone and view.has_agent(view.source):
+        return (
+            f"Give {view.destination.name} a vantage in the inventory: an agent there sees whether "
+            "the packets arrive."
+        )
+    return ""
+
+
+def _list_remarks(view: View) -> Iterator[str]:
+    """Warnings, and what the looks beside the flow add to the places of the verdict."""
+    yield from view.result.warnings
+    yield from say_where_nearer(view)
+    yield from say_where_lost(view)
+    if "host" in view.result.where and far.lives(view):
+        yield f"asked beside the flow, {view.address} does answer: the host itself is up"
+    measured, result = view.mtu or (None, view.result)
+    # Where not even small packets were answered, nobody knows what fits.
+    tried = measured is not None and measured.mtu is not None and measured.mtu.path is not None
+    if tried and result.verdict == "blocked":
+        yield f"large packets do not fit: {result.because}"

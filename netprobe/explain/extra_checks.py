@@ -54,9 +54,9 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Everything seen: evidence by its place in the plan, further checks by address, the hosts."""
+    """Everything seen: evidence in the plan's order, further checks by address, the hosts."""
 
-    evidence: Mapping[PlanPlace, Sequence[Evidence]]
+    evidence: Sequence[Evidence]
     further: Mapping[str, Further]
     reports: Mapping[str, HostReport]
 
@@ -77,9 +77,9 @@ async def watch(
         wants = list(work.wants(destination))
         probing = Destination(destination, fleet, settings, Answered(), Alone(), note_evidence)
         await probing.run(wants)
-        seen = [one for some in evidence.values() for one in some]
+        seen = [one for order in sorted(evidence) for one in evidence[order]]
         further = await _look_further(seen, fleet, Prober(fleet, settings, Answered()))
-    return Watched(evidence, further, fleet.reports)
+    return Watched(seen, further, fleet.reports)
 
 
 async def _look_further(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from netprobe.explain.looks import outcome_words
-from netprobe.explain.near_steps import route_words, unasked, wire_facts
+from netprobe.explain.near_steps import route_words, wire_facts
 from netprobe.explain.view import NO_RECORDER, View
 from netprobe.model.evidence import Outcome, Witness
-from netprobe.model.notes import InterceptionNote
+from netprobe.model.notes import InterceptionNote, word_failure
 from netprobe.model.story import Sight, StoryPlace
 from netprobe.model.trail import Step, TrailEntry, TrailStatus
 
@@ -82,7 +81,7 @@ def way_back_step(view: View) -> Step:
     routed, way = _route_back(view)
     words = (*way, *_describe_answers(view, failure, left, came))
     if not words:
-        return Step("way-back", "not-possible", (unasked(view),), facts)
+        return Step("way-back", "not-possible", (view.unasked(),), facts)
     failed = failure is not None or left == "yes" or came == "yes"
     is_bad = routed == "bad" or (failed and view.result.reason == "no-response")
     return Step("way-back", "bad" if is_bad else "ok", words, facts)
@@ -118,9 +117,9 @@ def control_step(view: View) -> Step:
     """Show the address's answers to echo requests and on unused ports."""
     controls = view.further.controls
     if not controls:
-        return Step("control", "not-possible", (unasked(view),))
+        return Step("control", "not-possible", (view.unasked(),))
     names = {name: f"{name}, which nobody uses" for name in controls} | {"icmp": "icmp echo"}
-    words = [f"{names[name]}: {outcome_words(one)}" for name, one in controls.items()]
+    words = [f"{names[name]}: {_outcome_words(one)}" for name, one in controls.items()]
     facts: dict[str, Any] = {name: _outcome_facts(one) for name, one in controls.items()}
     opened = any(one.answer is not None for name, one in controls.items() if name != "icmp")
     intercepted = view.evidence.concluded == "intercepted"
@@ -151,6 +150,15 @@ def _open_checks(view: View) -> Iterator[str]:
         yield f"a connection whose packets only live for {note.ttl} hops {opened}"
 
 
+def _outcome_words(outcome: Outcome) -> str:
+    """Describe the outcome of one look beside the flow."""
+    ttl = f", TTL {outcome.ttl}" if outcome.ttl is not None else ""
+    if outcome.answer is not None:
+        return f"{'answered' if outcome.answer == 'echo' else 'accepted the connection'}{ttl}"
+    # One datagram without a word back has no failure: nobody owes an answer.
+    return word_failure(outcome.failure or "no-answer", outcome.icmp)
+
+
 def _outcome_facts(outcome: Outcome) -> dict[str, Any]:
     icmp = outcome.icmp
     return {
@@ -166,7 +174,7 @@ def path_mtu_step(view: View) -> Step:
         return Step("path-mtu", "not-needed", ("source and destination are one host",))
     if view.mtu is None or view.mtu[0].mtu is None:
         untested = view.mtu[0].untested if view.mtu is not None else None
-        words = unasked(view) if untested is None else untested[1]
+        words = view.unasked() if untested is None else untested[1]
         return Step("path-mtu", "not-possible", (words,))
     evidence, result = view.mtu
     mtu = evidence.mtu
@@ -182,7 +190,8 @@ def path_mtu_step(view: View) -> Step:
 
 def checks_step(view: View) -> Step:
     """Show the follow-up checks that looked at the flow, as the run's trail has them."""
-    facts = {name: _check_facts(entry) for name, entry in view.checks().items()}
+    trail = (entry for entry in view.evidence.trail if entry.name not in ("probe", "name"))
+    facts = {entry.name: _check_facts(entry) for entry in trail}
     if not facts:
         return Step("checks", "not-needed", ("no follow-up check looked at the flow",))
     return Step("checks", "ok", tuple(_check_words(*item) for item in facts.items()), facts)

@@ -6,19 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from netprobe.agent.wire.host_messages import Resolved, Routed
-from netprobe.explain.looks import distance, walk_facts, walk_words
-from netprobe.explain.view import View
+from netprobe.explain.view import BY_VERDICT, View
 from netprobe.judge.symptom import has_left
 from netprobe.model.inventory import Host
 from netprobe.model.notes import LookNote, ResetNote, word_route
-from netprobe.model.result import Verdict
 from netprobe.model.story import StoryError
 from netprobe.model.trail import Step, TrailStatus
-
-_BY_VERDICT: dict[Verdict, TrailStatus] = {
-    "pass": "ok", "blocked": "bad", "exposed": "bad", "inconclusive": "doubt",
-    "not-tested": "not-possible",
-}  # fmt: skip
 
 
 def agents_step(view: View) -> Step:
@@ -66,16 +59,9 @@ def route_step(view: View) -> Step:
     """Show the source's own route, and the address that it sends from."""
     route = view.further.route
     if route is None:
-        return Step("route", "not-possible", (unasked(view),))
+        return Step("route", "not-possible", (view.unasked(),))
     status, words = route_words(view.source, view.address, route)
     return Step("route", status, words, wire_facts(route))
-
-
-def unasked(view: View) -> str:
-    """Why nothing was asked from the source."""
-    if not view.has_agent(view.source):
-        return view.no_agent(view.source)
-    return "there is no address to ask about"
 
 
 def route_words(host: Host, address: str, route: Routed) -> tuple[TrailStatus, tuple[str, ...]]:
@@ -158,13 +144,13 @@ def probe_step(view: View) -> Step:
         return Step("probe", "not-possible", (words,), {"looks": []})
     if not looks:
         # Asked over a stream of its own, which leaves no probe order.
-        return Step("probe", _BY_VERDICT[view.result.verdict], (view.result.because,))
+        return Step("probe", BY_VERDICT[view.result.verdict], (view.result.because,))
     probe = view.evidence.flow.block.requirement.probe
     packet = None if probe is None else str(probe)
     lines = [look.words(outcome.said, packet) for look in looks]
     lines = [lines[0], *(f"again: {line}" for line in lines[1:])]
     facts = {"looks": [look.facts() for look in looks], "forged": view.evidence.reset.forged}
-    return Step("probe", _BY_VERDICT[view.result.verdict], tuple(lines), facts)
+    return Step("probe", BY_VERDICT[view.result.verdict], tuple(lines), facts)
 
 
 def reset_step(view: View) -> Step:
@@ -210,38 +196,3 @@ def _conclude_reset(view: View, forged: bool | None, left: bool | None) -> str:
     if left is False:
         return f"no SYN left {view.source.name}: its own firewall made the reset"
     return f"so the reset came from nearer than {view.address}: something on the way forged it"
-
-
-def hops_step(view: View) -> Step:
-    """Show the hops that the flow's packets reach, and those that another protocol reaches."""
-    flow, other = view.further.flow_walk, view.further.other_walk
-    facts = {"flow": walk_facts(flow), view.further.other: walk_facts(other)}
-    if flow is None and other is None:
-        return Step("hops", "not-possible", (unasked(view),), facts)
-    walks = ((flow, view.wire), (other, view.further.other))
-    words = [walk_words(walk, what) for walk, what in walks if walk is not None]
-    hop = nearer_hop(view)
-    if hop is not None:
-        words.append(
-            f"{view.wire} is answered at hop {hop} already, but {view.address} is "
-            f"{distance(other)} hops away: something nearer answers in its name"
-        )
-        return Step("hops", "doubt", tuple(words), facts)
-    status = _BY_VERDICT[view.result.verdict] if distance(flow) is None else "ok"
-    return Step("hops", status, (*words, *_compare_walks(view)), facts)
-
-
-def nearer_hop(view: View) -> int | None:
-    """Give the hop at which something answers in the destination's name, nearer than that is."""
-    flow, other = distance(view.further.flow_walk), distance(view.further.other_walk)
-    return flow if flow is not None and other is not None and flow < other else None
-
-
-def _compare_walks(view: View) -> Iterator[str]:
-    flow, hop = view.further.flow_walk, distance(view.further.other_walk)
-    silent = flow is not None and distance(flow) is None
-    if silent and hop is not None and view.result.verdict != "pass":
-        yield (
-            f"{view.further.other} reaches {view.address} at hop {hop}: what stops {view.wire} "
-            "does not stop it"
-        )

@@ -16,6 +16,7 @@ from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix, Matrix, Requirement, Role
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.plan.expand import make_plan
+from netprobe.plan.path_mtu import make_mtu_block
 
 # What a flow that no matrix is asked about belongs to.
 EXPLAIN = "explain"
@@ -78,8 +79,11 @@ def plan_flow(request: FlowRequest, today: date) -> Plan:
     if not blocks:
         told = [f"no requirement of {', '.join(request.matrices)} has this flow"] if chosen else []
         blocks = _plan_plain(source, destination, request.wire, today)
-    pairs = [one for block in blocks for one in (block, *_add_path_mtu(block))]
-    numbered = tuple(replace(block, index=index) for index, block in enumerate(pairs))
+    # The path's MTU beside a flow never decides, and a host has no path to itself.
+    if source.name != destination.name:
+        mtus = [make_mtu_block(block, "full-size packets", optional=True) for block in blocks]
+        blocks = [one for pair in zip(blocks, mtus, strict=True) for one in pair]
+    numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
     return replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
 
 
@@ -195,19 +199,3 @@ def _make_matrix(wire: Wire, local: bool) -> Matrix:
     )
     roles = {name: Role(name) for name in ("source", "destination")}
     return Matrix(EXPLAIN, "One flow", roles, {}, (requirement,), local=local)
-
-
-def _add_path_mtu(block: Block) -> Iterator[Block]:
-    """The path's MTU beside the flow; it never decides, and a host has no path to itself."""
-    if block.sources[0].name == block.destinations[0][0].name:
-        return
-    requirement = Requirement(
-        PATH_MTU,
-        block.requirement.sources,
-        block.requirement.destinations,
-        icmp=True,
-        purpose="full-size packets",
-        optional=True,
-        probe=PATH_MTU,
-    )
-    yield replace(block, requirement=requirement, protocol="icmp", ports=(), local=False)

@@ -9,12 +9,16 @@ from typing import TypeVar
 from netprobe.explain.extra_checks import Further
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
-from netprobe.model.result import HostReport, Result
+from netprobe.model.result import HostReport, Result, Verdict
 from netprobe.model.story import Story
-from netprobe.model.trail import TrailEntry
+from netprobe.model.trail import TrailStatus
 
 N = TypeVar("N")
 NO_RECORDER = "no packet recorder ran (--no-recorder)"
+BY_VERDICT: dict[Verdict, TrailStatus] = {
+    "pass": "ok", "blocked": "bad", "exposed": "bad", "inconclusive": "doubt",
+    "not-tested": "not-possible",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,11 @@ class View:
         declared = report is None or report.state == "none"
         return f"{host.name} has no agent{' (vantage: none)' if declared else ', see above'}"
 
-    def checks(self) -> dict[str, TrailEntry]:
-        """Give the entries that follow-up checks left, by the checks' names, in their order."""
-        entries = {entry.name: entry for entry in self.evidence.trail}
-        return {name: entry for name, entry in entries.items() if name not in ("probe", "name")}
+    def unasked(self) -> str:
+        """Why nothing was asked from the source."""
+        if not self.has_agent(self.source):
+            return self.no_agent(self.source)
+        return "there is no address to ask about"
 
     def note(self, kind: type[N]) -> N | None:
         """Find the last note of this kind; None where nobody looked."""

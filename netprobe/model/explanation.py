@@ -7,12 +7,6 @@ from dataclasses import dataclass
 from netprobe.model.result import HostReport, Result
 from netprobe.model.trail import Step
 
-# Every explanation has all of them, in this order.
-STEPS = (
-    "agents", "name", "route", "listener", "probe", "story", "silence", "reset", "hops", "arrival",
-    "way-back", "control", "path-mtu", "checks",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class FlowStory:

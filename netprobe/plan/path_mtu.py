@@ -40,15 +40,21 @@ def _mtu_block_for_overlay(block: Block) -> Block:
     """The MTU of the pairs of an overlay's block; it counts as much as that requirement does."""
     served = block.requirement
     ports = ", ".join(str(port) for port in each(block.ports)) if block.ports else block.protocol
+    purpose = f"full-size packets of the overlay ({served.id}: {ports}): {served.purpose}"
+    return make_mtu_block(block, purpose, served.row, optional=served.optional)
+
+
+def make_mtu_block(block: Block, purpose: str, row: str = "", *, optional: bool) -> Block:
+    """Make the block that measures the MTU between the pairs of another one."""
     requirement = Requirement(
         PATH_MTU,
-        served.sources,
-        served.destinations,
+        block.requirement.sources,
+        block.requirement.destinations,
         icmp=True,
-        purpose=f"full-size packets of the overlay ({served.id}: {ports}): {served.purpose}",
-        row=served.row,
+        purpose=purpose,
+        row=row,
         when=Condition(),
-        optional=served.optional,
+        optional=optional,
         probe=PATH_MTU,
     )
     # A host's packets to itself never meet a path.

@@ -16,15 +16,20 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.errors import RequestError
 from netprobe.explain.explain import summary_of
-from netprobe.explain.looks import distance, walk_words
+from netprobe.explain.hops import distance, walk_words
 from netprobe.explain.request import FlowRequest, Wire, parse_wire, plan_flow
 from netprobe.model.evidence import Icmp
 from netprobe.model.exit import exit_status
-from netprobe.model.explanation import STEPS, Explanation, FlowStory
+from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.result import Result
 from netprobe.model.trail import Step, TrailStatus
 from netprobe.report.verbs.explain import write_explain_json, write_explain_text
 
+# Every explanation has all of them, in this order.
+STEPS = (
+    "agents", "name", "route", "listener", "probe", "story", "silence", "reset", "hops", "arrival",
+    "way-back", "control", "path-mtu", "checks",
+)  # fmt: skip
 TODAY = date(2026, 11, 20)
 INVENTORY = {
     "schema": "netprobe.inventory/1",
