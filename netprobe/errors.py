@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 # The exit status of a command that could not do its job; model/exit.py has the others.
@@ -64,6 +65,15 @@ class FileErrors(RequestError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=Problem.sort_key))
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+@contextmanager
+def all_problems() -> Iterator[list[Problem]]:
+    """Give a list for the problems of a request. Raises FileErrors where any are in it at last."""
+    problems: list[Problem] = []
+    yield problems
+    if problems:
+        raise FileErrors(problems)
 
 
 def show_traceback(error: Exception) -> None:

@@ -15,6 +15,7 @@ from netprobe.konnectivity.request import Publishing, TunnelOptions, make_tunnel
 from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
 from netprobe.load.inventory.discover import load_inventory
 from netprobe.load.manifest.hosts import make_role_book
+from netprobe.load.manifest.kinds.hosted_cluster import tunnel_of
 from netprobe.load.manifest.manifests import (
     GivenManifests,
     Manifests,
@@ -22,7 +23,6 @@ from netprobe.load.manifest.manifests import (
     check_manifests,
     read_manifests,
 )
-from netprobe.load.manifest.tunnel import tunnel_of
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import TunnelReport

@@ -32,11 +32,10 @@ from netprobe.report.outputs import OutputTarget, WriteReport, write_or_raise
 from netprobe.report.page.wording import number, plural
 from netprobe.report.record.collector import Collector
 from netprobe.report.record.reading import read_run
-from netprobe.request.build import request_of_run
-from netprobe.request.from_plan import request_of_plan
+from netprobe.request.build import request_of_plan, request_of_run
 from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
-from netprobe.request.table import COLUMNS
+from netprobe.request.syntaxes.table import COLUMNS
 
 # `FORMAT=WHERE`; a selector of Calico compares with two signs.
 _NAMED_INTO = re.compile(r"[A-Za-z][\w-]*=(?!=)")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from netprobe.errors import FileErrors, Problem
+from netprobe.errors import Problem, all_problems
 from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.fields import PLAIN_PORT_SCHEMA, Date, FilledText, check_date, plain_port
 from netprobe.load.yaml.document import Document, YamlPath, check_header
@@ -91,13 +91,13 @@ Until = Annotated[
 class AcceptanceFile(FileModel):
     """Failures of one requirement that somebody accepts until a day."""
 
+    # The fields are those of model/accepted.py.
+
     id: NameField = Field(description="A name for the entry, unique in the file.")
     matrix: NameField = Field(description="The matrix of the flows.")
     requirement: NameField = Field(description="The requirement of the flows.")
-    sources: Hosts = Field(alias="from", description="The host, or the hosts, that flows start at.")
-    destinations: Hosts = Field(
-        alias="to", description="The host, or the hosts, that they go to: all sources to all."
-    )
+    from_: Hosts = Field(alias="from", description="The host, or the hosts, that flows start at.")
+    to: Hosts = Field(description="The host, or the hosts, that they go to: all sources to all.")
     addresses: Annotated[list[AddressWord], BeforeValidator(list_one)] = Field(
         default=[], description="Only to these addresses of the destinations; else to all."
     )
@@ -131,11 +131,8 @@ def load_accepted(
     paths: Sequence[str], max_days: int = MAX_ACCEPTANCE_DAYS
 ) -> tuple[Acceptance, ...]:
     """Give the entries of these files; FileErrors with every problem of all files."""
-    problems: list[Problem] = []
-    entries = read_accepted(paths, problems, max_days)
-    if problems:
-        raise FileErrors(problems)
-    return entries
+    with all_problems() as problems:
+        return read_accepted(paths, problems, max_days)
 
 
 def read_accepted(
@@ -257,20 +254,9 @@ def _read_date(value: object) -> date | None:
 
 
 def _make_acceptance(file: AcceptanceFile) -> Acceptance:
-    return Acceptance(
-        id=file.id,
-        matrix=file.matrix,
-        requirement=file.requirement,
-        from_=tuple(file.sources),
-        to=tuple(file.destinations),
-        addresses=tuple(file.addresses),
-        protocol=file.protocol,
-        ports=normalise(file.ports),
-        verdict=file.verdict,
-        where=tuple(file.where),
-        reason=file.reason.strip(),
-        owner=file.owner.strip(),
-        ticket=file.ticket.strip(),
-        since=file.since,
-        until=file.until,
-    )
+    # Any: the fields of both are the same.
+    given: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value.strip() for key, value in file
+    }
+    given["ports"] = normalise(file.ports)
+    return Acceptance(**given)

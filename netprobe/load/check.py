@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from netprobe.errors import FileErrors, Problem
+from netprobe.errors import Problem, all_problems
 from netprobe.load.accepted import check_names, read_accepted
 from netprobe.load.inventory.discover import is_ansible, read_inventories
-from netprobe.load.inventory.placeholders import placeholder_notes
+from netprobe.load.inventory.suspects import placeholder_notes
 from netprobe.load.manifest.file import MANIFEST_KEYS
 from netprobe.load.manifest.hosts import make_role_book
 from netprobe.load.manifest.manifests import (
@@ -50,13 +50,12 @@ def check_files(
     Manifests ``beside`` them are held against all inventories among the files.
     ``max_days``: how long an accepted failure may be accepted.
     """
-    problems: list[Problem] = []
-    lines = [_check_file(path, problems, max_days) for path in dict.fromkeys(paths)]
-    if beside is not None:
-        inventories = [path for path in dict.fromkeys(map(_path_of, paths)) if _is_inventory(path)]
-        lines += _check_manifests(beside, inventories, problems)
-    if problems:
-        raise FileErrors(problems)
+    with all_problems() as problems:
+        lines = [_check_file(path, problems, max_days) for path in dict.fromkeys(paths)]
+        if beside is not None:
+            given = dict.fromkeys(map(_path_of, paths))
+            inventories = [path for path in given if _find_kind(path) == "inventory"]
+            lines += _check_manifests(beside, inventories, problems)
     return "\n".join(lines)
 
 
@@ -70,10 +69,8 @@ def is_manifest(given: str) -> bool:
     return "schema" not in keys and bool(MANIFEST_KEYS & set(keys))
 
 
-def _is_inventory(path: str) -> bool:
-    return _guess_kind(path, b"" if os.path.isdir(path) else read_bytes(path, []) or b"") == (
-        "inventory"
-    )
+def _find_kind(path: str) -> str:
+    return _guess_kind(path, b"" if os.path.isdir(path) else read_bytes(path, []) or b"")
 
 
 def _check_manifests(
@@ -97,12 +94,10 @@ def check_accepted_names(
     paths: Sequence[str], chosen: Sequence[ChosenMatrix], inventory: Inventory
 ) -> None:
     """Hold the accepted flows among these files against a run. Raises FileErrors."""
-    problems: list[Problem] = []
-    for path in map(_path_of, dict.fromkeys(paths)):
-        if not os.path.isdir(path) and _guess_kind(path, read_bytes(path, []) or b"") == "accepted":
-            check_names(path, chosen, inventory, problems)
-    if problems:
-        raise FileErrors(problems)
+    with all_problems() as problems:
+        for path in map(_path_of, dict.fromkeys(paths)):
+            if _find_kind(path) == "accepted":
+                check_names(path, chosen, inventory, problems)
 
 
 def _check_file(given: str, problems: list[Problem], max_days: int) -> str:
@@ -131,16 +126,10 @@ def _check_file(given: str, problems: list[Problem], max_days: int) -> str:
 
 def _word_accepted(given: str, entries: Sequence[Acceptance]) -> str:
     today = date.today()
-    told = [
-        f"{one.id} ended on {one.until}: it holds no more"
-        for one in entries
-        if one.has_ended(today)
-    ]
-    told += [
-        f"{one.id} begins on {one.since}: it does not hold yet"
-        for one in entries
-        if not one.has_begun(today)
-    ]
+    ended = (one for one in entries if one.has_ended(today))
+    later = (one for one in entries if not one.has_begun(today))
+    told = [f"{one.id} ended on {one.until}: it holds no more" for one in ended]
+    told += [f"{one.id} begins on {one.since}: it does not hold yet" for one in later]
     notes = "".join(f"\n  note: {words}" for words in told)
     noun = "entry" if len(entries) == 1 else "entries"
     return f"{given}: accepted flows, {len(entries)} {noun}, no problems{notes}"

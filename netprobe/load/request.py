@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.inventory.discover import read_inventories
-from netprobe.load.inventory.loopback import loopback_problems
-from netprobe.load.inventory.placeholders import placeholder_notes, placeholder_problems
 from netprobe.load.inventory.role_map import check_role_options
-from netprobe.load.inventory.shared import shared_problems
+from netprobe.load.inventory.suspects import (
+    address_problems,
+    placeholder_notes,
+    placeholder_problems,
+)
 from netprobe.load.manifest.manifests import (
     NO_MANIFESTS,
     GivenManifests,
@@ -60,8 +62,7 @@ def load_request(
         for host in inventory.hosts
         if not host.place and words.intersection(map(fold_role, host.roles))
     ]
-    problems.extend(loopback_problems(inventory.hosts, of_ansible))
-    problems.extend(shared_problems(inventory.hosts, of_ansible))
+    problems.extend(address_problems(inventory.hosts, of_ansible))
     if probing:
         problems.extend(placeholder_problems(inventory.hosts))
     if problems:

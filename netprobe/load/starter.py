@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from netprobe.load.inventory.placeholders import NETWORK, placeholder_name
+from netprobe.load.inventory.suspects import NETWORK, placeholder_name
 from netprobe.load.matrix.bundled import bundled_names
 from netprobe.model.matrix import Matrix, Role, Setting, SettingRef, SettingValue
 from netprobe.model.printable import clean, word_command

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import TextIO, cast
 
 from netprobe.model.accepted import ACCEPTED_SCHEMA, Acceptance, AcceptedVerdict
+from netprobe.model.dataclass_json import to_json
 from netprobe.model.ports import Ports, union
 from netprobe.model.printable import clean
 from netprobe.model.result import PORTLESS, Place, Result
@@ -128,26 +129,11 @@ def write_accepted(
 
 
 def _entry_lines(entry: Acceptance) -> Iterator[str]:
-    values: dict[str, object] = {
-        "id": entry.id,
-        "matrix": entry.matrix,
-        "requirement": entry.requirement,
-        "from": entry.from_,
-        "to": entry.to,
-        "addresses": entry.addresses,
-        "protocol": entry.protocol,
-        "ports": [first if first == last else f"{first}-{last}" for first, last in entry.ports],
-        "verdict": entry.verdict,
-        "where": entry.where,
-        "reason": entry.reason,
-        "owner": entry.owner,
-        "ticket": entry.ticket,
-        "since": entry.since,
-        "until": entry.until,
-    }
+    ports = [first if first == last else f"{first}-{last}" for first, last in entry.ports]
+    values: dict[str, object] = {**to_json(entry), "ports": ports}
     before = "  - "
     for key, value in values.items():
-        if isinstance(value, tuple | list):
+        if isinstance(value, list):
             if value:
                 yield f"{before}{key}: [{', '.join(map(yaml_scalar, value))}]\n"
         else:

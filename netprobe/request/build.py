@@ -16,9 +16,10 @@ from netprobe.model.firewall import (
     RuleNeed,
     Unmended,
 )
+from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.ports import text as ports_text
 from netprobe.model.result import Finding, Result
-from netprobe.model.run import RunInfo
+from netprobe.model.run import RunInfo, info_before
 from netprobe.request.mends import (
     enforcers_of,
     is_of_answers,
@@ -26,7 +27,7 @@ from netprobe.request.mends import (
     routers_of,
     speaker_of,
 )
-from netprobe.request.rules import AskedFlow, RequestWishes, make_rules
+from netprobe.request.rules import PORTLESS, AskedFlow, RequestWishes, make_rules
 from netprobe.request.safe import check_words, digest_of
 
 # Verdicts of results that no finding holds and no rule is asked for, and what to do about them.
@@ -35,6 +36,10 @@ _LEFT_OUT = {
     "same: --include inconclusive.",
     "not-tested": "Nobody could look: see what the run says of these flows.",
 }
+_SKIPPED = (
+    "`netprobe plan` lists them with the reasons: conditions, roles without hosts, "
+    "sources that nobody can probe from (vantage: none)."
+)
 
 
 def request_of_run(
@@ -50,7 +55,7 @@ def request_of_run(
     """
     asked: list[AskedFlow] = []
     unmended: list[Unmended] = []
-    documents = documents_of(info)
+    documents = _documents_of(info)
     for finding in findings:
         found = list(_ask_for_finding(finding, wishes))
         members = [one for one in finding.members if not one.is_excused]
@@ -66,7 +71,7 @@ def request_of_run(
     )
     asked = [one._replace(need=_add_document(one.need, documents)) for one in asked]
     why_none = _explain_absence(findings, wishes)
-    return finish_request(info, asked, unmended, path, wishes, why_none)
+    return _finish_request(info, asked, unmended, path, wishes, why_none)
 
 
 def _leave_out_unprobed(info: RunInfo) -> Iterator[Unmended]:
@@ -105,7 +110,7 @@ def _is_wished(enforcers: Iterable[Enforcer], wishes: RequestWishes) -> bool:
     return at is None or any(at in (who.place, who.router) for who in enforcers)
 
 
-def documents_of(info: RunInfo) -> Mapping[str, str]:
+def _documents_of(info: RunInfo) -> Mapping[str, str]:
     """Give the title of the document that each matrix was written from."""
     return {one.name: one.document.get("title", "") for one in info.matrices}
 
@@ -129,7 +134,7 @@ def _choose_doubtful(
         unmended.append(Unmended(f"not asked for: {verdict}", _LEFT_OUT[verdict], flows))
 
 
-def finish_request(
+def _finish_request(
     info: RunInfo,
     asked: Sequence[AskedFlow],
     unmended: Iterable[Unmended],
@@ -195,7 +200,8 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
             closing = (Enforcer("destination"),)
             yield from (
                 _ask_for_result(one, finding.number, closing, action="deny")
-                for one in _skip_excused(finding.members)
+                for one in finding.members
+                if not one.is_excused
             )
         return
     if not may_mend(speaker):
@@ -207,10 +213,6 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
         if not one.is_excused:
             enforcers = enforcers_of(replace(speaker, rejected_by=router)) or (Enforcer("path"),)
             yield _ask_for_result(one, finding.number, enforcers, answers=answers)
-
-
-def _skip_excused(members: Iterable[Result]) -> Iterator[Result]:
-    return (one for one in members if not one.is_excused)
 
 
 def _ask_for_result(
@@ -234,3 +236,49 @@ def _ask_for_result(
         finding=number,
         result=result,
     )
+
+
+def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> FirewallRequest:
+    """Ask for every required flow; nobody knows yet who stops it, so ``at`` says who shall open it.
+
+    ``started_at`` is UTC, ISO 8601 with ``Z``. Without ``at`` it is the firewall on the way.
+    """
+    info = info_before(plan, started_at)
+    known = (Enforcer(place) for place in RULE_PLACES if place == (wishes.at or "path"))
+    at = next(known, Enforcer("path", wishes.at))
+    documents = _documents_of(info)
+    asked = [
+        one
+        for block in plan.blocks
+        for one in _ask_for_block(block, at, documents.get(block.matrix, ""), wishes)
+    ]
+    skipped = [item for item in plan.skipped if item.source != item.destination]
+    words = f"not asked for: what the plan skips ({len(skipped):,})"
+    unmended = [Unmended(words, _SKIPPED, 0)] if skipped else []
+    why_none = "the plan requires nothing that a firewall stands between"
+    return _finish_request(info, asked, unmended, "the plan", wishes, why_none)
+
+
+def _ask_for_block(
+    block: Block, at: Enforcer, document: str, wishes: RequestWishes
+) -> Iterator[AskedFlow]:
+    requirement = block.requirement
+    denied = requirement.expect == "denied"
+    if block.waiver is not None or requirement.id == PATH_MTU:
+        return
+    if denied and "exposed" not in wishes.include:
+        return
+    action: Action = "deny" if denied else "allow"
+    need = RuleNeed(block.matrix, requirement.id, document, requirement.purpose, requirement.row)
+    for flow in block.flows():
+        if flow.source.name != flow.destination.name:
+            yield AskedFlow(
+                source=flow.source.name,
+                destination=flow.destination.name,
+                address=flow.address.text,
+                protocol=block.protocol,
+                ports=block.ports or PORTLESS,
+                enforcers=(at,),
+                need=need,
+                action=action,
+            )

@@ -45,6 +45,12 @@ def address_group(
     return AddressGroup(f"NP_{symbol(role, 16)}{version}_{digest}", family, tuple(ends))
 
 
+def end_groups(request: FirewallRequest, rule: FirewallRule) -> tuple[AddressGroup, AddressGroup]:
+    """Give the groups of a rule's sources and of its destinations."""
+    source = address_group(request, rule.family, rule.sources)
+    return source, address_group(request, rule.family, rule.destinations)
+
+
 def _common_role(hosts: Sequence[str], roles: Mapping[str, Sequence[str]]) -> str:
     """Give the role that all of them have and the fewest others do; a host's own name if alone."""
     if len(set(hosts)) == 1:
@@ -56,11 +62,7 @@ def _common_role(hosts: Sequence[str], roles: Mapping[str, Sequence[str]]) -> st
 
 def address_groups(request: FirewallRequest, rules: Iterable[FirewallRule]) -> list[AddressGroup]:
     """Give every group that these rules use, each once, in their order."""
-    groups = (
-        address_group(request, rule.family, ends)
-        for rule in rules
-        for ends in (rule.sources, rule.destinations)
-    )
+    groups = (group for rule in rules for group in end_groups(request, rule))
     return list({group.name: group for group in groups}.values())
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from netprobe.model.firewall import FirewallRule
-from netprobe.model.ports import PortRange, Ports
+from netprobe.model.firewall import FirewallRule, RuleEnd
+from netprobe.model.ports import PortRange
 
 
 def service_text(rule: FirewallRule) -> str:
@@ -31,6 +31,19 @@ def protocol_number(rule: FirewallRule) -> int | None:
     return int(number) if name == "ipproto" else None
 
 
+def protocol_name(rule: FirewallRule, icmp6: str) -> str:
+    """Name the protocol: a raw one by its number, and ICMP of IPv6 by the word of a syntax."""
+    number = protocol_number(rule)
+    if number is not None:
+        return str(number)
+    return icmp6 if rule.protocol == "icmp" and rule.family == 6 else rule.protocol
+
+
+def cidr_of(end: RuleEnd) -> str:
+    """``10.0.0.1/32``."""
+    return f"{end.address}/{128 if ':' in end.address else 32}"
+
+
 def echo_type(rule: FirewallRule) -> int:
     """Give the ICMP type of an echo request, or of its answer."""
     if rule.family == 6:
@@ -38,24 +51,15 @@ def echo_type(rule: FirewallRule) -> int:
     return 0 if rule.answers else 8
 
 
-def split_ports(rule: FirewallRule, most: int) -> Iterator[Ports]:
-    """Split the ports where a rule of the device takes only so many; a range counts as two.
-
-    Gives () once for a protocol without ports.
-    """
+def split_ports(rule: FirewallRule, most: int) -> Iterator[FirewallRule]:
+    """Split a rule where one of the device takes only so many ports; a range counts as two."""
     part: list[PortRange] = []
     room = most
     for entry in rule.ports:
         size = 1 if entry[0] == entry[1] else 2
         if size > room:
-            yield tuple(part)
+            yield replace(rule, ports=tuple(part))
             part, room = [], most
         part.append(entry)
         room -= size
-    if part or not rule.ports:
-        yield tuple(part)
-
-
-def with_ports(rule: FirewallRule, ports: Ports) -> FirewallRule:
-    """Give the part of a rule that has these ports."""
-    return replace(rule, ports=ports)
+    yield replace(rule, ports=tuple(part))

@@ -18,8 +18,8 @@ from netprobe.konnectivity.request import (
     warn_of_port,
 )
 from netprobe.konnectivity.run import LOCAL, choose_hosts
+from netprobe.load.manifest.kinds.hosted_cluster import tunnel_of
 from netprobe.load.manifest.manifests import GivenManifests, read_manifests
-from netprobe.load.manifest.tunnel import tunnel_of
 from netprobe.model.inventory import Host, Inventory, Proxy, Vantage
 
 SECRET = "s3cret"

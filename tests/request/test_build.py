@@ -14,8 +14,7 @@ from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.inventory import Inventory
 from netprobe.model.result import AcceptedBy, Result
 from netprobe.plan.expand import make_plan
-from netprobe.request.build import request_of_run
-from netprobe.request.from_plan import request_of_plan
+from netprobe.request.build import request_of_plan, request_of_run
 from netprobe.request.rules import RequestWishes
 from tests.plan.conftest import chosen_matrix, host, requirement
 from tests.report.samples import BLOCKED, INFO

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from netprobe.model.result import HostReport
 from netprobe.request.safe import plain
 from netprobe.request.syntaxes import SYNTAXES
-from netprobe.request.syntaxes.csv_table import disarm
+from netprobe.request.syntaxes.table import disarm
 from tests.request import samples
 from tests.request.flows import ask, written
 

@@ -7,13 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from netprobe.errors import FileErrors, Problem
+from netprobe.errors import Problem, all_problems
 from netprobe.files import memory_file
 from netprobe.load.inventory.ansible import read_ansible
 from netprobe.load.inventory.file import read_inventory
-from netprobe.load.inventory.loopback import loopback_notes, loopback_problems
 from netprobe.load.inventory.role_map import map_roles
-from netprobe.load.inventory.shared import shared_notes, shared_problems
+from netprobe.load.inventory.suspects import address_problems, loopback_notes, shared_notes
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.source import read_bytes, top_keys
 from netprobe.load.yaml.wording import quoted
@@ -34,11 +33,8 @@ _OUR_KEYS = {"hosts", "settings", "defaults"}
 
 def load_inventory(paths: Sequence[str]) -> Inventory:
     """Load one inventory of all files; FileErrors with every problem of all of them."""
-    problems: list[Problem] = []
-    inventory = read_inventories(paths, problems)
-    if problems:
-        raise FileErrors(problems)
-    return inventory
+    with all_problems() as problems:
+        return read_inventories(paths, problems)
 
 
 def read_inventories(
@@ -60,8 +56,7 @@ def read_inventories(
     # Many hosts of an Ansible inventory take no part in a run.
     hosts = inventory.hosts
     of_yaml = [host for host in hosts if host.place]
-    problems.extend(loopback_problems(hosts, of_yaml))
-    problems.extend(shared_problems(hosts, of_yaml))
+    problems.extend(address_problems(hosts, of_yaml))
     notes = (*inventory.notes, *shared_notes(hosts), *loopback_notes(hosts))
     return map_roles(replace(inventory, notes=notes), roles, problems)
 

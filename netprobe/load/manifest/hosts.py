@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
 from netprobe.load.manifest.said import AddressSaid, Origin, ProxySaid
 from netprobe.load.yaml.wording import listed
-from netprobe.model.inventory import Address, Host, Inventory, Proxy, Taken, Vantage
+from netprobe.model.inventory import Address, Host, Inventory, Proxy, Vantage
 from netprobe.model.matrix import Matrix, fold_role
 from netprobe.model.names import names_text
 
@@ -25,8 +25,8 @@ class RoleBook:
     serves what the role serves.
     """
 
-    words: Mapping[str, frozenset[str]]
-    cover: Mapping[str, frozenset[str]]
+    words: Mapping[str, Set[str]]
+    cover: Mapping[str, Set[str]]
 
     def of_host(self, host: Host) -> set[str]:
         """Give all roles of a host, also implied ones; without matrices its own words."""
@@ -49,11 +49,7 @@ def make_role_book(matrices: Sequence[Matrix]) -> RoleBook:
             ends = set(requirement.destinations)
             for role in ends:
                 cover[role] = cover.get(role, ends) & ends - {role}
-    return RoleBook(_freeze_values(words), _freeze_values(cover))
-
-
-def _freeze_values(found: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
-    return {key: frozenset(some) for key, some in found.items()}
+    return RoleBook(words, cover)
 
 
 def _with_implied(role: str, matrix: Matrix) -> set[str]:
@@ -95,7 +91,7 @@ def add_hosts(
                 if known is not None
                 else _word_new(own, {role: rivals[role] for role in roles})
             )
-            taken.append(Taken(origin.place, origin.path, origin.text, gives))
+            taken.append(origin.taken(gives))
     return replace(inventory, hosts=tuple(hosts.values()), taken=tuple(taken)), notes
 
 
@@ -262,8 +258,7 @@ def add_proxies(
         if one.service and not (one.proxy.https_proxy or one.proxy.http_proxy):
             what = f"no proxy for {one.service} on"
         who = names_text(got, _NAMES_SHOWN) if got else f"no host: none is {listed(one.roles)}"
-        origin = one.origin
-        taken.append(Taken(origin.place, origin.path, origin.text, f"{what} {who}"))
+        taken.append(one.origin.taken(f"{what} {who}"))
     return replace(inventory, hosts=tuple(hosts.values()), taken=tuple(taken)), notes
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Sequence
 
-from netprobe.load.manifest.kinds.management_proxy import read_management_proxy
+from netprobe.load.manifest.kinds.openshift import read_management_proxy
 from netprobe.load.manifest.kinds.shared import read_no_proxy
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import IpNetwork, NamedNetwork

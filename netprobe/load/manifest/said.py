@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from netprobe.model.inventory import Address, Proxy
+from netprobe.model.inventory import Address, Proxy, Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,10 @@ class Origin:
     place: str
     path: str
     text: str
+
+    def taken(self, gives: str) -> Taken:
+        """Say what became of it."""
+        return Taken(self.place, self.path, self.text, gives)
 
 
 @dataclass(frozen=True, slots=True)

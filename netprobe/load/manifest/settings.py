@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from netprobe.errors import Problem
@@ -55,8 +55,7 @@ def choose_said(
                 for text, names in gives.items()
             )
             said_why = f"; {one.reason}" if one.reason else ""
-            origin = one.origin
-            taken.append(Taken(origin.place, origin.path, origin.text, ", ".join(words) + said_why))
+            taken.append(one.origin.taken(", ".join(words) + said_why))
     for name, items in choice.unknown_items.items():
         choice.notes.append(
             f"manifests also say of {name}: {listed(dict.fromkeys(items))}; no row depends on these"
@@ -202,6 +201,3 @@ def _text_of_value(value: object) -> str:
     if isinstance(value, tuple):
         return "+".join(value) or "none"
     return text_of(value)
-
-
-Settings = Mapping[str, Mapping[str, SettingValue]]

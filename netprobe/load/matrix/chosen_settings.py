@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from netprobe.errors import FileErrors, Problem
+from netprobe.errors import Problem, all_problems
 from netprobe.load.matrix.setting_values import parse, parse_text
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.wording import listed, nearest, quoted, unknown
@@ -22,10 +22,8 @@ def choose(
     Raises FileErrors with every bad value of the inventory and of ``sets`` (``KEY=VALUE`` or
     ``MATRIX:KEY=VALUE``) at once. The last of several ``--set`` for one key wins.
     """
-    problems: list[Problem] = []
-    chosen = read_settings_of_run(matrices, inventory, sets, problems)
-    if problems:
-        raise FileErrors(problems)
+    with all_problems() as problems:
+        chosen = read_settings_of_run(matrices, inventory, sets, problems)
     return chosen, tuple(notes_of_settings(matrices, inventory))
 
 

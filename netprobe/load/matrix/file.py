@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from netprobe.errors import FileErrors, Problem, RequestError
+from netprobe.errors import Problem, RequestError, all_problems
 from netprobe.load.matrix.build import build
 from netprobe.load.matrix.bundled import bundled_folder, bundled_path, is_path
 from netprobe.load.matrix.checks import PROTOCOL_KEYS, Checks
@@ -30,11 +30,8 @@ _NEEDED = {
 
 def load_matrices(names_or_paths: Sequence[str]) -> tuple[Matrix, ...]:
     """The chosen matrices in the order given, each once; FileErrors with every problem of all."""
-    problems: list[Problem] = []
-    matrices = read_matrices(names_or_paths, problems)
-    if problems:
-        raise FileErrors(problems)
-    return matrices
+    with all_problems() as problems:
+        return read_matrices(names_or_paths, problems)
 
 
 def read_matrices(names_or_paths: Sequence[str], problems: list[Problem]) -> tuple[Matrix, ...]:

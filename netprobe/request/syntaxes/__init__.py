@@ -9,7 +9,6 @@ from netprobe.request.syntaxes import (
     aerleon,
     calico,
     cisco,
-    csv_table,
     document,
     firewalld,
     fortios,
@@ -18,11 +17,11 @@ from netprobe.request.syntaxes import (
     markdown,
     nftables,
     paloalto,
+    table,
     terraform,
     tickets,
     ufw,
     windows,
-    xlsx,
 )
 from netprobe.request.syntaxes.common import IntoPlace, Syntax, of_lines
 
@@ -41,8 +40,8 @@ _TARGET = IntoPlace(r".*\S.*", "a target with its options, such as cisco OUTSIDE
 SYNTAXES: Final[Mapping[str, Syntax]] = {
     "markdown": Syntax(of_lines(markdown.lines)),
     "json": Syntax(of_lines(document.lines)),
-    "csv": Syntax(csv_table.write),
-    "xlsx": Syntax(xlsx.write, library="xlsxwriter"),
+    "csv": Syntax(table.write_csv),
+    "xlsx": Syntax(table.write_xlsx, library="xlsxwriter"),
     "nftables": Syntax(of_lines(nftables.lines), of_lines(nftables.undo), into=_TABLE),
     "iptables": Syntax(of_lines(iptables.lines), of_lines(iptables.undo), into=_CHAIN),
     "firewalld": Syntax(of_lines(firewalld.lines), of_lines(firewalld.undo)),

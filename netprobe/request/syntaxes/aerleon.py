@@ -9,16 +9,9 @@ import json
 from collections.abc import Iterator
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule
-from netprobe.request.groups import (
-    AddressGroup,
-    PortGroup,
-    address_group,
-    address_groups,
-    port_group,
-)
-from netprobe.request.groups import port_groups as groups_of_ports
+from netprobe.request.groups import address_groups, end_groups, port_group, port_groups
 from netprobe.request.safe import plain
-from netprobe.request.services import protocol_number, range_text
+from netprobe.request.services import cidr_of, protocol_name, protocol_number, range_text
 from netprobe.request.syntaxes.common import heading
 
 # aerleon names protocols.
@@ -31,12 +24,18 @@ def lines(request: FirewallRequest) -> Iterator[str]:
     yield "# networks and services belong into a file of definitions, the terms into your policy."
     yield "networks:"
     for group in address_groups(request, request.rules):
-        yield from _network_lines(group)
-    ports = list(groups_of_ports(request.rules))
-    if ports:
+        yield f"  {group.name}:"
+        yield "    values:"
+        for end in group.ends:
+            yield f"      - address: {json.dumps(cidr_of(end))}"
+            yield f"        comment: {json.dumps(plain(end.host))}"
+    services = list(port_groups(request.rules))
+    if services:
         yield "services:"
-        for one in ports:
-            yield from _service_lines(one)
+    for one in services:
+        yield f"  {one.name}:"
+        for entry in one.ports:
+            yield f"    - {{protocol: {one.protocol}, port: {json.dumps(range_text(entry))}}}"
     yield "filters:"
     yield "  - header:"
     yield f"      comment: {json.dumps(f'netprobe request {request.id}')}"
@@ -49,30 +48,14 @@ def lines(request: FirewallRequest) -> Iterator[str]:
         yield from _term_lines(request, rule)
 
 
-def _network_lines(group: AddressGroup) -> Iterator[str]:
-    yield f"  {group.name}:"
-    yield "    values:"
-    for end in group.ends:
-        bits = 128 if group.family == 6 else 32
-        yield f"      - address: {json.dumps(f'{end.address}/{bits}')}"
-        yield f"        comment: {json.dumps(plain(end.host))}"
-
-
-def _service_lines(group: PortGroup) -> Iterator[str]:
-    yield f"  {group.name}:"
-    for entry in group.ports:
-        yield f"    - {{protocol: {group.protocol}, port: {json.dumps(range_text(entry))}}}"
-
-
 def _term_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
-    source, destination = (
-        address_group(request, rule.family, ends).name for ends in (rule.sources, rule.destinations)
-    )
+    source, destination = end_groups(request, rule)
+    protocol = _PROTOCOLS.get(protocol_number(rule) or 0, protocol_name(rule, "icmpv6"))
     yield f"      - name: np-{request.id}-{rule.id.lower()}"
     yield f"        comment: {json.dumps(plain(' '.join(rule.why)))}"
-    yield f"        source-address: {source}"
-    yield f"        destination-address: {destination}"
-    yield f"        protocol: {_name_protocol(rule)}"
+    yield f"        source-address: {source.name}"
+    yield f"        destination-address: {destination.name}"
+    yield f"        protocol: {protocol}"
     if rule.ports:
         yield f"        {'source' if rule.answers else 'destination'}-port: {port_group(rule).name}"
     if rule.answers and rule.protocol == "tcp":
@@ -80,10 +63,3 @@ def _term_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
     if rule.protocol == "icmp":
         yield f"        icmp-type: [echo-{'reply' if rule.answers else 'request'}]"
     yield f"        action: {'accept' if rule.action == 'allow' else 'deny'}"
-
-
-def _name_protocol(rule: FirewallRule) -> str:
-    number = protocol_number(rule)
-    if number is not None:
-        return _PROTOCOLS.get(number, str(number))
-    return "icmpv6" if rule.protocol == "icmp" and rule.family == 6 else rule.protocol

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd
-from netprobe.request.services import echo_type, protocol_number
+from netprobe.request.services import cidr_of, echo_type, protocol_name
 from netprobe.request.syntaxes.common import direction, heading, remarks, sections
 
 _SELECTOR = "netprobe == 'asked'"
@@ -48,35 +48,22 @@ def _policy_lines(request: FirewallRequest, way: str, rules: list[FirewallRule])
     yield f"  types: [{way}]"
     yield f"  {way.lower()}:"
     for rule in rules:
+        name = protocol_name(rule, "ICMPv6")
+        ports = _write_ports(rule)
         yield from (f"    {line}" for line in remarks(rule))
         yield f"    - action: {'Allow' if rule.action == 'allow' else 'Deny'}"
         yield f"      ipVersion: {rule.family}"
-        yield f"      protocol: {_name_protocol(rule)}"
+        yield f"      protocol: {name if name == 'ICMPv6' else name.upper()}"
         if rule.protocol == "icmp":
             yield f"      icmp: {{type: {echo_type(rule)}, code: 0}}"
-        yield from _end_lines("source", rule.sources, _write_ports(rule) if rule.answers else "")
-        yield from _end_lines(
-            "destination", rule.destinations, "" if rule.answers else _write_ports(rule)
-        )
+        yield from _end_lines("source", rule.sources, ports if rule.answers else "")
+        yield from _end_lines("destination", rule.destinations, "" if rule.answers else ports)
         yield f"      metadata: {{annotations: {{netprobe: {json.dumps(request.mark(rule))}}}}}"
 
 
-def _name_protocol(rule: FirewallRule) -> str:
-    number = protocol_number(rule)
-    if number is not None:
-        return str(number)
-    return (
-        f"ICMP{'v6' if rule.family == 6 else ''}"
-        if rule.protocol == "icmp"
-        else rule.protocol.upper()
-    )
-
-
 def _end_lines(side: str, ends: tuple[RuleEnd, ...], ports: str) -> Iterator[str]:
-    bits = {4: 32, 6: 128}
-    nets = [f"{end.address}/{bits[6 if ':' in end.address else 4]}" for end in ends]
     yield f"      {side}:"
-    yield f"        nets: {json.dumps(nets)}"
+    yield f"        nets: {json.dumps([cidr_of(end) for end in ends])}"
     if ports:
         yield f"        ports: {ports}"
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 
-from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd, RulePlace
+from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd
 from netprobe.model.ports import PortRange
-from netprobe.request.groups import (
-    AddressGroup,
-    address_group,
-    address_groups,
-    port_group,
-    port_groups,
+from netprobe.request.groups import address_groups, end_groups, port_group, port_groups
+from netprobe.request.services import cidr_of, protocol_name
+from netprobe.request.syntaxes.common import (
+    PATH,
+    heading,
+    left_out,
+    remarks,
+    rules_at,
+    word_state,
+    writable_rules,
+    write_device,
 )
-from netprobe.request.services import protocol_number
-from netprobe.request.syntaxes.common import cannot, heading, left_out, remarks, rules_at
 
-_PLACES: tuple[RulePlace, ...] = ("path",)
 _ACTIONS = {"allow": "permit", "deny": "deny"}
 _DEFAULT = "NETPROBE_EDIT_ME"
 # IOS: what is there begins behind this number, so that new lines fit before it.
@@ -25,27 +28,30 @@ _FIRST_OLD_LINE = 100_000
 
 def asa(request: FirewallRequest) -> Iterator[str]:
     """Give the lines for configuration mode of an ASA; --into names the access list."""
-    yield from heading(request, "!")
-    yield from left_out(request, _PLACES, "!")
-    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
+    return write_device(request, _asa_objects, _asa_lines, _why_not_asa, "!")
+
+
+def _asa_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> Iterator[str]:
     for group in address_groups(request, rules):
         yield f"object-group network {group.name}"
         yield from (f" network-object {_asa_host(end)}" for end in group.ends)
     for ports in port_groups(rules):
         yield f"object-group service {ports.name} {ports.protocol}"
         yield from (f" port-object {_ports_words(entry)}" for entry in ports.ports)
-    for rule in rules_at(request, _PLACES):
-        yield from remarks(rule, "!")
-        if rule.answers:
-            yield cannot(rule, "an ASA keeps state, answers need no rule", "!")
-        else:
-            yield f"access-list {_list_of(request, 'cisco-asa')} line 1 {_asa_entry(request, rule)}"
+
+
+def _asa_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
+    yield f"access-list {_list_of(request, 'cisco-asa')} line 1 {_asa_entry(request, rule)}"
+
+
+def _why_not_asa(rule: FirewallRule) -> str | None:
+    return word_state(rule, "an ASA keeps")
 
 
 def asa_undo(request: FirewallRequest) -> Iterator[str]:
     """Give the lines that take them away again."""
     yield from heading(request, "!", undo=True)
-    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
+    rules = writable_rules(request, _why_not_asa)
     for rule in rules:
         yield f"no access-list {_list_of(request, 'cisco-asa')} {_asa_entry(request, rule)}"
     for ports in port_groups(rules):
@@ -59,7 +65,7 @@ def _list_of(request: FirewallRequest, syntax: str) -> str:
 
 
 def _asa_host(end: RuleEnd) -> str:
-    return f"{end.address}/128" if ":" in end.address else f"host {end.address}"
+    return cidr_of(end) if ":" in end.address else f"host {end.address}"
 
 
 def _ports_words(entry: PortRange) -> str:
@@ -68,24 +74,17 @@ def _ports_words(entry: PortRange) -> str:
 
 
 def _asa_entry(request: FirewallRequest, rule: FirewallRule) -> str:
-    service, end = _service_words(rule)
-    sides = (address_group(request, rule.family, ends).name
-             for ends in (rule.sources, rule.destinations))  # fmt: skip
-    ends = " ".join(f"object-group {name}" for name in sides)
+    ends = " ".join(f"object-group {group.name}" for group in end_groups(request, rule))
     ports = f" object-group {port_group(rule).name}" if rule.ports else ""
-    return f"extended {_ACTIONS[rule.action]} {service} {ends}{ports}{end}"
+    service = protocol_name(rule, "icmp6")
+    return f"extended {_ACTIONS[rule.action]} {service} {ends}{ports}{_echo_word(rule, 'echo')}"
 
 
-def _service_words(rule: FirewallRule) -> tuple[str, str]:
-    """Give the protocol, and what stands behind the ends for it."""
-    number = protocol_number(rule)
-    if number is not None:
-        return str(number), ""
-    if rule.protocol == "icmp" and rule.family == 6:
-        return "icmp6", f" echo{'-reply' if rule.answers else ''}"
-    if rule.protocol == "icmp":
-        return "icmp", f" echo{'-reply' if rule.answers else ''}"
-    return rule.protocol, ""
+def _echo_word(rule: FirewallRule, asked: str) -> str:
+    """Give what stands behind the ends of a rule for ICMP."""
+    if rule.protocol != "icmp":
+        return ""
+    return f" {'echo-reply' if rule.answers else asked}"
 
 
 def ios(request: FirewallRequest) -> Iterator[str]:
@@ -95,11 +94,12 @@ def ios(request: FirewallRequest) -> Iterator[str]:
     of the same name with ``-V6``, without groups, which few releases know there.
     """
     name = _list_of(request, "cisco-ios")
-    rules = rules_at(request, _PLACES)
+    rules = rules_at(request, PATH)
     yield from heading(request, "!")
-    yield from left_out(request, _PLACES, "!")
+    yield from left_out(request, PATH, "!")
     for group in address_groups(request, [rule for rule in rules if rule.family == 4]):
-        yield from _ios_group(group)
+        yield f"object-group network {group.name}"
+        yield from (f" host {end.address}" for end in group.ends)
     for family in (4, 6):
         entries = [
             (rule, entry)
@@ -127,7 +127,7 @@ def _ios_list(name: str, family: int, entries: list[tuple[FirewallRule, str]]) -
 def ios_undo(request: FirewallRequest) -> Iterator[str]:
     """Give the lines that take them away again."""
     name = _list_of(request, "cisco-ios")
-    rules = rules_at(request, _PLACES)
+    rules = rules_at(request, PATH)
     yield from heading(request, "!", undo=True)
     for family, line in (
         (4, f"ip access-list extended {name}"),
@@ -142,18 +142,11 @@ def ios_undo(request: FirewallRequest) -> Iterator[str]:
         yield f"no object-group network {group.name}"
 
 
-def _ios_group(group: AddressGroup) -> Iterator[str]:
-    yield f"object-group network {group.name}"
-    yield from (f" host {end.address}" for end in group.ends)
-
-
 def _ios_entries(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
     """Give an entry for each range of ports: releases differ in how many ``eq`` takes."""
+    service = protocol_name(rule, "icmp")
+    end = _echo_word(rule, "echo" if rule.family == 4 else "echo-request")
     for source, destination in _ios_ends(request, rule):
-        service, end = _service_words(rule)
-        service = "icmp" if service == "icmp6" else service
-        if rule.family == 6 and rule.protocol == "icmp":
-            end = end.replace("echo", "echo-request") if end == " echo" else end
         for entry in rule.ports or (None,):
             words = f" {_ports_words(entry)}" if entry else ""
             ends = (
@@ -167,13 +160,9 @@ def _ios_entries(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
 
 def _ios_ends(request: FirewallRequest, rule: FirewallRule) -> Iterator[tuple[str, str]]:
     if rule.family == 4:
-        sides = [
-            f"object-group {address_group(request, 4, ends).name}"
-            for ends in (rule.sources, rule.destinations)
-        ]
-        yield sides[0], sides[1]
+        sources, destinations = end_groups(request, rule)
+        yield f"object-group {sources.name}", f"object-group {destinations.name}"
         return
-    for source in rule.sources:
-        for destination in rule.destinations:
-            if source.host != destination.host:
-                yield f"host {source.address}", f"host {destination.address}"
+    for source, destination in product(rule.sources, rule.destinations):
+        if source.host != destination.host:
+            yield f"host {source.address}", f"host {destination.address}"

@@ -17,9 +17,11 @@ from netprobe.request.safe import plain
 from netprobe.request.services import service_text
 
 RuleWriter = Callable[[FirewallRequest, TextIO], None]
+WhyUnwritten = Callable[[FirewallRule], str | None]
 WriteLines = Callable[[FirewallRequest], Iterator[str]]
 Direction = Literal["forward", "input", "output"]
 
+PATH: tuple[RulePlace, ...] = ("path",)
 _DIRECTIONS: dict[tuple[RulePlace, bool], Direction] = {
     ("path", False): "forward",
     ("path", True): "forward",
@@ -65,6 +67,11 @@ class Section(NamedTuple):
 
     enforcer: Enforcer
     rules: tuple[FirewallRule, ...]
+
+    @property
+    def title(self) -> str:
+        """The comment above them in a script."""
+        return f"\n# --- on {plain(self.enforcer.words)} ---"
 
 
 def sections(
@@ -139,19 +146,63 @@ def cannot(rule: FirewallRule, why: str, sign: str = "#") -> str:
     return f"{sign} NOT WRITTEN: {rule.id} ({plain(service_text(rule))}): {why}"
 
 
+def write_unless(
+    rule: FirewallRule, why_not: str | None, lines: Iterator[str], sign: str = "#"
+) -> Iterator[str]:
+    """Give the lines of a rule, or why there are none."""
+    if why_not is None:
+        yield from lines
+    else:
+        yield cannot(rule, why_not, sign)
+
+
+def word_state(rule: FirewallRule, who: str) -> str | None:
+    """Say why a firewall that keeps state needs no rule for answers; ``who``: ``an ASA keeps``."""
+    return f"{who} state, answers need no rule" if rule.answers else None
+
+
 def write_script(
     request: FirewallRequest,
     write: Callable[[FirewallRule, RulePlace], Iterator[str]],
     *,
-    undo: bool,
+    undo: bool = False,
 ) -> Iterator[str]:
-    """Give a shell script: who applies which rule and why, and the commands that ``write`` gives
-    for a rule at a place."""
+    """Give a shell script with the commands that ``write`` gives for a rule at a place."""
     yield "#!/bin/sh"
     yield from heading(request, undo=undo)
     yield "set -e"
-    for section in sections(request):
-        yield f"\n# --- on {plain(section.enforcer.words)} ---"
+    yield from write_sections(request, write)
+
+
+def write_sections(
+    request: FirewallRequest,
+    write: Callable[[FirewallRule, RulePlace], Iterator[str]],
+    places: Sequence[RulePlace] = RULE_PLACES,
+) -> Iterator[str]:
+    """Give the rules by who applies them, each below its comment."""
+    for section in sections(request, places):
+        yield section.title
         for rule in section.rules:
             yield from remarks(rule)
             yield from write(rule, section.enforcer.place)
+
+
+def writable_rules(request: FirewallRequest, why_not: WhyUnwritten) -> list[FirewallRule]:
+    """Give the rules for a firewall on the way that its syntax can write."""
+    return [rule for rule in rules_at(request, PATH) if why_not(rule) is None]
+
+
+def write_device(
+    request: FirewallRequest,
+    write_objects: Callable[[FirewallRequest, Sequence[FirewallRule]], Iterator[str]],
+    write_rule: Callable[[FirewallRequest, FirewallRule], Iterator[str]],
+    why_not: WhyUnwritten,
+    sign: str = "#",
+) -> Iterator[str]:
+    """Give the lines for a firewall on the way: objects first, then the rules that use them."""
+    yield from heading(request, sign)
+    yield from left_out(request, PATH, sign)
+    yield from write_objects(request, writable_rules(request, why_not))
+    for rule in rules_at(request, PATH):
+        yield from remarks(rule, sign)
+        yield from write_unless(rule, why_not(rule), write_rule(request, rule), sign)

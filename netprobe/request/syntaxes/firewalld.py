@@ -6,21 +6,21 @@ Zones only cover what comes to the host itself; policies cover all three ways
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule
 from netprobe.model.ports import PortRange
-from netprobe.request.groups import AddressGroup, address_group
-from netprobe.request.safe import plain
+from netprobe.request.groups import AddressGroup, end_groups
 from netprobe.request.services import protocol_number, range_text
 from netprobe.request.syntaxes.common import (
     Direction,
     Section,
-    cannot,
     direction,
     heading,
     remarks,
     sections,
+    word_state,
+    write_unless,
 )
 
 # Ingress zone, egress zone.
@@ -39,10 +39,7 @@ def lines(request: FirewallRequest) -> Iterator[str]:
     yield "#!/bin/sh"
     yield from heading(request)
     yield "set -e"
-    made: set[str] = set()
-    for section in sections(request):
-        yield f"\n# --- on {plain(section.enforcer.words)} ---"
-        yield from _section_lines(request, section, made)
+    yield from _write_sections(request, set())
     yield "\nfirewall-cmd --reload"
 
 
@@ -51,13 +48,18 @@ def undo(request: FirewallRequest) -> Iterator[str]:
     yield "#!/bin/sh"
     yield from heading(request, undo=True)
     made: set[str] = set()
-    for section in sections(request):
-        _ = [*_section_lines(request, section, made)]
+    _ = [*_write_sections(request, made)]
     # A set that a rule still uses cannot be deleted: policies go first.
     for name in sorted(made, key=lambda name: (not name.startswith("np-"), name)):
         kind = "policy" if name.startswith("np-") else "ipset"
         yield f"{_COMMAND} --delete-{kind}={name}"
     yield "firewall-cmd --reload"
+
+
+def _write_sections(request: FirewallRequest, made: set[str]) -> Iterator[str]:
+    for section in sections(request):
+        yield section.title
+        yield from _section_lines(request, section, made)
 
 
 def _section_lines(request: FirewallRequest, section: Section, made: set[str]) -> Iterator[str]:
@@ -68,18 +70,20 @@ def _section_lines(request: FirewallRequest, section: Section, made: set[str]) -
             made.add(policy)
             yield from _policy_lines(policy, way)
         yield from remarks(rule)
-        if rule.answers:
-            yield cannot(rule, "firewalld keeps state, answers need no rule")
-            continue
-        sides = [
-            address_group(request, rule.family, ends) for ends in (rule.sources, rule.destinations)
-        ]
-        for group in sides:
-            if len(group.ends) > 1 and group.name not in made:
-                made.add(group.name)
-                yield from _ipset_lines(group)
-        rules = (_write_rich_rule(rule, sides, service) for service in _write_services(rule))
-        yield from _add_options(f"--policy={policy}", (f"--add-rich-rule='{one}'" for one in rules))
+        why_not = word_state(rule, "firewalld keeps")
+        yield from write_unless(rule, why_not, _rule_lines(request, rule, policy, made))
+
+
+def _rule_lines(
+    request: FirewallRequest, rule: FirewallRule, policy: str, made: set[str]
+) -> Iterator[str]:
+    sides = end_groups(request, rule)
+    for group in sides:
+        if len(group.ends) > 1 and group.name not in made:
+            made.add(group.name)
+            yield from _ipset_lines(group)
+    rules = (_write_rich_rule(rule, sides, service) for service in _write_services(rule))
+    yield from _add_options(f"--policy={policy}", (f"--add-rich-rule='{one}'" for one in rules))
 
 
 def _policy_lines(policy: str, way: Direction) -> Iterator[str]:
@@ -108,7 +112,7 @@ def _add_options(where: str, options: Iterable[str]) -> Iterator[str]:
         rest = rest[_MOST_OPTIONS:]
 
 
-def _write_rich_rule(rule: FirewallRule, sides: list[AddressGroup], service: str) -> str:
+def _write_rich_rule(rule: FirewallRule, sides: Sequence[AddressGroup], service: str) -> str:
     source, destination = (
         f'ipset="{group.name}"' if len(group.ends) > 1 else f'address="{group.ends[0].address}"'
         for group in sides

@@ -5,28 +5,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
+from netprobe.model.firewall import FirewallRequest, FirewallRule
 from netprobe.request.groups import (
     AddressGroup,
-    address_group,
     address_groups,
+    end_groups,
     object_name,
     service_name,
 )
 from netprobe.request.services import protocol_number, range_text
-from netprobe.request.syntaxes.common import cannot, heading, left_out, remarks, rules_at
-
-_PLACES: tuple[RulePlace, ...] = ("path",)
+from netprobe.request.syntaxes.common import word_state, write_device
 
 
 def lines(request: FirewallRequest) -> Iterator[str]:
     """Give the configuration. New policies stand last: ``move`` them before the one that denies."""
-    yield from heading(request)
-    yield from left_out(request, _PLACES)
+    return write_device(request, _write_objects, _policy_lines, _why_not)
+
+
+def _why_not(rule: FirewallRule) -> str | None:
+    return word_state(rule, "FortiOS keeps")
+
+
+def _write_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> Iterator[str]:
     yield "# New policies stand last: move them before the policy that denies."
-    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
     for group in address_groups(request, rules):
         yield from _group_lines(group)
     services = {service_name(rule): rule for rule in rules}
@@ -37,12 +40,6 @@ def lines(request: FirewallRequest) -> Iterator[str]:
             yield from (f"        {line}" for line in _service_lines(rule))
             yield "    next"
         yield "end"
-    for rule in rules_at(request, _PLACES):
-        yield from remarks(rule)
-        if rule.answers:
-            yield cannot(rule, "FortiOS keeps state, answers need no rule")
-        else:
-            yield from _policy_lines(request, rule)
 
 
 def _group_lines(group: AddressGroup) -> Iterator[str]:
@@ -59,14 +56,10 @@ def _group_lines(group: AddressGroup) -> Iterator[str]:
     yield "end"
     yield f"config firewall addrgrp{six}"
     yield f'    edit "{group.name}"'
-    members = (_quote_text(object_name(end.address)) for end in group.ends)
+    members = (f'"{object_name(end.address)}"' for end in group.ends)
     yield f"        set member {' '.join(members)}"
     yield "    next"
     yield "end"
-
-
-def _quote_text(name: str) -> str:
-    return f'"{name}"'
 
 
 def _service_lines(rule: FirewallRule) -> Iterator[str]:
@@ -85,17 +78,15 @@ def _service_lines(rule: FirewallRule) -> Iterator[str]:
 def _policy_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
     zones = request.into_of("fortios", "any/any").split("/")
     six = "6" if rule.family == 6 else ""
-    sides = [
-        address_group(request, rule.family, ends).name for ends in (rule.sources, rule.destinations)
-    ]
+    sources, destinations = end_groups(request, rule)
     yield "config firewall policy"
     yield "    edit 0"
     for words in (
         f'name "NP-{request.id}-{rule.id}"',
         f'srcintf "{zones[0]}"',
         f'dstintf "{zones[1]}"',
-        f'srcaddr{six} "{sides[0]}"',
-        f'dstaddr{six} "{sides[1]}"',
+        f'srcaddr{six} "{sources.name}"',
+        f'dstaddr{six} "{destinations.name}"',
         f"action {'accept' if rule.action == 'allow' else 'deny'}",
         'schedule "always"',
         f'service "{service_name(rule)}"',

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
-from netprobe.request.services import (
-    echo_type,
-    protocol_number,
-    range_text,
-    split_ports,
-    with_ports,
-)
+from netprobe.request.services import echo_type, protocol_number, range_text, split_ports
 from netprobe.request.syntaxes.common import direction, write_script
 
 # A multiport match takes so many ports; a range counts as two.
@@ -21,33 +16,26 @@ _VERDICTS = {"allow": "ACCEPT", "deny": "DROP"}
 
 def lines(request: FirewallRequest) -> Iterator[str]:
     """Give the script."""
-    yield from _write_script(request, "-I", undo=False)
+    return write_script(request, partial(_write_commands, request, "-I"))
 
 
 def undo(request: FirewallRequest) -> Iterator[str]:
     """Give the script that deletes the same rules."""
-    yield from _write_script(request, "-D", undo=True)
+    return write_script(request, partial(_write_commands, request, "-D"), undo=True)
 
 
-def _write_script(request: FirewallRequest, verb: str, *, undo: bool) -> Iterator[str]:
-    def write(rule: FirewallRule, place: RulePlace) -> Iterator[str]:
-        for ports in split_ports(rule, _MOST_PORTS):
-            yield _write_command(request, with_ports(rule, ports), verb, place)
-
-    return write_script(request, write, undo=undo)
-
-
-def _write_command(
-    request: FirewallRequest, rule: FirewallRule, verb: str, place: RulePlace
-) -> str:
-    """Give one command; its lists of addresses become a rule for each pair."""
+def _write_commands(
+    request: FirewallRequest, verb: str, rule: FirewallRule, place: RulePlace
+) -> Iterator[str]:
+    """Give commands; the lists of addresses of one become a rule for each pair."""
     program = "ip6tables" if rule.family == 6 else "iptables"
     chain = request.into_of("iptables", direction(rule, place).upper())
     sources = ",".join(end.address for end in rule.sources)
     destinations = ",".join(end.address for end in rule.destinations)
-    match = f"-s {sources} -d {destinations} {_write_service(rule)}"
     end = f'-m comment --comment "{request.mark(rule)}" -j {_VERDICTS[rule.action]}'
-    return f"{program} -w {verb} {chain} {match} {end}"
+    for part in split_ports(rule, _MOST_PORTS):
+        match = f"-s {sources} -d {destinations} {_write_service(part)}"
+        yield f"{program} -w {verb} {chain} {match} {end}"
 
 
 def _write_service(rule: FirewallRule) -> str:

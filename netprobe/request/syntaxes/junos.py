@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
-from netprobe.request.groups import address_group, address_groups, object_name, service_name
+from netprobe.model.firewall import FirewallRequest, FirewallRule
+from netprobe.request.groups import address_groups, end_groups, object_name, service_name
 from netprobe.request.safe import plain
-from netprobe.request.services import protocol_number, range_text
-from netprobe.request.syntaxes.common import cannot, heading, left_out, remarks, rules_at
+from netprobe.request.services import cidr_of, protocol_number, range_text
+from netprobe.request.syntaxes.common import heading, word_state, writable_rules, write_device
 
-_PLACES: tuple[RulePlace, ...] = ("path",)
 _BOOK = "set security address-book global"
 
 
 def lines(request: FirewallRequest) -> Iterator[str]:
     """Give the commands. New policies stand last: ``insert`` them before the one that denies."""
-    yield from heading(request)
-    yield from left_out(request, _PLACES)
+    return write_device(request, _write_objects, _policy_lines, _why_not)
+
+
+def _why_not(rule: FirewallRule) -> str | None:
+    return word_state(rule, "an SRX keeps")
+
+
+def _write_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> Iterator[str]:
     yield "# New policies stand last: insert them before the policy that denies."
-    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
     for group in address_groups(request, rules):
-        bits = 128 if group.family == 6 else 32
         for end in group.ends:
-            yield f"{_BOOK} address {object_name(end.address)} {end.address}/{bits}"
+            yield f"{_BOOK} address {object_name(end.address)} {cidr_of(end)}"
             yield f"{_BOOK} address-set {group.name} address {object_name(end.address)}"
     for name, rule in {service_name(rule): rule for rule in rules}.items():
         for number, words in enumerate(_write_terms(rule), 1):
             yield f"set applications application {name} term t{number} {words}"
-    for rule in rules_at(request, _PLACES):
-        yield from remarks(rule)
-        if rule.answers:
-            yield cannot(rule, "an SRX keeps state, answers need no rule")
-        else:
-            yield from _policy_lines(request, rule)
 
 
 def undo(request: FirewallRequest) -> Iterator[str]:
     """Give the commands that delete them."""
     yield from heading(request, undo=True)
-    rules = [rule for rule in rules_at(request, _PLACES) if not rule.answers]
+    rules = writable_rules(request, _why_not)
     yield from (f"delete {_policy_of(request, rule)}" for rule in rules)
     for name in dict.fromkeys(map(service_name, rules)):
         yield f"delete applications application {name}"
@@ -66,11 +63,9 @@ def _policy_of(request: FirewallRequest, rule: FirewallRule) -> str:
 
 def _policy_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
     policy = f"set {_policy_of(request, rule)}"
-    sides = [
-        address_group(request, rule.family, ends).name for ends in (rule.sources, rule.destinations)
-    ]
-    yield f"{policy} match source-address {sides[0]}"
-    yield f"{policy} match destination-address {sides[1]}"
+    sources, destinations = end_groups(request, rule)
+    yield f"{policy} match source-address {sources.name}"
+    yield f"{policy} match destination-address {destinations.name}"
     yield f"{policy} match application {service_name(rule)}"
     yield f"{policy} then {'permit' if rule.action == 'allow' else 'deny'}"
     yield f'{policy} description "{request.mark(rule)} {plain(" ".join(rule.why), 150)}"'

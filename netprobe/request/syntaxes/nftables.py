@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd, RulePlace
-from netprobe.request.safe import plain
 from netprobe.request.services import echo_type, protocol_number, range_text
-from netprobe.request.syntaxes.common import cannot, direction, heading, remarks, sections
+from netprobe.request.syntaxes.common import cannot, direction, heading, sections, write_sections
 
 _DEFAULT = "inet/filter"
 _VERDICTS = {"allow": "accept", "deny": "drop"}
@@ -18,16 +17,17 @@ _VERDICTS = {"allow": "accept", "deny": "drop"}
 
 def lines(request: FirewallRequest) -> Iterator[str]:
     """Give a file for ``nft -f``."""
+
+    def write(rule: FirewallRule, place: RulePlace) -> Iterator[str]:
+        chain = _chain_of(request, rule, place)
+        if chain.split()[0] == ("ip" if rule.family == 6 else "ip6"):
+            yield cannot(rule, f"a table of family {chain.split()[0]} does not hold it")
+        else:
+            end = f'counter {_VERDICTS[rule.action]} comment "{request.mark(rule)}"'
+            yield f"insert rule {chain} {_write_match(rule)} {end}"
+
     yield from heading(request)
-    for section in sections(request):
-        yield f"\n# --- on {plain(section.enforcer.words)} ---"
-        for rule in section.rules:
-            chain = _chain_of(request, rule, section.enforcer.place)
-            yield from remarks(rule)
-            if chain.split()[0] == ("ip" if rule.family == 6 else "ip6"):
-                yield cannot(rule, f"a table of family {chain.split()[0]} does not hold it")
-            else:
-                yield f"insert rule {chain} {_write_match(rule)} {_write_end(request, rule)}"
+    yield from write_sections(request, write)
 
 
 def undo(request: FirewallRequest) -> Iterator[str]:
@@ -77,7 +77,3 @@ def _write_service(rule: FirewallRule) -> str:
     # An answer has ACK or RST; a new connection from this port has neither.
     flags = " tcp flags & (ack | rst) != 0" if rule.protocol == "tcp" else ""
     return f"{rule.protocol} sport {ports}{flags}"
-
-
-def _write_end(request: FirewallRequest, rule: FirewallRule) -> str:
-    return f'counter {_VERDICTS[rule.action]} comment "{request.mark(rule)}"'

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
-from netprobe.request.groups import address_group, address_groups, port_group, port_groups
+from netprobe.model.firewall import FirewallRequest, FirewallRule
+from netprobe.request.groups import address_groups, end_groups, port_group, port_groups
 from netprobe.request.safe import plain
-from netprobe.request.services import protocol_number, range_text
-from netprobe.request.syntaxes.common import cannot, heading, left_out, remarks, rules_at
-
-_PLACES: tuple[RulePlace, ...] = ("path",)
+from netprobe.request.services import cidr_of, protocol_number, range_text
+from netprobe.request.syntaxes.common import heading, word_state, writable_rules, write_device
 
 
 def lines(request: FirewallRequest) -> Iterator[str]:
     """Give the commands; the rules move to the top."""
-    yield from heading(request)
-    yield from left_out(request, _PLACES)
-    rules = [rule for rule in rules_at(request, _PLACES) if _why_not(rule) is None]
+    return write_device(request, _write_objects, _rule_lines, _why_not)
+
+
+def _write_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> Iterator[str]:
     for group in address_groups(request, rules):
         for end in group.ends:
-            bits = 128 if group.family == 6 else 32
-            yield f"set address {_object_of(end.address)} ip-netmask {end.address}/{bits}"
+            yield f"set address {_object_of(end.address)} ip-netmask {cidr_of(end)}"
         members = " ".join(_object_of(end.address) for end in group.ends)
         yield f"set address-group {group.name} static [ {members} ]"
     for ports in port_groups(rules):
         texts = ",".join(range_text(entry) for entry in ports.ports)
         yield f"set service {ports.name} protocol {ports.protocol} port {texts}"
-    for rule in rules_at(request, _PLACES):
-        yield from remarks(rule)
-        why = _why_not(rule)
-        if why is not None:
-            yield cannot(rule, why)
-        else:
-            yield from _rule_lines(request, rule)
 
 
 def undo(request: FirewallRequest) -> Iterator[str]:
     """Give the commands that delete them; objects of addresses may be used by other requests."""
     yield from heading(request, undo=True)
-    rules = [rule for rule in rules_at(request, _PLACES) if _why_not(rule) is None]
+    rules = writable_rules(request, _why_not)
     for rule in rules:
         yield f"delete rulebase security rules {_name_of(request, rule)}"
     for ports in port_groups(rules):
@@ -58,19 +49,15 @@ def _object_of(address: str) -> str:
 
 
 def _why_not(rule: FirewallRule) -> str | None:
-    if rule.answers:
-        return "PAN-OS keeps state, answers need no rule"
-    if protocol_number(rule) is not None:
+    if protocol_number(rule) is not None and not rule.answers:
         return "PAN-OS knows no protocols by number, choose an application"
-    return None
+    return word_state(rule, "PAN-OS keeps")
 
 
 def _rule_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
     name = _name_of(request, rule)
     zones = request.into_of("paloalto", "any/any").split("/")
-    sides = [
-        address_group(request, rule.family, ends).name for ends in (rule.sources, rule.destinations)
-    ]
+    sources, destinations = end_groups(request, rule)
     if rule.ports:
         service = f"application any service {port_group(rule).name}"
     else:
@@ -78,8 +65,8 @@ def _rule_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
         service = f"application {application} service any"
     action = "allow" if rule.action == "allow" else "drop"
     yield (
-        f"set rulebase security rules {name} from {zones[0]} to {zones[1]} source {sides[0]} "
-        f"destination {sides[1]} {service} action {action} "
+        f"set rulebase security rules {name} from {zones[0]} to {zones[1]} "
+        f"source {sources.name} destination {destinations.name} {service} action {action} "
         f'description "{request.mark(rule)} {plain(" ".join(rule.why), 150)}"'
     )
     yield f"move rulebase security rules {name} top"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import product
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
-from netprobe.request.services import protocol_number, range_text, split_ports, with_ports
-from netprobe.request.syntaxes.common import cannot, direction, write_script
+from netprobe.request.services import protocol_number, range_text, split_ports
+from netprobe.request.syntaxes.common import direction, word_state, write_script, write_unless
 
 # ufw takes so many ports in a rule; a range counts as two.
 _MOST_PORTS = 15
@@ -18,29 +20,24 @@ _VERBS = {"forward": ("route ", ""), "input": ("", ""), "output": ("", "out ")}
 
 def lines(request: FirewallRequest) -> Iterator[str]:
     """Give the script."""
-    yield from _write_script(request, "prepend ", undo=False)
+    return write_script(request, partial(_write_rule, request, "prepend "))
 
 
 def undo(request: FirewallRequest) -> Iterator[str]:
     """Give the script that deletes the same rules."""
-    yield from _write_script(request, "delete ", undo=True)
+    return write_script(request, partial(_write_rule, request, "delete "), undo=True)
 
 
-def _write_script(request: FirewallRequest, verb: str, *, undo: bool) -> Iterator[str]:
-    def write(rule: FirewallRule, place: RulePlace) -> Iterator[str]:
-        why = _why_not(rule)
-        if why is not None:
-            yield cannot(rule, why)
-        else:
-            yield from _write_commands(request, rule, verb, place)
-
-    return write_script(request, write, undo=undo)
+def _write_rule(
+    request: FirewallRequest, verb: str, rule: FirewallRule, place: RulePlace
+) -> Iterator[str]:
+    return write_unless(rule, _why_not(rule), _write_commands(request, verb, rule, place))
 
 
 def _why_not(rule: FirewallRule) -> str | None:
     number = protocol_number(rule)
     if rule.answers:
-        return "ufw keeps state, answers need no rule"
+        return word_state(rule, "ufw keeps")
     if rule.protocol == "icmp":
         return "ufw has no words for ICMP: it stands in /etc/ufw/before.rules"
     if number is not None and number not in _PROTOCOLS:
@@ -49,20 +46,19 @@ def _why_not(rule: FirewallRule) -> str | None:
 
 
 def _write_commands(
-    request: FirewallRequest, rule: FirewallRule, verb: str, place: RulePlace
+    request: FirewallRequest, verb: str, rule: FirewallRule, place: RulePlace
 ) -> Iterator[str]:
     before, way = _VERBS[direction(rule, place)]
     action = "allow" if rule.action == "allow" else "deny"
-    for ports in split_ports(rule, _MOST_PORTS):
-        service = _write_service(with_ports(rule, ports))
-        for source in rule.sources:
-            for destination in rule.destinations:
-                if source.host != destination.host:
-                    yield (
-                        f"ufw {before}{verb}{action} {way}proto {service[0]} "
-                        f"from {source.address} to {destination.address}{service[1]} "
-                        f"comment '{request.mark(rule)}'"
-                    )
+    for part in split_ports(rule, _MOST_PORTS):
+        protocol, ports = _write_service(part)
+        for source, destination in product(rule.sources, rule.destinations):
+            if source.host != destination.host:
+                yield (
+                    f"ufw {before}{verb}{action} {way}proto {protocol} "
+                    f"from {source.address} to {destination.address}{ports} "
+                    f"comment '{request.mark(rule)}'"
+                )
 
 
 def _write_service(rule: FirewallRule) -> tuple[str, str]:

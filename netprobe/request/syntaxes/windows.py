@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
-from netprobe.request.safe import plain
 from netprobe.request.services import echo_type, protocol_number, range_text
 from netprobe.request.syntaxes.common import (
-    Section,
-    cannot,
     direction,
     heading,
     left_out,
-    remarks,
-    sections,
+    word_state,
+    write_sections,
+    write_unless,
 )
 
 _PLACES: tuple[RulePlace, ...] = ("destination", "source")
@@ -22,16 +20,14 @@ _PLACES: tuple[RulePlace, ...] = ("destination", "source")
 
 def lines(request: FirewallRequest) -> Iterator[str]:
     """Give the script; on each host the rules of other hosts match nothing."""
+
+    def write(rule: FirewallRule, place: RulePlace) -> Iterator[str]:
+        why_not = word_state(rule, "this firewall keeps")
+        return write_unless(rule, why_not, _write_command(request, rule, place))
+
     yield from heading(request)
     yield from left_out(request, _PLACES)
-    for section in sections(request, _PLACES):
-        yield f"\n# --- on {plain(section.enforcer.words)} ---"
-        for rule in section.rules:
-            yield from remarks(rule)
-            if rule.answers:
-                yield cannot(rule, "this firewall keeps state, answers need no rule")
-            else:
-                yield _write_command(request, section, rule)
+    yield from write_sections(request, write, _PLACES)
 
 
 def undo(request: FirewallRequest) -> Iterator[str]:
@@ -40,8 +36,8 @@ def undo(request: FirewallRequest) -> Iterator[str]:
     yield f"Remove-NetFirewallRule -Group 'netprobe {request.id}'"
 
 
-def _write_command(request: FirewallRequest, section: Section, rule: FirewallRule) -> str:
-    inbound = direction(rule, section.enforcer.place) != "output"
+def _write_command(request: FirewallRequest, rule: FirewallRule, place: RulePlace) -> Iterator[str]:
+    inbound = direction(rule, place) != "output"
     local, remote = (
         (rule.destinations, rule.sources) if inbound else (rule.sources, rule.destinations)
     )
@@ -58,7 +54,7 @@ def _write_command(request: FirewallRequest, section: Section, rule: FirewallRul
         f"-LocalAddress {_list_of([end.address for end in local])}",
         f"-RemoteAddress {_list_of([end.address for end in remote])}",
     ]
-    return " ".join(words)
+    yield " ".join(words)
 
 
 def _write_service(rule: FirewallRule, side: str) -> Iterator[str]:

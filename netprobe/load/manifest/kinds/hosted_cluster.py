@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from urllib.parse import urlsplit
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.manifest.kinds.shared import (
     CAMEL,
     KeyPath,
     address_at,
+    read_host_url,
     read_proxy,
     say_address,
+    say_platform,
     say_setting,
     version_of_image,
     version_of_text,
@@ -20,9 +23,12 @@ from netprobe.load.manifest.kinds.shared import (
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import networks_of
 from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
+from netprobe.load.yaml.document import PathStep
 from netprobe.load.yaml.wording import word_nearest
 from netprobe.model.inventory import Address
 from netprobe.protocols.services.no_proxy import decide
+
+Publishing = Literal["route", "nodeport", "loadbalancer"]
 
 # The address of the proxy in every worker that forwards to the API server, as the document says.
 NODE_LOCAL = "172.20.0.1"
@@ -35,7 +41,17 @@ _SERVICES = {
     "Ignition": ("ignition", "hcp-ignition"),
     "OAuthServer": ("oauth", ""),
 }
-_WAYS = {"Route": "route", "NodePort": "nodeport", "LoadBalancer": "loadbalancer"}
+_WAYS: Final[Mapping[str, Publishing]] = {
+    "Route": "route",
+    "NodePort": "nodeport",
+    "LoadBalancer": "loadbalancer",
+}
+# The keys of the host that each way of publishing has.
+_HOSTS: Final[Mapping[Publishing, tuple[str, str]]] = {
+    "nodeport": ("nodePort", "address"),
+    "loadbalancer": ("loadBalancer", "hostname"),
+    "route": ("route", "hostname"),
+}
 _PRIVATE = {"Public": False, "PublicAndPrivate": True, "Private": True}
 _LDAP_PORTS = {"ldap": 389, "ldaps": 636}
 _BASE = ("spec", "configuration", "proxy")
@@ -54,13 +70,9 @@ def read_hosted_cluster(one: Manifest) -> Iterator[Said]:
 
 
 def _read_platform(one: Manifest) -> Iterator[Said]:
-    path = ("spec", "platform", "type")
-    kind = one.text(*path)
-    if not kind:
+    if not one.text("spec", "platform", "type"):
         return
-    # The documents disagree about the name of bare metal without agents.
-    names = ["none", "baremetal-no-agent"] if kind == "None" else [kind.lower()]
-    yield say_setting(one, "platform", path, names)
+    yield from say_platform(one)
     for body in one.keys("spec", "platform"):
         where = ("spec", "platform", body, "endpointAccess")
         if body != "type" and one.has(*where):
@@ -89,13 +101,15 @@ def _read_version(one: Manifest) -> Iterator[Said]:
 
 
 def _read_network(one: Manifest) -> Iterator[Said]:
-    path = ("spec", "networking", "networkType")
+    yield from say_network(one, "spec", "networking", "networkType")
+    yield SettingSaid(one.origin("kind"), "hypershift-guest", (True,))
+
+
+def say_network(one: Manifest, *path: PathStep) -> Iterator[Said]:
+    """Say the network plugin that stands at the path."""
     kind = one.text(*path)
     if kind:
-        name = KINDS_OF_NETWORK.get(kind, "third-party")
-        yield say_setting(one, "network", path, [name])
-    origin = one.origin("kind")
-    yield SettingSaid(origin, "hypershift-guest", (True,))
+        yield say_setting(one, "network", path, [KINDS_OF_NETWORK.get(kind, "third-party")])
 
 
 def _read_service(one: Manifest, base: KeyPath) -> Iterator[Said]:
@@ -175,19 +189,42 @@ def api_server_of(one: Manifest) -> tuple[str, int] | None:
     """Give the name or address and the port at which workers reach the API server."""
     if _is_private(one):
         return f"api.{one.name}.hypershift.local", 6443
-    for base in one.each("spec", "services"):
-        if one.get(*base, "service") == "APIServer":
-            strategy = (*base, "servicePublishingStrategy")
-            for key, host, port in (
-                ("nodePort", "address", 0),
-                ("loadBalancer", "hostname", 6443),
-                ("route", "hostname", 443),
-            ):
-                if one.has(*strategy, key, host):
-                    given = one.port(*strategy, key, "port") if key == "nodePort" else None
-                    return one.text(*strategy, key, host), given or port or 6443
+    for strategy in _strategies_of(one, "APIServer"):
+        for way, (key, host) in _HOSTS.items():
+            if one.has(*strategy, key, host):
+                given = one.port(*strategy, key, "port") if way == "nodeport" else None
+                return one.text(*strategy, key, host), given or (443 if way == "route" else 6443)
     host = one.text("status", "controlPlaneEndpoint", "host")
     return (host, one.port("status", "controlPlaneEndpoint", "port") or 6443) if host else None
+
+
+@dataclass(frozen=True, slots=True)
+class TunnelSaid:
+    """How Konnectivity is published: ``server`` is HOST or HOST:PORT, and stands at ``place``."""
+
+    server: str
+    publishing: Publishing
+    place: str
+
+
+def tunnel_of(one: Manifest) -> TunnelSaid | None:
+    """Give how workers reach Konnectivity; None where the manifest names no host."""
+    strategy = next(_strategies_of(one, "Konnectivity"), ())
+    publishing = _WAYS.get(one.text(*strategy, "type")) if strategy else None
+    if publishing is None:
+        return None
+    path = (*strategy, *_HOSTS[publishing])
+    host = one.text(*path)
+    port = one.port(*path[:-1], "port") if publishing == "nodeport" and host else None
+    shown = f"[{host}]" if port and ":" in host else host
+    server = f"{shown}:{port}" if port else host
+    return TunnelSaid(server, publishing, one.place(*path)) if host else None
+
+
+def _strategies_of(one: Manifest, service: str) -> Iterator[KeyPath]:
+    for base in one.each("spec", "services"):
+        if one.get(*base, "service") == service:
+            yield (*base, "servicePublishingStrategy")
 
 
 def _is_private(one: Manifest) -> bool:
@@ -263,9 +300,7 @@ def _read_identity_providers(one: Manifest) -> Iterator[Said]:
 
 def _read_ldap_url(one: Manifest, path: KeyPath) -> Iterator[Said]:
     try:
-        url = urlsplit(one.text(*path))
-        port = url.port or _LDAP_PORTS[url.scheme]
-        address = parse_address(url.hostname or "")
+        url, port, address = read_host_url(one.text(*path), _LDAP_PORTS)
     except (KeyError, ValueError):
         words = (
             "this is no URL of LDAP, expected one such as ldaps://ldap.example.com:636/dc=example"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from netprobe.load.inventory.addresses import parse_address
-from netprobe.load.manifest.kinds.shared import CAMEL, KeyPath, read_proxy, word_urls
+from netprobe.load.manifest.kinds.shared import CAMEL, KeyPath, read_host_url, read_proxy, word_urls
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
 from netprobe.model.inventory import Proxy
@@ -21,30 +20,20 @@ def read_ignition(one: Manifest) -> Iterator[Said]:
 
     A stub without a proxy says so: Ignition goes directly, whatever else the worker uses.
     """
-    sources = [
-        (*base, "source")
-        for key in ("merge", "replace")
-        for base in (
-            one.each("ignition", "config", key)
-            if key == "merge"
-            else iter([("ignition", "config", key)])
-        )
-        if one.has(*base, "source")
-    ]
+    bases: list[KeyPath] = [*one.each("ignition", "config", "merge")]
+    bases.append(("ignition", "config", "replace"))
     proxy, urls = read_proxy(one, _BASE, CAMEL)
     shown = word_urls(urls) or "none"
     origin = one.origin(*_BASE, shown=shown)
     yield ProxySaid(origin, ("worker",), proxy, service="ignition")
-    for path in sources:
-        yield from _read_source(one, path, proxy)
+    for base in bases:
+        if one.has(*base, "source"):
+            yield from _read_source(one, (*base, "source"), proxy)
 
 
 def _read_source(one: Manifest, path: KeyPath, proxy: Proxy) -> Iterator[Said]:
-    text = one.text(*path)
     try:
-        url = urlsplit(text)
-        port = url.port or _PORTS[url.scheme]
-        address = parse_address(url.hostname or "")
+        url, port, address = read_host_url(one.text(*path), _PORTS)
     except (KeyError, ValueError):
         return  # data: and s3: need no network of the control plane
     shown = f"{url.scheme}://{url.hostname}:{port}{url.path}"

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from netprobe.load.manifest.kinds.shared import say_setting, version_of_image
+from netprobe.load.manifest.kinds.shared import say_platform, say_setting, version_of_image
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import Said
 
 
 def read_node_pool(one: Manifest) -> Iterator[Said]:
     """Say platform and version, which count where no HostedCluster says them."""
-    path = ("spec", "platform", "type")
-    kind = one.text(*path)
-    if kind:
-        names = ["none", "baremetal-no-agent"] if kind == "None" else [kind.lower()]
-        yield replace(say_setting(one, "platform", path, names), weak=True)
+    for said in say_platform(one):
+        yield replace(said, weak=True)
     version = version_of_image(one.text("spec", "release", "image"))
     if version:
         said = say_setting(one, "version", ("spec", "release", "image"), [version])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from netprobe.errors import RequestError
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.manifest.manifest import Manifest
-from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
+from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
 from netprobe.load.yaml.document import PathStep
 from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Proxy
@@ -70,6 +70,42 @@ def say_setting(
 ) -> SettingSaid:
     """Say a setting by what stands at the path."""
     return SettingSaid(manifest.origin(*path), name, tuple(values), reason=reason)
+
+
+def read_plain(manifest: Manifest, name: str, *path: PathStep) -> Iterator[Said]:
+    """Say a setting that has the very text at the path, if one stands there."""
+    if manifest.has(*path):
+        yield say_setting(manifest, name, path, [manifest.text(*path)])
+
+
+def say_known(
+    manifest: Manifest, name: str, path: KeyPath, meanings: Mapping[str, object]
+) -> Iterator[Said]:
+    """Say what the word at the path means for a setting; one without a meaning is a note."""
+    word = manifest.text(*path)
+    if word in meanings:
+        yield say_setting(manifest, name, path, [meanings[word]])
+    elif word:
+        yield NoteSaid(manifest.place(*path), f"{path[-1]} {word} is not known here")
+
+
+def read_host_url(text: str, ports: Mapping[str, int]) -> tuple[SplitResult, int, Address]:
+    """Read a URL, its port and its host. Raises KeyError or ValueError where one is missing.
+
+    ``ports`` are those of the schemes, where the URL itself has none.
+    """
+    url = urlsplit(text)
+    return url, url.port or ports[url.scheme], parse_address(url.hostname or "")
+
+
+def say_platform(manifest: Manifest) -> Iterator[SettingSaid]:
+    """Say the platform of a hosted cluster or of a pool of its nodes."""
+    path = ("spec", "platform", "type")
+    kind = manifest.text(*path)
+    if kind:
+        # The documents disagree about the name of bare metal without agents.
+        names = ["none", "baremetal-no-agent"] if kind == "None" else [kind.lower()]
+        yield say_setting(manifest, "platform", path, names)
 
 
 def read_url(manifest: Manifest, *path: PathStep) -> ProxyUrl | None:
