@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from netprobe.explain.near_steps import route_words, wire_facts
+from netprobe.explain.near_steps import wire_facts
 from netprobe.explain.view import NO_RECORDER, View
 from netprobe.model.evidence import Outcome, Witness
-from netprobe.model.notes import InterceptionNote, word_failure
+from netprobe.model.notes import InterceptionNote, word_failure, word_route
 from netprobe.model.story import Sight, StoryPlace
 from netprobe.model.trail import Step, TrailEntry, TrailStatus
 
@@ -78,26 +78,26 @@ def way_back_step(view: View) -> Step:
         "route": None if back is None else wire_facts(back),
         "answer_left": left, "answer_arrived": came, "reply_failure": failure,
     }  # fmt: skip
-    routed, way = _route_back(view)
-    words = (*way, *_describe_answers(view, failure, left, came))
+    words = (*_route_back(view), *_describe_answers(view, failure, left, came))
     if not words:
         return Step("way-back", "not-possible", (view.unasked(),), facts)
     failed = failure is not None or left == "yes" or came == "yes"
-    is_bad = routed == "bad" or (failed and view.result.reason == "no-response")
+    unrouted = back is not None and back.failure is not None and not view.evidence.listener.nat
+    is_bad = unrouted or (failed and view.result.reason == "no-response")
     return Step("way-back", "bad" if is_bad else "ok", words, facts)
 
 
-def _route_back(view: View) -> tuple[TrailStatus, tuple[str, ...]]:
+def _route_back(view: View) -> Iterator[str]:
     """Give the destination's own routing table, asked from the address that was probed."""
     back, route = view.further.back, view.further.route
     if back is None:
-        return "ok", ()
+        return
     if view.evidence.listener.nat:
         # Asked about an address that it does not have, a kernel answers as for a blackhole.
-        words = f"{view.destination.name} lacks {view.address}, so its way back is not known"
-        return "ok", (words,)
-    sender = (route.source if route is not None else None) or view.source.name
-    return route_words(view.destination, sender, back)
+        yield f"{view.destination.name} lacks {view.address}, so its way back is not known"
+    else:
+        sender = (route.source if route is not None else None) or view.source.name
+        yield word_route(view.destination.name, sender, back)
 
 
 def _describe_answers(view: View, failure: str | None, left: Sight, came: Sight) -> Iterator[str]:

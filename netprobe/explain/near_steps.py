@@ -8,8 +8,7 @@ from typing import Any
 from netprobe.agent.wire.host_messages import Resolved, Routed
 from netprobe.explain.view import BY_VERDICT, View
 from netprobe.judge.symptom import has_left
-from netprobe.model.inventory import Host
-from netprobe.model.notes import LookNote, ResetNote, word_route
+from netprobe.model.notes import LookNote, ResetNote, word_resolved, word_route
 from netprobe.model.story import StoryError
 from netprobe.model.trail import Step, TrailStatus
 
@@ -48,11 +47,8 @@ def name_step(view: View) -> Step:
     answer = view.note(Resolved)
     if answer is None:
         return Step("name", "not-possible", (view.no_agent(view.source),))
-    said = f"cannot resolve {asked.text}: {answer.words}"
-    if answer.addresses:
-        said = f"resolves {asked.text} to {', '.join(answer.addresses)}"
-    status: TrailStatus = "ok" if answer.addresses else "bad"
-    return Step("name", status, (f"{view.source.name} {said}",), wire_facts(answer))
+    words = word_resolved(view.source.name, asked.text, answer)
+    return Step("name", "ok" if answer.addresses else "bad", (words,), wire_facts(answer))
 
 
 def route_step(view: View) -> Step:
@@ -60,15 +56,8 @@ def route_step(view: View) -> Step:
     route = view.further.route
     if route is None:
         return Step("route", "not-possible", (view.unasked(),))
-    status, words = route_words(view.source, view.address, route)
-    return Step("route", status, words, wire_facts(route))
-
-
-def route_words(host: Host, address: str, route: Routed) -> tuple[TrailStatus, tuple[str, ...]]:
-    """Describe the route that a host's kernel has to an address."""
-    if route.failure is not None:
-        return "bad", (f"{host.name}'s kernel has no way to {address} ({route.failure})",)
-    return "ok", (f"{host.name} sends to {address} {word_route(route)}",)
+    words = word_route(view.source.name, view.address, route)
+    return Step("route", "bad" if route.failure else "ok", (words,), wire_facts(route))
 
 
 def wire_facts(answer: Routed | Resolved) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from netprobe.konnectivity.findings import Conclusion, Log, found, icmp_evidence
+from netprobe.konnectivity.findings import Conclusion, Log, icmp_evidence
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
 from netprobe.konnectivity.tables import TCP, fill
@@ -27,14 +27,12 @@ async def look_at_route(reach: Reach, log: Log) -> Conclusion | None:
     reply = await reach.agent.route(reach.address, reach.source)
     facts = {key: getattr(reply, key) for key in ("source", "dev", "mtu", "gateway")}
     log.is_local = reply.dev == "lo"
+    said = word_route("the worker", reach.address, reply)
     if reply.failure is None:
-        said = word_route(reply)
-        log.add("route", "ok", said, facts, f"the worker has a route to {reach.address} ({said})")
+        log.prove("route", said, facts)
         return None
     evidence = {"address": reach.address, "failure": reply.failure, "to": reach.to}
-    evidence |= _dial_error(reply.failure)
-    because = "the worker's routing table gives no way to {address}: {failure}"
-    return log.fail("route", found("NO_ROUTE", because, evidence))
+    return log.fail("route", Conclusion("NO_ROUTE", said, evidence | _dial_error(reply.failure)))
 
 
 async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
@@ -55,7 +53,7 @@ async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
     row = first_match(TCP, (symptom,))
     said = fill(row.because, evidence)
     if row.verdict is None:
-        log.add("tcp", "ok", said, evidence, said)
+        log.prove("tcp", said, evidence)
         return None
     log.add("tcp", "bad", said, evidence)
     if reach.proxy is not None and row.verdict not in ("NO_ROUTE", "LOCAL_FIREWALL"):

@@ -77,6 +77,10 @@ class Log:
         if fine:
             self.fine.append(fine)
 
+    def prove(self, name: str, said: str, facts: Mapping[str, Any]) -> None:
+        """Add a stage that went well; what was seen is what it proves."""
+        self.add(name, "ok", said, facts, said)
+
     def fail(self, name: str, what: Conclusion) -> Conclusion:
         """Add the stage that failed; its words and facts are those of the verdict."""
         self.add(name, "bad", what.because, what.evidence)

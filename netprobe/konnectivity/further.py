@@ -62,7 +62,7 @@ async def look_at_fan_out(reach: Reach, log: Log, expected: ExpectedBytes) -> Co
     if any(_failure_of(one, expected) for one in tries):
         return fraction(reach, log, tries, expected)
     said = f"{count} of {count} further connections get the same answer"
-    log.add("fan-out", "ok", said, {"tries": count, "failed": 0}, said)
+    log.prove("fan-out", said, {"tries": count, "failed": 0})
     log.open.append(_SERVERS)
     return None
 
@@ -131,7 +131,7 @@ async def look_at_hold(reach: Reach, log: Log, http2: bool) -> Conclusion | None
     if ways == ["alive"]:
         kind = "an idle HTTP/2 connection" if http2 else "a connection in mid-handshake"
         said = f"{kind} that was held {seconds:g} s still works"
-        log.add("hold", "ok", said, evidence, said)
+        log.prove("hold", said, evidence)
         return None
     return log.fail("hold", found(VERDICT_OF[one.how], _HELD, evidence))
 

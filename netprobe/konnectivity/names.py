@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from netprobe.agent.wire.host_messages import Resolved
 from netprobe.konnectivity.findings import Conclusion, Log
 from netprobe.konnectivity.reach import Tasks
 from netprobe.model.konnectivity import ResolvedName
+from netprobe.model.notes import word_resolved
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.name_questions import DNS_PORT, KINDS
 from netprobe.probe.settings import Timing
@@ -38,11 +40,10 @@ async def look_up(
         addresses = tuple(answer.addresses)
         log.resolved = ResolvedName(host, addresses)
         if addresses or asking is None:
-            said = f"{host} is {', '.join(addresses)}"
-            fine = f"the worker resolves {host}: {', '.join(addresses)}"
-            log.add("names", "ok", said, {"host": host, "addresses": list(addresses)}, fine)
+            said = word_resolved("the worker", host, answer)
+            log.prove("names", said, {"host": host, "addresses": list(addresses)})
             return addresses, None
-        what = _explain_failure(await asking, host, answer.words, proxy)
+        what = _explain_failure(await asking, host, answer, proxy)
         return (), log.fail("names", what)
 
 
@@ -61,11 +62,13 @@ async def _ask_server(agent: AgentMethods, server: str, host: str) -> dict[str, 
     return {f"{kind}/{proto}": said for (kind, proto), said in zip(ways, answers, strict=True)}
 
 
-def _explain_failure(answers: ServerAnswers, host: str, words: str, proxy: bool) -> Conclusion:
+def _explain_failure(
+    answers: ServerAnswers, host: str, answer: Resolved, proxy: bool
+) -> Conclusion:
     flow = (next(iter(answers)), f"udp/{DNS_PORT}") if answers else None
     evidence = {
         "host": host,
-        "resolver_words": words,
+        "resolver_words": answer.words,
         "servers": ", ".join(answers) or "none configured",
         "answers": answers,
         **({"flow": list(flow)} if flow else {}),
@@ -74,7 +77,7 @@ def _explain_failure(answers: ServerAnswers, host: str, words: str, proxy: bool)
     hint = ""
     if host.endswith(PRIVATE_ZONE):
         hint = f"; names below {PRIVATE_ZONE} exist in a private zone only"
-    because = f"the worker's resolver says: {words or 'nothing'}; {said or 'no resolver'}{hint}"
+    because = f"{word_resolved('the worker', host, answer)}; {said or 'no resolver'}{hint}"
     code = "PROXY_NAME_NOT_RESOLVED" if proxy else _worst_agreed_code(answers)
     return Conclusion(code, because, evidence, flow=flow)
 

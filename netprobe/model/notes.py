@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from netprobe.agent.wire.answers import Walked
-from netprobe.agent.wire.host_messages import Routed
+from netprobe.agent.wire.host_messages import Resolved, Routed
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.evidence import Icmp
 
@@ -38,12 +38,22 @@ _MODES = {
 _NOUNS = {"tcp": "SYN", "udp": "datagram", "icmp": "echo request", "ipproto": "packet"}
 
 
-def word_route(route: Routed) -> str:
-    """``through 10.0.0.1 on eth0, from 10.0.0.9, MTU 1500``."""
+def word_resolved(whose: str, name: str, answer: Resolved) -> str:
+    """``a resolves api.example to 10.0.2.2``, or that it cannot, in the resolver's own words."""
+    if answer.addresses:
+        return f"{whose} resolves {name} to {', '.join(answer.addresses)}"
+    return f"{whose} cannot resolve {name}: {answer.words or 'no word of its resolver'}"
+
+
+def word_route(whose: str, address: str, route: Routed) -> str:
+    """``a sends to 10.0.2.2 through 10.0.0.1 on eth0, from 10.0.0.9, MTU 1500``, or that its
+    kernel has no way there."""
+    if route.failure is not None:
+        return f"{whose}'s kernel has no way to {address} ({route.failure})"
     via = f"through {route.gateway} on" if route.gateway else "directly on"
     sender = f", from {route.source}" if route.source else ""
     mtu = f", MTU {route.mtu}" if route.mtu else ""
-    return f"{via} {route.dev}{sender}{mtu}"
+    return f"{whose} sends to {address} {via} {route.dev}{sender}{mtu}"
 
 
 def word_failure(failure: str | None, icmp: Icmp | None) -> str:
