@@ -71,21 +71,12 @@ def _rows_with_ports(chosen: ChosenMatrix) -> list[tuple[Requirement, tuple[Wire
 
 def _list_meetings(chosen: ChosenMatrix) -> Iterator[_Meeting]:
     """Give the pairs of rows of which one host may have both, for the same port."""
-    closures = [_close_role(chosen.matrix, role) for role in chosen.matrix.roles]
+    closures = [set(chosen.matrix.with_implied([role])) for role in chosen.matrix.roles]
     for (first, mine), (second, others) in combinations(_rows_with_ports(chosen), 2):
         common = _common_ports(mine, others)
         ends = (first.destinations, second.destinations)
         if common and any(all(roles & set(end) for end in ends) for roles in closures):
             yield _Meeting(first, second, common)
-
-
-def _close_role(matrix: Matrix, role: str) -> set[str]:
-    found, todo = {role}, [role]
-    while todo:
-        more = set(matrix.roles[todo.pop()].implies) - found
-        found |= more
-        todo += more
-    return found
 
 
 def _common_ports(mine: Iterable[WirePorts], others: Iterable[WirePorts]) -> str:

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from netprobe.errors import FileErrors, Problem
-from netprobe.load.inventory.discover import read_inventories
-from netprobe.load.inventory.role_map import check_role_options
+from netprobe.load.inventory.discover import check_role_options, read_inventories
 from netprobe.load.inventory.suspects import (
     address_problems,
     placeholder_notes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -206,6 +206,16 @@ class Matrix:
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
     ranges: tuple[DocumentedPorts, ...] = ()
     retired: tuple[DocumentedPorts, ...] = ()
+
+    def with_implied(self, roles: Iterable[str]) -> tuple[str, ...]:
+        """Give these roles and all that they imply, transitively; unknown ones are left out."""
+        found: dict[str, None] = {}
+        todo = list(roles)
+        for role in todo:  # it grows meanwhile
+            if role in self.roles and role not in found:
+                found[role] = None
+                todo.extend(self.roles[role].implies)
+        return tuple(found)
 
     def role_words(self) -> dict[str, str]:
         """Give the role that each word of an inventory means, by the folded word."""

@@ -81,22 +81,9 @@ def roles_by_host(matrix: Matrix, inventory: Inventory) -> dict[str, tuple[str, 
     """For every host its roles of the matrix: its own first, then what they imply."""
     words = matrix.role_words()
     return {
-        host.name: _with_implied_roles(
-            (words.get(fold_role(role), "") for role in host.roles), matrix
-        )
+        host.name: matrix.with_implied(words.get(fold_role(role), "") for role in host.roles)
         for host in inventory.hosts
     }
-
-
-def _with_implied_roles(roles: Iterable[str], matrix: Matrix) -> tuple[str, ...]:
-    """These roles and everything they imply, transitively; unknown ones are left out."""
-    found: dict[str, None] = {}
-    todo = list(roles)
-    for role in todo:  # it grows meanwhile
-        if role in matrix.roles and role not in found:
-            found[role] = None
-            todo.extend(matrix.roles[role].implies)
-    return tuple(found)
 
 
 class _Expansion:

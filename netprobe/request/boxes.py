@@ -66,10 +66,7 @@ def _key_of_box(box: Box) -> tuple[list[str], list[str], Ports]:
 
 def _split_by_ports(flows: Mapping[Pair, Ports]) -> Iterable[tuple[Ports, Pairs]]:
     """Group the pairs that have exactly the same ports."""
-    found: dict[Ports, list[Pair]] = {}
-    for pair, ports in flows.items():
-        found.setdefault(ports, []).append(pair)
-    return ((ports, frozenset(pairs)) for ports, pairs in found.items())
+    return ((ports, frozenset(pairs)) for ports, pairs in _group_by(flows, flows.__getitem__))
 
 
 def _split_into_segments(flows: Mapping[Pair, Ports]) -> Iterable[tuple[Ports, Pairs]]:
@@ -96,10 +93,7 @@ def _cover_pairs(
     for pair in sorted(pairs):
         others.setdefault(pair[near], set()).add(pair[far])
     keys = _choose_keys(others, host_of)
-    joined: dict[frozenset[str], list[str]] = {}
-    for end, key in keys.items():
-        joined.setdefault(key, []).append(end)
-    for key, ends in joined.items():
+    for key, ends in _group_by(keys, keys.__getitem__):
         sides = (frozenset(ends), key)
         yield Box(sides[near], sides[far], ports)
 
@@ -111,9 +105,7 @@ def _choose_keys(
     if host_of is None:
         return {end: frozenset(some) for end, some in others.items()}
     known = sorted({one for some in others.values() for one in some})
-    by_host: dict[str, list[str]] = {}
-    for one in known:
-        by_host.setdefault(host_of(one), []).append(one)
+    by_host = dict(_group_by(known, host_of))
     choices = {
         end: (frozenset(some), frozenset(some.union(by_host.get(host_of(end), ()))))
         for end, some in others.items()

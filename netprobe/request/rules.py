@@ -27,6 +27,8 @@ from netprobe.request.mends import word_doubts, word_evidence
 By = Literal["device", "finding", "requirement"]
 BY: tuple[By, ...] = ("device", "finding", "requirement")
 
+# Those that the probes of each host start from.
+AddressesOfHosts = Mapping[str, Sequence[str]]
 # Stands for the one flow of a protocol that has no ports.
 PORTLESS: Ports = ((0, 0),)
 # Between host and address of a destination; no name holds it.
@@ -79,7 +81,7 @@ class _RuleKey(NamedTuple):
 
 
 def make_rules(
-    asked: Iterable[AskedFlow], addresses: Mapping[str, Sequence[str]], wishes: RequestWishes
+    asked: Iterable[AskedFlow], addresses: AddressesOfHosts, wishes: RequestWishes
 ) -> tuple[tuple[FirewallRule, ...], tuple[Unmended, ...]]:
     """Give the rules for these flows, and those that no rule can be written for.
 
@@ -126,7 +128,7 @@ def _family_of(address: str) -> Family | None:
 
 
 def _why_unwritable(
-    one: AskedFlow, family: Family | None, addresses: Mapping[str, Sequence[str]]
+    one: AskedFlow, family: Family | None, addresses: AddressesOfHosts
 ) -> str | None:
     if family is None:
         return _UNRESOLVED.format(host=one.destination, address=one.address)
@@ -138,7 +140,7 @@ def _why_unwritable(
 def _rules_of_group(
     key: _RuleKey,
     asked: Sequence[AskedFlow],
-    addresses: Mapping[str, Sequence[str]],
+    addresses: AddressesOfHosts,
     wishes: RequestWishes,
 ) -> Iterator[FirewallRule]:
     by_pair: dict[Pair, list[AskedFlow]] = {}
@@ -153,12 +155,8 @@ def _rules_of_group(
     free = _host_of_end if key.action == "allow" else str
     for box in cover(flows, free):
         pairs = [pair for pair in product(box.sources, box.destinations) if pair in flows]
-        held = [
-            one
-            for pair in sorted(pairs)
-            for one in by_pair[pair]
-            if _has_common_ports(one, box.ports)
-        ]
+        asked_of_box = (one for pair in sorted(pairs) for one in by_pair[pair])
+        held = [one for one in asked_of_box if intersect(one.ports, box.ports)]
         count = sum(count_ports(intersect(flows[pair], box.ports)) for pair in pairs)
         yield from _rules_of_box(key, box, held, addresses, wishes, count)
 
@@ -167,22 +165,23 @@ def _host_of_end(end: str) -> str:
     return end.partition(_AT)[0]
 
 
-def _has_common_ports(one: AskedFlow, ports: Ports) -> bool:
-    return bool(intersect(one.ports, ports))
-
-
 def _rules_of_box(
     key: _RuleKey,
     box: Box,
     held: Sequence[AskedFlow],
-    addresses: Mapping[str, Sequence[str]],
+    addresses: AddressesOfHosts,
     wishes: RequestWishes,
     flows: int,
 ) -> Iterator[FirewallRule]:
     """Give the rule, and where the device keeps no state the one for the answers."""
     results = [one.result for one in held if one.result is not None]
     notes = word_doubts(results) if key.action == "allow" else []
-    sources = _source_ends(box.sources, key.family, addresses)
+    sources = _sort_ends(
+        RuleEnd(host, text)
+        for host in box.sources
+        for text in addresses.get(host, ())
+        if _family_of(text) == key.family
+    )
     names = [end.host for end in sources]
     notes += [_SEVERAL.format(host=host) for host in names if names.count(host) > 1]
     rule = FirewallRule(
@@ -208,17 +207,6 @@ def _rules_of_box(
     yield rule
     if wishes.stateless and key.action == "allow" and not key.protocol.startswith("ipproto"):
         yield replace(back, flows=0, notes=("the answers, for a device that keeps no state",))
-
-
-def _source_ends(
-    hosts: Iterable[str], family: Family, addresses: Mapping[str, Sequence[str]]
-) -> tuple[RuleEnd, ...]:
-    return _sort_ends(
-        RuleEnd(host, text)
-        for host in hosts
-        for text in addresses.get(host, ())
-        if _family_of(text) == family
-    )
 
 
 def _sort_ends(ends: Iterable[RuleEnd]) -> tuple[RuleEnd, ...]:

@@ -1,22 +1,25 @@
-"""The inventory of a run: given or found, YAML or Ansible's, several joined to one."""
+"""The inventory of a run: given or found, YAML or Ansible's, several joined to one.
+
+Roles may have other names: by ``roles_map:`` of inventories and ``--role`` on the command line.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from netprobe.errors import Problem, all_problems
 from netprobe.files import memory_file
 from netprobe.load.inventory.ansible import read_ansible
 from netprobe.load.inventory.file import read_inventory
-from netprobe.load.inventory.role_map import map_roles
 from netprobe.load.inventory.suspects import address_problems, loopback_notes, shared_notes
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.source import read_bytes, top_keys
-from netprobe.load.yaml.wording import quoted
-from netprobe.model.inventory import Host, Inventory
+from netprobe.load.yaml.wording import quoted, unknown
+from netprobe.model.inventory import Host, Inventory, RolesMap
+from netprobe.model.matrix import fold_role
 
 VARIABLE = "NETPROBE_INVENTORY"
 DEFAULT = "inventory.yaml"
@@ -58,7 +61,7 @@ def read_inventories(
     of_yaml = [host for host in hosts if host.place]
     problems.extend(address_problems(hosts, of_yaml))
     notes = (*inventory.notes, *shared_notes(hosts), *loopback_notes(hosts))
-    return map_roles(replace(inventory, notes=notes), roles, problems)
+    return _map_roles(replace(inventory, notes=notes), roles, problems)
 
 
 def _read_one(path: str, problems: list[Problem]) -> Inventory | None:
@@ -127,3 +130,52 @@ def _merge_inventories(
         notes.extend(inventory.notes)
     every = tuple(host for _, host in hosts.values())
     return Inventory(every, settings, places, tuple(notes), roles_map, map_places)
+
+
+def _map_roles(inventory: Inventory, texts: Sequence[str], problems: list[Problem]) -> Inventory:
+    """Give every host the roles that its own stand for; ``--role`` wins over the inventory."""
+    known = sorted({role for host in inventory.hosts for role in host.roles})
+    wanted = {**inventory.roles_map, **_read_role_options(texts, known, problems)}
+    if not wanted:
+        return inventory
+    hosts = (
+        replace(host, roles=tuple(dict.fromkeys(_translate_roles(host.roles, wanted))))
+        for host in inventory.hosts
+    )
+    return replace(inventory, hosts=tuple(hosts))
+
+
+def check_role_options(
+    texts: Sequence[str], words: Collection[str], roles: Sequence[str]
+) -> Iterator[Problem]:
+    """Give a problem for every role that ``--role`` maps to and no matrix knows by a word."""
+    for text in texts:
+        for target in filter(None, text.partition("=")[2].split(",")):
+            if fold_role(target) not in words:
+                yield Problem(f"--role {text}", 0, 0, unknown("role", target, roles))
+
+
+def _translate_roles(roles: Sequence[str], wanted: RolesMap) -> Iterator[str]:
+    for role in roles:
+        yield from wanted.get(fold_role(role), (role,))
+
+
+def _read_role_options(
+    texts: Sequence[str], known: Sequence[str], problems: list[Problem]
+) -> Mapping[str, tuple[str, ...]]:
+    """Read ``ROLE=ROLE[,ROLE]``; several of one role add up."""
+    found: dict[str, tuple[str, ...]] = {}
+    roles = {fold_role(role) for role in known}
+    for text in texts:
+        name, _, given = text.partition("=")
+        targets = tuple(part for part in given.split(",") if part)
+        words = ""
+        if not name or not targets:
+            words = "this maps nothing, expected ROLE=ROLE, such as kube_node=node"
+        elif fold_role(name) not in roles:
+            words = f"no host of the inventory has it: {unknown('role', name, known)}"
+        if words:
+            problems.append(Problem(f"--role {text}", 0, 0, words))
+        else:
+            found[fold_role(name)] = (*found.get(fold_role(name), ()), *targets)
+    return found

@@ -44,22 +44,12 @@ def make_role_book(matrices: Sequence[Matrix]) -> RoleBook:
     cover: dict[str, set[str]] = {}
     for matrix in matrices:
         for word, role in matrix.role_words().items():
-            words.setdefault(word, set()).update(_with_implied(role, matrix))
+            words.setdefault(word, set()).update(matrix.with_implied([role]))
         for requirement in matrix.requirements:
             ends = set(requirement.destinations)
             for role in ends:
                 cover[role] = cover.get(role, ends) & ends - {role}
     return RoleBook(words, cover)
-
-
-def _with_implied(role: str, matrix: Matrix) -> set[str]:
-    todo, found = [role], set()
-    while todo:
-        name = todo.pop()
-        if name in matrix.roles and name not in found:
-            found.add(name)
-            todo.extend(matrix.roles[name].implies)
-    return found
 
 
 def add_hosts(

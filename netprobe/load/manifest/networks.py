@@ -59,12 +59,16 @@ def _paths_of(one: Manifest, base: tuple[PathStep, ...]) -> Iterator[tuple[PathS
 def _read_network(one: Manifest, path: tuple[PathStep, ...]) -> IpNetwork | None:
     text = one.text(*path)
     try:
-        if "/" not in text:
-            raise ValueError
-        return ipaddress.ip_network(text, strict=False)
+        return _parse_cidr(text)
     except ValueError:
         one.problem(f"{quoted(text)} is no network, expected a CIDR such as 10.0.0.0/16", *path)
         return None
+
+
+def _parse_cidr(text: str) -> IpNetwork:
+    if "/" not in text:
+        raise ValueError
+    return ipaddress.ip_network(text, strict=False)
 
 
 def read_network_options(texts: Sequence[str], problems: list[Problem]) -> list[NamedNetwork]:
@@ -73,9 +77,9 @@ def read_network_options(texts: Sequence[str], problems: list[Problem]) -> list[
     for text in texts:
         name, equals, cidr = text.partition("=")
         try:
-            if not name or not equals or "/" not in cidr:
+            if not name or not equals:
                 raise ValueError
-            network = ipaddress.ip_network(cidr.strip(), strict=False)
+            network = _parse_cidr(cidr.strip())
         except ValueError:
             words = "expected NAME=CIDR, such as office=10.20.0.0/16"
             problems.append(Problem(f"--network {text}", 0, 0, words))

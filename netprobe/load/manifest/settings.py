@@ -20,8 +20,11 @@ ChosenValues = dict[str, dict[str, SettingValue]]
 
 @dataclass(slots=True)
 class _Choice:
-    """What has been chosen so far, and by whom."""
+    """What has been chosen so far, and by whom; beside it what the user gave."""
 
+    inventory: Inventory
+    sets: Sequence[str]
+    problems: list[Problem]
     values: ChosenValues = field(default_factory=dict)
     by: dict[tuple[str, str], SettingSaid] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -39,15 +42,13 @@ def choose_said(
 
     Two manifests that contradict each other are a problem; a weak word only gives way.
     """
-    choice = _Choice()
+    choice = _Choice(inventory, sets, problems)
     taken = []
     for one in sorted(said, key=lambda one: one.weak):
         gives: dict[str, list[str]] = {}
         for matrix in matrices:
-            if one.name in matrix.settings and _take_value(
-                one, matrix, inventory, choice, problems
-            ):
-                text = _word_value(one, matrix, inventory, choice, sets)
+            if one.name in matrix.settings and _take_value(one, matrix, choice):
+                text = _word_value(one, matrix, choice)
                 gives.setdefault(text, []).append(matrix.name)
         if gives:
             words = (
@@ -81,18 +82,12 @@ def word_unknown_values(said: Sequence[Said], matrices: Sequence[Matrix]) -> Ite
             )
 
 
-def _take_value(
-    one: SettingSaid,
-    matrix: Matrix,
-    inventory: Inventory,
-    choice: _Choice,
-    problems: list[Problem],
-) -> bool:
+def _take_value(one: SettingSaid, matrix: Matrix, choice: _Choice) -> bool:
     """Choose the value for a matrix; tell whether something was taken."""
-    value = _read_items(one, matrix, inventory, choice) if one.items else _read_value(one, matrix)
+    value = _read_items(one, matrix, choice) if one.items else _read_value(one, matrix)
     if value is None:
         if not one.items:
-            stays = _text_of_value(_value_before(one.name, matrix, inventory))
+            stays = _text_of_value(_value_before(one.name, matrix, choice.inventory))
             near = word_nearest(str(one.values[0]), matrix.settings[one.name].values)
             choice.notes.append(
                 f"{one.origin.place}: {matrix.name} does not know the value "
@@ -108,8 +103,7 @@ def _take_value(
         if one.weak:
             choice.notes.append(f"{one.origin.place}: {words}, which counts")
         else:
-            problem = problem_at(one.origin.place, f"{words}, expected one value")
-            problems.append(problem)
+            choice.problems.append(problem_at(one.origin.place, f"{words}, expected one value"))
         return False
     choice.by.setdefault(key, one)
     given[one.name] = value
@@ -126,9 +120,7 @@ def _read_value(one: SettingSaid, matrix: Matrix) -> SettingValue | None:
     return None
 
 
-def _read_items(
-    one: SettingSaid, matrix: Matrix, inventory: Inventory, choice: _Choice
-) -> SettingValue | None:
+def _read_items(one: SettingSaid, matrix: Matrix, choice: _Choice) -> SettingValue | None:
     """Put items into the list as it is so far, or take them out."""
     setting = matrix.settings[one.name]
     known = {name: on for name, on in one.items.items() if name in setting.values}
@@ -137,7 +129,7 @@ def _read_items(
         choice.unknown_items.setdefault(one.name, []).extend(strange)
     if not known:
         return None
-    before = _value_before(one.name, matrix, inventory)
+    before = _value_before(one.name, matrix, choice.inventory)
     now = choice.values.get(matrix.name, {}).get(one.name, before)
     items = dict.fromkeys(now if isinstance(now, tuple) else ())
     for name, on in known.items():
@@ -159,13 +151,8 @@ def _value_before(name: str, matrix: Matrix, inventory: Inventory) -> object:
     return setting.default
 
 
-def _word_value(
-    one: SettingSaid,
-    matrix: Matrix,
-    inventory: Inventory,
-    choice: _Choice,
-    sets: Sequence[str],
-) -> str:
+def _word_value(one: SettingSaid, matrix: Matrix, choice: _Choice) -> str:
+    inventory = choice.inventory
     if one.items:
         words = [
             f"{one.name} {'with' if on else 'without'} {item}" for item, on in one.items.items()
@@ -173,7 +160,7 @@ def _word_value(
         text = ", ".join(words)
     else:
         text = f"{one.name}={_text_of_value(choice.values[matrix.name][one.name])}"
-    if one.name in _names_of_sets(sets, matrix):
+    if one.name in _names_of_sets(choice.sets, matrix):
         return f"{text}, but --set wins"
     if one.name in inventory.settings and not one.items:
         before = _value_before(one.name, matrix, inventory)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.validation import SCALAR_SCHEMA, list_one
+from netprobe.load.yaml.validation import REFERENCE_SCHEMA, SCALAR_SCHEMA, list_one
 from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.matrix import DNS_NAME, PortEntry, SettingRef
 from netprobe.model.ports import MAX_PORT, MIN_PORT, PortRange
@@ -165,21 +165,15 @@ def split_waiver(value: object) -> object:
     return {"reason": value}
 
 
-_REFERENCE_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"setting": {"type": "string"}},
-    "required": ["setting"],
-    "additionalProperties": False,
-}
 PLAIN_PORT_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"type": "integer", "minimum": MIN_PORT, "maximum": MAX_PORT},
         {"type": "string", "pattern": r"^\d{1,5}(\s*-\s*\d{1,5})?$"},
     ]
 }
-_PORT_SCHEMA = {"anyOf": [*PLAIN_PORT_SCHEMA["anyOf"], _REFERENCE_SCHEMA]}
+_PORT_SCHEMA = {"anyOf": [*PLAIN_PORT_SCHEMA["anyOf"], REFERENCE_SCHEMA]}
 _PROTOCOL_SCHEMA = {"type": "integer", "minimum": 1, "maximum": 254}
-_SERVER_NAME_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1}, _REFERENCE_SCHEMA]}
+_SERVER_NAME_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1}, REFERENCE_SCHEMA]}
 _CONDITION_SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": {

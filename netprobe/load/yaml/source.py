@@ -211,27 +211,24 @@ class _Parser:
 
     def document(self) -> Document | None:
         """The document, also where keys or tags are problems, so that the rest is checked too."""
-        try:
-            if not self._is_safe():
-                return None
-            root = yaml.compose(self.text, Loader=_Loader)
-        except yaml.MarkedYAMLError as error:
-            self._add_syntax_problem(error)
-            return None
-        return self._make_document(root)
+        roots = self._compose_roots()
+        return None if roots is None else self._make_document(roots[0] if roots else None)
 
     def documents(self) -> Iterator[Document]:
         """Give all documents that hold something; nothing of a text that is no YAML."""
-        try:
-            roots = list(yaml.compose_all(self.text, Loader=_Loader)) if self._is_safe() else []
-        except yaml.MarkedYAMLError as error:
-            self._add_syntax_problem(error)
-            return
-        for root in roots:
+        for root in self._compose_roots() or ():
             is_empty = isinstance(root, yaml.ScalarNode) and not root.value
             document = None if root is None or is_empty else self._make_document(root)
             if document is not None:
                 yield document
+
+    def _compose_roots(self) -> list[yaml.Node | None] | None:
+        """Give the nodes of all documents; None after a problem of the whole text."""
+        try:
+            return list(yaml.compose_all(self.text, Loader=_Loader)) if self._is_safe() else None
+        except yaml.MarkedYAMLError as error:
+            self._add_syntax_problem(error)
+            return None
 
     def _make_document(self, root: yaml.Node | None) -> Document | None:
         node = self._make_node(root) if root is not None else None

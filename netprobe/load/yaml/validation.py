@@ -62,14 +62,14 @@ NameList = Annotated[
 SCALAR_SCHEMA = {"type": ["string", "number", "boolean"]}
 _VALUE_SCHEMA = {"anyOf": [SCALAR_SCHEMA, {"type": "array", "items": SCALAR_SCHEMA}]}
 Value = Annotated[Any, WithJsonSchema(_VALUE_SCHEMA)]
-_REFERENCE_SCHEMA = {
+REFERENCE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"setting": {"type": "string"}},
     "required": ["setting"],
     "additionalProperties": False,
 }
 DefaultValue = Annotated[
-    Any, WithJsonSchema({"anyOf": [*_VALUE_SCHEMA["anyOf"], _REFERENCE_SCHEMA]})
+    Any, WithJsonSchema({"anyOf": [*_VALUE_SCHEMA["anyOf"], REFERENCE_SCHEMA]})
 ]
 
 
