@@ -27,8 +27,9 @@ LEAST_SOCKETS = 8
 RESOLVE_S = 10.0
 # Listeners are dialled twice, for a second each.
 SELF_TEST_S = 2.0
-# A walk asks 8 TTLs at a time, and starts once a second.
-WAVE_S, WAVE_TTLS, WALK_EVERY_S = 2.2, 8, 1.02
+# A walk asks 8 TTLs at a time, after two others that find out what it shares with them. Where
+# routers ration their answers, each walk may cost a second.
+WAVE_S, WAVE_TTLS, WALKS_IN_TURN, ANSWER_EVERY_S = 2.2, 8, 3, 1.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ def _find_wait_s(order: orders.ProbeOrder | orders.EchoOrder) -> float:
 
 
 def _measure_walk(order: orders.WalkOrder) -> Effort:
-    waves = -(-order.max_ttl // WAVE_TTLS)
-    return Effort(f"a walk to {order.dst}", waves * WAVE_S, 0, (("walks", WALK_EVERY_S),))
+    wait_s = WALKS_IN_TURN * WAVE_S * -(-order.max_ttl // WAVE_TTLS)
+    return Effort(f"a walk to {order.dst}", wait_s, 0, (("walks", ANSWER_EVERY_S),))
 
 
 def _measure_listening(order: orders.ListenOrder | orders.HeldOrder) -> Effort:
