@@ -100,9 +100,8 @@ class TcpOrder(RunningOrder):
         self.hold_until = 0.0
         self.slowest_s = 0.0
         self.short_since: Optional[float] = None
-        self.bound = pool.bound.target(self)
         # One list for all orders that take the same sockets; it stays the same object.
-        self.shelf = pool.shelf(self, self.bound)
+        self.shelf = pool.shelf(self)
 
     def may_meet_itself(self) -> bool:
         """Whether a connect may meet its own socket: only where the destination is this host."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Tuple
 from ...core.agent import AgentCore
 from ...core.pump import SHORT_S, YOUNG_S, short_for_long
 from ...net.errqueue import about, drain
-from ...net.sockets import is_own, note_own_ports
+from ...net.sockets import note_own_ports
 from ...wire.failures import NO_SOURCE_PORT, is_transient, name_of
 from ..orders import PortLook, ProbePart, Turn, TurnScheduler
 from ..outcomes import kind
@@ -128,7 +128,7 @@ class ConnectScheduler(TurnScheduler):
     def _open_socket(self, order: TcpOrder, port_look: PortLook) -> Optional[socket.socket]:
         """Open a fresh socket, or None where the host has none just now."""
         try:
-            return self._pool.take(order, order.bound)
+            return self._pool.take(order)
         except OSError as error:
             if is_transient(error.errno) and not self._is_short_for_long(order):
                 self._pool.shrink()
@@ -154,14 +154,9 @@ class ConnectScheduler(TurnScheduler):
             self._owner.take_open(part, port, look, sock, started)
             return
         error = about(drain(sock), order.target.address, port)
-        bound = self._pool.bound.has(sock)
         self._pool.drop(sock)
-        if code == errno.EISCONN or (
-            bound and (code == errno.EADDRNOTAVAIL or _has_lost_source(order))
-        ):
-            # It was called off just when it opened (see ``Completions``), or its own port was once
-            # connected to this very port, or the host has lost the address that it is bound to.
-            # Another socket will do.
+        if code == errno.EISCONN:
+            # It was called off just when it opened (see ``Completions``). Another socket will do.
             self.ask_later(order, (part, port, look))
             return
         short = (error is None and code in NO_SOURCE_PORT) or is_transient(code)
@@ -171,11 +166,3 @@ class ConnectScheduler(TurnScheduler):
         fact = None if error is None else error.fact()
         what = kind("connect", name_of(code), fact, None if fact else False)
         self._owner.report(order, port, what, None, look)
-
-
-def _has_lost_source(order: TcpOrder) -> bool:
-    """Tell whether this host has lost the source address that it chose for this order."""
-    bound = order.bound
-    if bound is None or bound.source is None or order.target.source is not None:
-        return False
-    return not is_own(bound._replace(address=bound.source))

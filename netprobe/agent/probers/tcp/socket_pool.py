@@ -3,10 +3,9 @@
 import select
 import socket
 from collections import OrderedDict
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from ...net.sockets import (
-    ProbeTarget,
     close_with_reset,
     disconnect,
     disconnect_is_thorough,
@@ -15,7 +14,6 @@ from ...net.sockets import (
     tcp_socket_limit,
 )
 from ..orders import RunningOrder
-from .bound_sockets import BoundSockets
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
 # How many ended connections may wait until the peer ends too (also as a share of all sockets), and
@@ -34,7 +32,6 @@ class SocketPool:
 
     def __init__(self, epoll: select.epoll) -> None:
         self._epoll = epoll
-        self.bound = BoundSockets()
         self._shelves: Dict[ShelfKey, Shelf] = {}
         self._limit = 0
         # Sockets that have sent their FIN, by descriptor, the oldest first.
@@ -45,14 +42,11 @@ class SocketPool:
     def measure(self) -> None:
         """Take the limit from the soft limit of open files as it is now."""
         self._limit = tcp_socket_limit()
-        self.bound.measure()
 
-    def shelf(self, order: RunningOrder, bound: Optional[ProbeTarget]) -> Shelf:
+    def shelf(self, order: RunningOrder) -> Shelf:
         """Give the idle sockets with an order's family, source address, TTLs and segment size."""
-        target = bound or order.target
-        # Where the kernel chose the address, some sockets are not bound to it.
-        chosen = order.target.source is None
-        where = (target.family, target.source, chosen, target.scope)
+        target = order.target
+        where = (target.family, target.source, target.scope)
         kind = (order.min_ttl, order.ttl, order.size, order.sport)
         return self._shelves.setdefault(where + kind, [])
 
@@ -64,18 +58,16 @@ class SocketPool:
         """Open no more sockets than now: the host has no more descriptors."""
         self._limit = max(1, self.open)
 
-    def take(self, order: RunningOrder, bound: Optional[ProbeTarget]) -> socket.socket:
-        """Take a fresh socket; it keeps its port where it can. Raises OSError."""
+    def take(self, order: RunningOrder) -> socket.socket:
+        """Take a fresh socket. Raises OSError."""
         if self.open >= self._limit:
             # There is room only because sockets with another source address are idle.
             for shelf in self._shelves.values():
                 if shelf:
                     self.drop(shelf.pop())
                     break
-        sock = self.bound.open(bound, order.min_ttl) if bound is not None else None
-        if sock is None:
-            port = order.sport or 0
-            sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl, port)
+        port = order.sport or 0
+        sock = open_probe(order.target, socket.SOCK_STREAM, 0, order.min_ttl, port)
         if order.ttl is not None:
             set_ttl(sock, order.ttl)
         self.open += 1
@@ -85,7 +77,6 @@ class SocketPool:
     def drop(self, sock: socket.socket) -> None:
         """Close a socket; an open connection ends by a FIN."""
         self.open -= 1
-        self.bound.forget(sock)
         sock.close()
 
     def part(self, shelf: Shelf, socks: List[socket.socket], now: float) -> None:
@@ -126,7 +117,6 @@ class SocketPool:
     def reset(self, sock: socket.socket) -> None:
         """Close a socket; an open connection ends by a reset."""
         self.open -= 1
-        self.bound.forget(sock)
         close_with_reset(sock)
 
     def recycle(self, shelf: Shelf, sock: socket.socket) -> None:

@@ -1,17 +1,14 @@
-"""Sockets that keep their source port and address go out as the kernel would have sent them."""
+"""Connects of large orders leave from the address that the kernel or the inventory chooses."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from netprobe.agent.net.sockets import target_of
-from netprobe.agent.probers.tcp.bound_sockets import FROM_PORTS, MOST_PORTS, BoundSockets
 from netprobe.agent.probers.tcp.engine import TcpEngine
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R2, SOURCE, inside
@@ -92,11 +89,6 @@ def scan(family: int = 4, ports: range = PORTS, **more: Any) -> Sent:
     return sniffer.syns()
 
 
-def source_ports(sent: Sent) -> set[int]:
-    """The source ports of what was sent."""
-    return {port for _, port, _ in sent}
-
-
 def command(*words: str, namespace: str = SOURCE) -> None:
     """Change a host's network settings."""
     subprocess.run(["ip", "-n", namespace, *words], check=True)
@@ -109,48 +101,21 @@ def second_address(*selector: str) -> None:
     command("rule", "add", *selector, "lookup", "100")
 
 
-def test_a_large_order_uses_few_source_ports(lab: None) -> None:
-    """From the address that the kernel prefers, and from ports that it lends."""
-    netlab.sysctl(SOURCE, "net/ipv4/ip_local_port_range", "40000 60000")
-    sent = scan()
-
-    assert {address for address, _, _ in sent} == {ADDRESS[4]["source"]}
-    assert len(source_ports(sent)) <= MOST_PORTS
-    assert all(40000 <= port <= 60000 for port in source_ports(sent))
-
-
-def test_a_small_order_leaves_ports_to_the_kernel(lab: None) -> None:
-    """Every connect has its own, as those of any program."""
-    sent = scan(ports=range(1001, 1000 + FROM_PORTS))
-
-    assert len(source_ports(sent)) > FROM_PORTS / 2
-
-
-def test_ipv6_is_left_to_the_kernel(lab: None) -> None:
-    """A rule for an address that the kernel has chosen itself counts for bound sockets only."""
-    command("-6", "rule", "add", "from", ADDRESS[6]["source"], "lookup", "100")
-    command("-6", "route", "add", "prohibit", "default", "table", "100")
-
-    assert len(source_ports(scan(6))) > MOST_PORTS
-
-
 @pytest.mark.parametrize(("family", "address"), [(4, SECOND), (6, "fd66:1::77")])
 def test_a_chosen_source_address_is_kept(lab: None, family: int, address: str) -> None:
-    """What the inventory wants as source address is what is bound."""
+    """What the inventory wants as source address is what every connect has."""
     plain = ("address", "add", f"{address}/{'24' if family == 4 else '64'}", "dev", "n1a")
     command(*plain, *(("nodad",) if family == 6 else ()))
     sent = scan(family, src=address)
 
     assert {source for source, _, _ in sent} == {address}
-    assert len(source_ports(sent)) <= MOST_PORTS
 
 
 def test_a_chosen_source_address_is_kept_beside_the_kernels_choice(lab: None) -> None:
-    """What leaves from the same address by the kernel's choice has unbound sockets, too."""
+    """Sockets that the kernel has given this address are not taken for those bound to it."""
     command("address", "add", f"{SECOND}/24", "dev", "n1a")
     command("route", "add", DESTINATION_4, "via", ADDRESS[4]["r1"], "src", SECOND)
-    # The other one would leave from the first address. This order has more connects out than it
-    # has sockets with a port.
+    # The other one would leave from the first address.
     command("address", "add", f"{NEXT_DOOR}/24", "dev", "n3b", namespace=DESTINATION)
     netlab.rule(DESTINATION, "input", "tcp dport 1001-2000 drop")
     sniffer, agent = Sniffer(4), Agent()
@@ -196,98 +161,9 @@ def test_a_routing_rule_for_ports_still_chooses_the_source(lab: None) -> None:
     assert {port: address for address, _, port in sent} == expected
 
 
-def test_a_routing_rule_for_the_destination_chooses_the_source(lab: None) -> None:
-    """Other rules choose the same address for every port: sockets are bound to that one."""
-    second_address("to", DESTINATION_4)
-    sent = scan()
-
-    assert {address for address, _, _ in sent} == {SECOND}
-    assert len(source_ports(sent)) <= MOST_PORTS
-
-
-def test_several_paths_by_port_are_left_to_the_kernel(lab: None) -> None:
-    """Where the path is chosen by ports, the source address may be, too."""
-    netlab.sysctl(SOURCE, "net/ipv4/fib_multipath_hash_policy", "1")
-
-    assert len(source_ports(scan())) > MOST_PORTS
-
-
-def test_few_ports_of_the_host_stay_free_for_others(lab: None) -> None:
-    """Only a share of what the host may lend is kept; connects that need more share ports."""
-    netlab.sysctl(SOURCE, "net/ipv4/ip_local_port_range", "50000 50199")
-    sent = scan()
-
-    assert all(50000 <= port <= 50199 for port in source_ports(sent))
-
-
-def test_an_agent_keeps_a_share_of_the_ports(lab: None) -> None:
-    """A twentieth of the host's local ports, and never the rest."""
-    netlab.sysctl(SOURCE, "net/ipv4/ip_local_port_range", "40000 43999")
-    with inside(SOURCE):
-        kept = bound_by(BoundSockets())
-    assert kept == 200
-
-
-def bound_by(sockets: BoundSockets) -> int:
-    """How many sockets get a port of their own."""
-    sockets.measure()
-    target = target_of(DESTINATION_4, ADDRESS[4]["source"])
-    bound = list(iter(lambda: sockets.open(target, None), None))
-    for sock in bound:
-        sock.close()
-    return len(bound)
-
-
 @pytest.mark.parametrize("place", [R2, DESTINATION])
 def test_a_range_that_is_translated_to_one_port_answers_on_each(lab: None, place: str) -> None:
-    """Connection tracking then knows our few source ports already, and must not drop the rest."""
+    """Connection tracking then sees source ports again towards one port, and must drop none."""
     command = ["ip", "netns", "exec", place, "nft", "-f", "-"]
     subprocess.run(command, input=TO_ONE_PORT.encode(), check=True)
     scan()
-
-
-# Accepts on many ports, and closes as soon as the peer has: then the prober is in TIME_WAIT.
-DOORS = """
-import select, socket, sys
-address, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-epoll, doors, guests = select.epoll(), {}, {}
-for port in range(first, first + count):
-    door = socket.create_server((address, port))
-    doors[door.fileno()] = door
-    epoll.register(door.fileno(), select.EPOLLIN)
-print("ready", flush=True)
-while True:
-    for fd, _ in epoll.poll():
-        if fd in doors:
-            guest = doors[fd].accept()[0]
-            guests[guest.fileno()] = guest
-            epoll.register(guest.fileno(), select.EPOLLIN | select.EPOLLRDHUP)
-        else:
-            guests.pop(fd).close()
-"""
-
-
-def test_orders_for_the_same_open_ports_do_not_meet(lab: None) -> None:
-    """A source port that lately was connected to the very port is not used for it again."""
-    # With timestamps a bound port may leave TIME_WAIT at once (tcp_twsk_unique).
-    netlab.sysctl(SOURCE, "net/ipv4/tcp_timestamps", "0")
-    argv = ["ip", "netns", "exec", DESTINATION, sys.executable, "-c", DOORS]
-    doors = subprocess.Popen([*argv, DESTINATION_4, "20001", "600"], stdout=subprocess.PIPE)
-    assert doors.stdout is not None
-    assert doors.stdout.readline() == b"ready\n"
-    sniffer, agent = Sniffer(4), Agent()
-    with inside(SOURCE):
-        engine = TcpEngine(agent)
-        for number in range(1, 9):
-            engine.submit(order(number, "tcp", DESTINATION_4, [(20001, 20600)]))
-        agent.wait(*range(1, 9))
-        engine.close()
-    doors.kill()
-    doors.communicate()
-    sent = sniffer.syns()
-
-    assert len(source_ports(sent)) < len(sent) * 0.9, "sockets are used again"
-    for number in range(1, 9):
-        found = agent.outcomes(number)
-        assert {each.kind.answer for each in found.values()} == {"unasked"}
-        assert len(found) == 600
