@@ -11,7 +11,7 @@ from netprobe.load.manifest.manifests import NO_MANIFESTS, GivenManifests
 from netprobe.load.request import load_request
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
-from netprobe.model.sink import Events
+from netprobe.model.run import Events
 from netprobe.plan import expand
 from netprobe.plan.cover.zones import zone_by_groups
 from netprobe.plan.select import Selection, select

@@ -15,13 +15,11 @@ from itertools import chain
 
 from netprobe.errors import FAULT, bug_words
 from netprobe.judge.verdict import Rules, judge
-from netprobe.model.coverage import Coverage
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Plan
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import Result
-from netprobe.model.run import RunInfo, info_before
-from netprobe.model.sink import Events, PacketSink, Silent, Sink
+from netprobe.model.result import Coverage, Result
+from netprobe.model.run import Events, PacketSink, RunInfo, Silent, Sink, info_before
 from netprobe.plan.choices import PlanPart
 from netprobe.plan.cover.completion import Completion
 from netprobe.plan.cover.conclusion import conclude

@@ -19,8 +19,8 @@ from netprobe.agent.wire.host_messages import (
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.numbers import MOST
 from netprobe.agent.wire.result_lines import MAC_LENGTH, RESULT_PREFIX
-from netprobe.batch.keys import KEY_BYTES
 from netprobe.batch.limits import BYTES_A_MESSAGE, MESSAGES_A_FLOW, SPARE_FLOWS, VALUES_A_MESSAGE
+from netprobe.batch.script import KEY_BYTES
 from netprobe.vantage.runtime.script import (
     SEND_LINE,
     USELESS_RUNTIME_LINE,

@@ -9,7 +9,7 @@ import pytest
 from netprobe.model.evidence import Evidence, Listener, Outcome
 from netprobe.model.plan import Plan
 from netprobe.model.result import Result
-from netprobe.model.sink import Silent
+from netprobe.model.run import Silent
 from netprobe.plan.choices import PlanPart
 from netprobe.probe.flows.work import Want
 from netprobe.session import RunRequest, _Run

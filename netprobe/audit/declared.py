@@ -9,7 +9,7 @@ from netprobe.audit.compare import PortSockets, is_client, word_addresses, word_
 from netprobe.audit.registry import Registry
 from netprobe.audit.sightings import HostView
 from netprobe.model.audit import AuditFinding, AuditKind
-from netprobe.model.pods import Pod, PodPort
+from netprobe.model.plan import Pod, PodPort
 
 _PRINT_AGAIN = "Print the pods again: the file is older than the pod, or not of its host."
 

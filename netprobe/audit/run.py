@@ -18,8 +18,8 @@ from netprobe.errors import AgentError
 from netprobe.model.audit import AuditedHost, AuditedMatrix, AuditFinding, PortAudit
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix
-from netprobe.model.pods import Pod
-from netprobe.model.sink import Events
+from netprobe.model.plan import Pod
+from netprobe.model.run import Events
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.signals import run_to_end

@@ -11,7 +11,7 @@ from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.agent.wire.host_messages import Sockets
 from netprobe.agent.wire.parts import SocketOwner
 from netprobe.model.audit import HostSocket, SocketHolder
-from netprobe.model.pods import Pod
+from netprobe.model.plan import Pod
 from netprobe.model.ports import PortRange
 from netprobe.model.printable import clean
 

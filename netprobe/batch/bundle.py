@@ -1,4 +1,7 @@
-"""Bundles: one file with the agent and the scripts of hosts, which any Python from 3.6 runs."""
+"""Bundles: one file with the agent and the scripts of hosts, which any Python from 3.6 runs.
+
+A bundle for each host, which holds no other host's key, and the plan for who merges.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,16 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from netprobe.batch.file_names import escape_first, safe_name
 from netprobe.batch.limits import MOST_PLAN_BYTES
 from netprobe.batch.script import HostScript, write_script
 from netprobe.errors import RequestError
-from netprobe.files import open_file
+from netprobe.files import create_secret, open_file
 from netprobe.vantage.pack import bundle
 from netprobe.vantage.runtime.file import Runtime
 from netprobe.vantage.runtime.script import runtime_prologue
@@ -68,6 +72,8 @@ _RUN_BUNDLE = (
     "m.__loader__=z.zipimporter(p);"
     "exec(m.__loader__.get_code('__main__'),m.__dict__)"
 )
+
+PLAN_NAME = "plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +180,30 @@ def _pack_hosts(scripts: Iterable[HostScript]) -> bytes:
         at += len(packed[-1])
     head = zlib.compress(json.dumps(table).encode("ascii"), 9)
     return b"%d\n%s" % (len(head), head) + b"".join(packed)
+
+
+def write_host_bundles(
+    folder: Path,
+    header: Mapping[str, Any],
+    scripts: Sequence[HostScript],
+    plan: bytes,
+    runtime: Runtime | None = None,
+) -> None:
+    """Write a new folder (mode 0700): ``plan.pyz``, and for each host ``HOST.pyz``, which holds its
+    own script and result key alone; with a runtime ``HOST.sh``. Files have mode 0600.
+
+    Raises OSError, also where anything of it is there already.
+    """
+    folder.mkdir(mode=0o700, parents=True)
+    create_secret(str(folder / f"{PLAN_NAME}.pyz"), pack_plan(header, plan))
+    for script in scripts:
+        packed = pack_bundle(header, [script])
+        ending = "pyz" if runtime is None else "sh"
+        data = packed if runtime is None else bring_runtime(packed, runtime)
+        create_secret(str(folder / f"{name_bundle(script.start.name)}.{ending}"), data)
+
+
+def name_bundle(host: str) -> str:
+    """Give the name of a host's bundle, without its ending; no host has that of the plan."""
+    name = safe_name(host)
+    return escape_first(name) if name.lower() == PLAN_NAME else name

@@ -13,9 +13,8 @@ from netprobe.agent.wire.batch import BATCH_FORMAT, ResultHeader
 from netprobe.agent.wire.codec import read_record
 from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.result_lines import chain_mac
-from netprobe.batch.keys import derive_result_key
 from netprobe.batch.limits import Allowance, allow
-from netprobe.batch.script import is_own_id
+from netprobe.batch.script import derive_result_key, is_own_id
 from netprobe.errors import RequestError
 from netprobe.model.printable import clean
 

@@ -29,9 +29,8 @@ from netprobe.model.inventory import Host
 from netprobe.model.ports import MAX_PORT
 from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.agents.decode import PortOutcome, ProbeReply
+from netprobe.probe.agents.decode import Heard, PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
 from netprobe.vantage.stream import Target

@@ -28,10 +28,9 @@ from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
-from netprobe.probe.agents.decode import PortOutcome, ProbeReply
+from netprobe.probe.agents.decode import Heard, PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.live_fleet import report_hello
-from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.templates import Templates
 
 Answer = TypeVar("Answer")

@@ -12,10 +12,9 @@ from netprobe.agent.wire.batch import BATCH_FORMAT, BatchStart
 from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.parts import ListenBlock
 from netprobe.batch.ideal import IdealFleet, Note
-from netprobe.batch.keys import derive_result_key
 from netprobe.batch.recorded import RecordedFleet
 from netprobe.batch.request import BatchRequest
-from netprobe.batch.script import HostScript, own_ids
+from netprobe.batch.script import HostScript, derive_result_key, own_ids
 from netprobe.batch.scripting import PhaseOrders, Scripting
 from netprobe.model import ports as port_sets
 from netprobe.model.inventory import Host

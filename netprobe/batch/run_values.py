@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from netprobe.agent.wire.numbers import MOST
-from netprobe.batch.keys import KEY_BYTES
-from netprobe.batch.script import FIRST_OWN_ID
+from netprobe.batch.script import FIRST_OWN_ID, KEY_BYTES
 from netprobe.model.dataclass_json import WrongValue, from_json
 from netprobe.probe.settings import ProbeSettings
 

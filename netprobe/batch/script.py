@@ -1,14 +1,20 @@
-"""Scripts: what one host does in one round, as the coordinator writes it."""
+"""Scripts: what one host does in one round, as the coordinator writes it.
+
+The keys of a run: one by which probes are answered, and one for what each host writes.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from netprobe.agent.wire.batch import BARRIERS, BATCH_FORMAT, PHASES, BatchStart, PhaseMark
 from netprobe.agent.wire.frames import WIRE_VERSION, encode_message
+
+KEY_BYTES = 32
 
 # Ids that hosts give to their own orders: nonces carry them, so they are unique in a run, and
 # neither orders of the coordinator nor those of its checks get there.
@@ -16,6 +22,14 @@ FIRST_OWN_ID = 1 << 31
 OWN_IDS_A_HOST = 1 << 15
 OWN_IDS_A_ROUND = 1 << 11
 MOST_ROUNDS = OWN_IDS_A_HOST // OWN_IDS_A_ROUND
+
+
+def derive_result_key(results_key: bytes, host: int) -> bytes:
+    """Give the key of one host's results, by its index.
+
+    Who has it gets neither to ``results_key`` nor to the key of another host.
+    """
+    return blake2b(b"results of host %d" % host, key=results_key, digest_size=KEY_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)

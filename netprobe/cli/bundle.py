@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from netprobe.agent.wire.batch import HostBudgets
-from netprobe.batch.bundle import bring_runtime, pack_bundle
+from netprobe.batch.bundle import bring_runtime, pack_bundle, write_host_bundles
 from netprobe.batch.engine_folder import write_engine_folder
-from netprobe.batch.keys import KEY_BYTES
-from netprobe.batch.per_host import write_host_bundles
 from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.rounds import make_first_round, make_next_round
-from netprobe.batch.script import HostScript
+from netprobe.batch.script import KEY_BYTES, HostScript
 from netprobe.batch.stored import PLAN_FILE, end_rounds, open_run, write_private
 from netprobe.cli.asked import BundleOptions, ScriptOptions
 from netprobe.cli.batch_options import (

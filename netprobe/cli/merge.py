@@ -16,7 +16,7 @@ from netprobe.cli.outputs import read_outputs
 from netprobe.cli.run import AskedRun, check_record_path, run_and_report, run_until_end
 from netprobe.cli.streams import tell
 from netprobe.judge.verdict import Rules
-from netprobe.model.sink import Silent
+from netprobe.model.run import Silent
 from netprobe.plan.choices import CoverChoice, PlanPart, choose_part
 from netprobe.probe.collect import list_hosts
 from netprobe.probe.jumping_loop import JumpingLoop

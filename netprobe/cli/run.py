@@ -25,8 +25,7 @@ from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
 from netprobe.model.printable import word_command
-from netprobe.model.run import RunInfo
-from netprobe.model.sink import Events, Sink
+from netprobe.model.run import Events, RunInfo, Sink
 from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import list_hosts

@@ -22,7 +22,7 @@ from netprobe.model.evidence import Evidence
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.plan import PATH_MTU, Plan
 from netprobe.model.result import VERDICTS, HostReport, Summary
-from netprobe.model.trail import Step
+from netprobe.model.story import Step
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 

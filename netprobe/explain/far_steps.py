@@ -9,8 +9,7 @@ from netprobe.explain.near_steps import wire_facts
 from netprobe.explain.view import NO_RECORDER, View
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.notes import InterceptionNote, word_failure, word_route
-from netprobe.model.story import Sight, StoryPlace
-from netprobe.model.trail import Step, TrailEntry, TrailStatus
+from netprobe.model.story import Sight, Step, StoryPlace, TrailEntry, TrailStatus
 
 
 def arrival_step(view: View) -> Step:

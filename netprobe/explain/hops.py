@@ -9,7 +9,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.explain.view import BY_VERDICT, View
-from netprobe.model.trail import Step
+from netprobe.model.story import Step
 
 
 def hops_step(view: View) -> Step:

@@ -9,8 +9,7 @@ from netprobe.agent.wire.host_messages import Resolved, Routed
 from netprobe.explain.view import BY_VERDICT, View
 from netprobe.judge.symptom import has_left
 from netprobe.model.notes import LookNote, ResetNote, word_resolved, word_route
-from netprobe.model.story import StoryError
-from netprobe.model.trail import Step, TrailStatus
+from netprobe.model.story import Step, StoryError, TrailStatus
 
 
 def agents_step(view: View) -> Step:

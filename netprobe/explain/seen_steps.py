@@ -8,8 +8,7 @@ from netprobe.explain.view import NO_RECORDER, View
 from netprobe.model.codec import story_to_json
 from netprobe.model.icmp import icmp_words
 from netprobe.model.notes import SilenceNote
-from netprobe.model.story import Story, StoryError, StoryPlace
-from netprobe.model.trail import Step
+from netprobe.model.story import Step, Story, StoryError, StoryPlace
 
 # What a "yes" at a place means; {source} and {destination} are the hosts.
 _PLACES = {

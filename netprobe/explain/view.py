@@ -10,8 +10,7 @@ from netprobe.explain.extra_checks import Further
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport, Result, Verdict
-from netprobe.model.story import Story
-from netprobe.model.trail import TrailStatus
+from netprobe.model.story import Story, TrailStatus
 
 N = TypeVar("N")
 NO_RECORDER = "no packet recorder ran (--no-recorder)"

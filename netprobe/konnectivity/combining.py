@@ -16,7 +16,7 @@ from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.verdicts import VERDICTS
 from netprobe.model.konnectivity import ADDRESS_STAGES, CommonCause, Diagnosis
-from netprobe.model.trail import Step, TrailStatus
+from netprobe.model.story import Step, TrailStatus
 
 _WORST: tuple[TrailStatus, ...] = ("bad", "doubt", "ok", "not-possible", "not-needed")
 # grpc.Dial gives its 20 s to the addresses of a family in equal parts (Go's net.Dialer).

@@ -12,7 +12,7 @@ from netprobe.konnectivity.tables import fill, names_words
 from netprobe.konnectivity.verdicts import VARIANTS, VERDICTS
 from netprobe.model.icmp import icmp_words
 from netprobe.model.konnectivity import STAGES, Diagnosis, ResolvedName, TunnelPlace
-from netprobe.model.trail import Step, TrailStatus
+from netprobe.model.story import Step, TrailStatus
 from netprobe.protocols.services.tls_talk import Attempt
 
 _TCP_SHOWN = (

@@ -18,7 +18,7 @@ from netprobe.konnectivity.stages import diagnose
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
 from netprobe.model.printable import word_command
-from netprobe.model.sink import Events
+from netprobe.model.run import Events
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.signals import run_to_end

@@ -9,7 +9,7 @@ from typing import Any
 from netprobe.errors import FileErrors, Problem
 from netprobe.files import MIB, read_file
 from netprobe.load.yaml.wording import quoted
-from netprobe.model.pods import Pod, PodPort
+from netprobe.model.plan import Pod, PodPort
 from netprobe.model.printable import clean
 
 # A cluster of thousands of nodes prints some hundred MB.

@@ -11,8 +11,7 @@ from netprobe.model.name_facts import NameFacts
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
 from netprobe.model.result import Proof
-from netprobe.model.story import Story
-from netprobe.model.trail import TrailEntry
+from netprobe.model.story import Story, TrailEntry
 
 N = TypeVar("N")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from netprobe.model.result import HostReport, Result
-from netprobe.model.trail import Step
+from netprobe.model.story import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from netprobe.model.trail import Facts, Step
+from netprobe.model.story import Facts, Step
 
 # In the order in which they are looked at; the columns of the table over several workers.
 STAGES = (

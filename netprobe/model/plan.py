@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from netprobe.model.coverage import Coverage
 from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
+from netprobe.model.result import Coverage
 from netprobe.model.shapes import LineText, Name, ProtocolText
 
 # The ``probe`` of requirements that ask whether full-size packets get through.
@@ -238,3 +238,29 @@ class PlanCost:
     seconds: float
     seconds_dropped: float
     paced_udp_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PodPort:
+    """A port of the node that a container declares."""
+
+    protocol: str
+    port: int
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod. ``uids`` are its own and, for a static pod, that by which its node knows it.
+
+    ``ports`` are those that it declares on the node: of a pod in the host's network all, of
+    another one its host ports, which no socket shows.
+    """
+
+    name: str
+    uids: tuple[str, ...]
+    node: str
+    addresses: tuple[str, ...]
+    host_network: bool
+    running: bool
+    ports: tuple[PodPort, ...]

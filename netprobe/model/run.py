@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from netprobe.model.accepted import CheckedAcceptance
-from netprobe.model.coverage import Coverage, Unprobed
+from netprobe.model.packets import FlowPackets
 from netprobe.model.plan import Plan, PlannedMatrix, PlannedRequirement, Skipped
-from netprobe.model.result import HostReport, Result
+from netprobe.model.result import Coverage, HostReport, Result, Unprobed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,3 +110,38 @@ class RunIndex:
     def _first_role(self, host: str, wanted: Sequence[str]) -> str:
         """The host's own roles say more of it than those that they imply."""
         return next((role for role in self.roles(host) if role in wanted), host)
+
+
+class Sink(Protocol):
+    """Takes results. They come in any order; each is final, and none comes twice."""
+
+    def add(self, result: Result) -> None:
+        """Take one final result."""
+
+
+@runtime_checkable
+class PacketSink(Protocol):
+    """A sink that also takes the packets of flows that did not pass, before their results."""
+
+    def keep(self, found: FlowPackets) -> None:
+        """Take the packets that agents kept of some flows."""
+
+
+class Events(Protocol):
+    """Takes progress for a person at a terminal, as opposed to results."""
+
+    def host(self, report: HostReport) -> None:
+        """Tell that a host's agent started, could not be started or was lost."""
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Tell how many flows (ports) are final of how many, and what it waits for."""
+
+
+class Silent:
+    """Takes events, and tells nobody."""
+
+    def host(self, report: HostReport) -> None:
+        """Forget a host's report."""
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Forget how far it is."""

@@ -1,8 +1,11 @@
-"""Requirements × hosts → blocks of flows, and everything that is skipped, with the reason."""
+"""Requirements × hosts → blocks of flows, and everything that is skipped, with the reason.
+
+The names that name servers are asked for: settings whose value is a name, and its addresses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -18,12 +21,13 @@ from netprobe.model.matrix import (
     Waiver,
     fold_role,
 )
-from netprobe.model.plan import Block, Plan, PlannedMatrix, Skipped
+from netprobe.model.plan import AskedName, Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
-from netprobe.plan.asked_names import list_asked_names
 from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.requirements import list_requirements
+
+WILDCARD = "*."
 
 FAMILIES: tuple[Family | None, ...] = (4, 6, None)
 NAMES_SHOWN = 5
@@ -31,6 +35,36 @@ NAMELESS = (
     "without a name the router's own answer cannot be told from the service's, so nothing was "
     "asked: give --set {setting}=NAME"
 )
+
+
+def list_asked_names(
+    requirement: Requirement, chosen: ChosenMatrix, members: Mapping[str, tuple[Host, ...]]
+) -> tuple[AskedName, ...]:
+    """List the names for a row of name servers; other rows have none.
+
+    Raises RequestError where a setting holds no name.
+    """
+    if requirement.probe != "dns" or requirement.expect == "denied":
+        return ()
+    return tuple(_read_names(chosen, members))
+
+
+def _read_names(
+    chosen: ChosenMatrix, members: Mapping[str, tuple[Host, ...]]
+) -> Iterator[AskedName]:
+    for name, setting in chosen.matrix.settings.items():
+        value = chosen.settings[name]
+        if setting.resolves_to is None or not isinstance(value, str) or not value:
+            continue
+        plain = value.rstrip(".")
+        if not DNS_NAME.fullmatch(plain.removeprefix(WILDCARD)):
+            raise RequestError(f"setting {name}: {value!r} is no DNS name")
+        hosts = {host.name: host for role in setting.resolves_to for host in members[role]}
+        addresses = [one for host in hosts.values() for one in host.addresses]
+        # Which addresses a host has that is given by its own name, nobody says.
+        known = all(one.family for one in addresses)
+        expected = tuple(dict.fromkeys(one.text for one in addresses)) if known else ()
+        yield AskedName(name, plain.lower(), expected)
 
 
 def make_plan(

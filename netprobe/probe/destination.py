@@ -37,8 +37,8 @@ from netprobe.probe.flows.listeners import (
     rounds,
     spots,
 )
+from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
-from netprobe.probe.flows.path_widths import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober, unprobed
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways

@@ -14,7 +14,7 @@ from netprobe.load.matrix.chosen_settings import choose
 from netprobe.load.matrix.file import load_matrices
 from netprobe.model.audit import AuditFinding
 from netprobe.model.inventory import Host, Inventory, Vantage
-from netprobe.model.pods import Pod, PodPort
+from netprobe.model.plan import Pod, PodPort
 
 UID = "0f3c1d2e-0000-4000-8000-00000000000a"
 POD_GROUP = f"0::/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/crio-{'c' * 64}.scope\n"

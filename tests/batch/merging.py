@@ -14,7 +14,7 @@ from typing import Any
 from netprobe.agent.wire.frames import encode_message
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.agent.wire.result_lines import chain_mac
-from netprobe.batch.per_host import write_host_bundles
+from netprobe.batch.bundle import write_host_bundles
 from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.results import HostRecording
 from netprobe.batch.script import HostScript

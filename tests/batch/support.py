@@ -24,9 +24,8 @@ from netprobe.agent.wire.orders import CloseOrder, ListenOrder, RecordOrder, See
 from netprobe.agent.wire.parts import ListeningBlock, OutcomeKind, OutcomeRun
 from netprobe.agent.wire.result_lines import LineMaker
 from netprobe.batch.checked_lines import BatchIdentity
-from netprobe.batch.keys import derive_result_key
 from netprobe.batch.results import HostRecording
-from netprobe.batch.script import own_ids
+from netprobe.batch.script import derive_result_key, own_ids
 from tests.vantage.support import TEMPLATES, block, probe
 
 KEY, RESULTS_KEY = bytes(range(32)), bytes(range(32, 64))

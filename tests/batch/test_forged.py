@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from netprobe.batch.bundle import pack_bundle
-from netprobe.batch.keys import derive_result_key
 from netprobe.batch.request import write_request
+from netprobe.batch.script import derive_result_key
 from tests.agent.batch.carried import run
 from tests.batch.merging import FLOWS, WEB, World, count, make_world, merge_files
 from tests.batch.world import carry_out, plan_of, write_results

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.batch.bundle import open_bundle
+from netprobe.batch.bundle import name_bundle, open_bundle, write_host_bundles
 from netprobe.batch.file_names import safe_name
-from netprobe.batch.per_host import name_bundle, write_host_bundles
 from netprobe.batch.request import write_request
 from netprobe.batch.script import HostScript
 from netprobe.errors import RequestError

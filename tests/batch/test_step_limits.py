@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from netprobe.batch.engine_folder import limit_bytes, limit_steps
 from netprobe.batch.script import HostScript
-from netprobe.batch.step_limits import limit_bytes, limit_steps
 from tests.batch.world import first_round, plan_of, request_of
 
 FED = {"start": 100_000}

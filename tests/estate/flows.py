@@ -49,8 +49,7 @@ from netprobe.model.notes import (
 )
 from netprobe.model.plan import PATH_MTU, Block, Flow
 from netprobe.model.result import HostFacts, HostReport
-from netprobe.model.story import Story, StoryError, StoryPlace
-from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.model.story import Story, StoryError, StoryPlace, TrailEntry, TrailStatus
 from tests.plan.conftest import host, requirement
 from tests.probe.fakes import kind
 

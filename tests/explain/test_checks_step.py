@@ -11,7 +11,7 @@ from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence, Listener, Outcome
 from netprobe.model.notes import ConclusionNote
 from netprobe.model.plan import Block, Flow
-from netprobe.model.trail import TrailEntry
+from netprobe.model.story import TrailEntry
 from tests.plan.conftest import host, requirement
 
 A = host("a", "node", addresses=("10.0.0.1",))

@@ -22,7 +22,7 @@ from netprobe.model.evidence import Icmp
 from netprobe.model.exit import exit_status
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.result import Result
-from netprobe.model.trail import Step, TrailStatus
+from netprobe.model.story import Step, TrailStatus
 from netprobe.report.verbs.explain import write_explain_json, write_explain_text
 
 # Every explanation has all of them, in this order.

@@ -12,8 +12,7 @@ from netprobe.explain.extra_checks import Further
 from netprobe.explain.view import View
 from netprobe.model.evidence import CheckConclusion, Icmp, Listener, Outcome, ResetOrigin, Witness
 from netprobe.model.notes import HigherNote, InterceptionNote, ResetNote, SilenceNote
-from netprobe.model.story import Story
-from netprobe.model.trail import Step
+from netprobe.model.story import Step, Story
 from tests.estate.flows import (
     ALIVE,
     BACK,

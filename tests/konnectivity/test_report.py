@@ -7,7 +7,7 @@ import json
 
 from netprobe.konnectivity.combining import causes
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
-from netprobe.model.trail import Step
+from netprobe.model.story import Step
 from netprobe.report.verbs.konnectivity import (
     write_konnectivity_json,
     write_konnectivity_text,

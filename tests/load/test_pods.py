@@ -10,7 +10,7 @@ import pytest
 
 from netprobe.errors import FileErrors
 from netprobe.load.pods import read_pods
-from netprobe.model.pods import Pod, PodPort
+from netprobe.model.plan import Pod, PodPort
 
 EXPECTED = "expected what `kubectl get pods -A -o json` prints"
 # A mirror of a static pod, as the API server of a kubeadm cluster gives it.

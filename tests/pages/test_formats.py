@@ -18,10 +18,10 @@ import pytest
 from netprobe.agent.wire import batch, failures, frames
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.result_lines import MAC_LENGTH, RESULT_PREFIX
-from netprobe.batch.keys import KEY_BYTES
 from netprobe.batch.request import REQUEST_FORMAT, write_request
 from netprobe.batch.run_values import RunValues
-from netprobe.model.dataclass_schema import schema_of_dataclass
+from netprobe.batch.script import KEY_BYTES
+from netprobe.model.dataclass_json import schema_of_dataclass
 from netprobe.model.inventory import Host
 from netprobe.model.plan import PlannedMatrix, PlannedRequirement, Skipped
 from pages.wire import BATCH, parts, print_fields

@@ -9,8 +9,8 @@ from datetime import date
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import Role, Waiver
 from netprobe.model.plan import Plan
+from netprobe.plan.choices import sample
 from netprobe.plan.expand import make_plan
-from netprobe.plan.sample import sample
 from netprobe.plan.select import Selection, select
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 

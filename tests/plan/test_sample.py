@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from netprobe.model.inventory import Inventory
 from netprobe.model.plan import Block, Plan
+from netprobe.plan.choices import sample
 from netprobe.plan.expand import make_plan
-from netprobe.plan.sample import sample
 
 from .conftest import TODAY, chosen_matrix, host, requirement
 

@@ -14,7 +14,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, apply_check
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.listeners import Round
-from netprobe.probe.flows.path_widths import PathWidths
+from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.translated_sources import Origins

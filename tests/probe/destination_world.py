@@ -36,8 +36,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.decode import ProbeReply
-from netprobe.probe.agents.order_batches import Heard
+from netprobe.probe.agents.decode import Heard, ProbeReply
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered

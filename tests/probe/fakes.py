@@ -24,9 +24,8 @@ from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.stream import Event, Opened, OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.agents.decode import PortOutcome, ProbeReply
+from netprobe.probe.agents.decode import Heard, PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.agents.order_batches import Heard
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.stream import Target
 

@@ -25,7 +25,7 @@ from netprobe.cli.run import run_until_end
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.matrix import Requirement
 from netprobe.model.plan import Block, Plan
-from netprobe.model.sink import Silent
+from netprobe.model.run import Silent
 from netprobe.plan.choices import PlanPart
 from netprobe.plan.select import Selection
 from netprobe.probe.agents import live_fleet as fleet_module

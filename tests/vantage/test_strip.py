@@ -6,8 +6,7 @@ import ast
 from importlib import resources
 from pathlib import Path
 
-from netprobe.vantage.pack import bundle
-from netprobe.vantage.strip import strip
+from netprobe.vantage.pack import bundle, strip
 
 AGENT = Path(str(resources.files("netprobe.agent")))
 MODULES = sorted(AGENT.rglob("*.py"))

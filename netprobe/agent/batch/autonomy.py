@@ -12,7 +12,7 @@ from ..wire.host_messages import EgressOrder, Routed, RouteOrder
 from ..wire.orders import EchoOrder, ProbeOrder, StoryOrder, WalkOrder, list_singles
 from ..wire.parts import ProbeBlock, Ranges
 from ..wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL, NONCES, UNANSWERED, UNKNOWN_MS
-from .told import AskedPorts, list_all_asked, list_own_ports
+from .summary import AskedPorts, list_all_asked, list_own_ports
 
 # How often a silent flow is asked again.
 TCP_LOOKS, DATAGRAM_LOOKS = 7, 3

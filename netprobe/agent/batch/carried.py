@@ -9,7 +9,10 @@ from zlib import decompress
 
 from ..host.identity import addresses
 from ..main import prepare_process
-from .life import (
+from .results import HostClock
+from .runner import (
+    BatchAgent,
+    RoundRunner,
     WrongUse,
     check_deadline,
     format_time,
@@ -19,8 +22,6 @@ from .life import (
     say,
     take_lock,
 )
-from .results import HostClock
-from .runner import BatchAgent, RoundRunner
 from .script import Script, read_script
 from .summary import STOPPED_STATUS, WRONG_STATUS
 

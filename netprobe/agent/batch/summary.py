@@ -1,8 +1,15 @@
-"""The one line that a host prints, and its exit status: what it can tell by itself."""
+"""The one line that a host prints, and its exit status: what it can tell by itself.
 
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+What probe and echo orders say of single destinations and ports.
+"""
 
-from .told import AskedPorts, list_asked
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+from ..core.ranges import each
+from ..wire.answers import ProbeOutcomes
+from ..wire.orders import ProbeOrder, list_singles
+from ..wire.parts import OutcomeKind
+from ..wire.replies import BYTES, ECHO, NONCE
 
 # Engines keep little of what a host prints.
 MOST_BYTES = 2000
@@ -10,6 +17,57 @@ MOST_ITEMS = 8
 MOST_FAULT = 200
 
 OK_STATUS, FAILED_STATUS, WRONG_STATUS, UNSURE_STATUS, STOPPED_STATUS = 0, 1, 2, 3, 130
+
+# Answers of the asked end; None: a connection opened, or what needs no answer has left.
+GOOD_ANSWERS = (None, NONCE, BYTES, ECHO)
+
+
+class AskedPorts(NamedTuple):
+    """What became of neighbouring ports of one destination; ``first`` 0: it has no ports."""
+
+    dst: str
+    host: Optional[int]
+    first: int
+    last: int
+    kind: OutcomeKind
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether it was as it should be, as far as the asking side can tell."""
+        return self.kind.failure is None and self.kind.answer in GOOD_ANSWERS
+
+
+def list_asked(order: Any, message: Any) -> Iterator[AskedPorts]:
+    """List what an answer says of each destination of a probe or echo order."""
+    if not hasattr(message, "runs"):
+        return
+    if hasattr(order, "dsts"):
+        for run in message.runs:
+            for place in range(run.first, run.last + 1):
+                yield AskedPorts(order.dsts[place - 1], None, 0, 0, message.kinds[run.kind])
+        return
+    if not isinstance(order, ProbeOrder):
+        return
+    singles = list_singles(order)
+    for place in each(message.places):
+        one = singles[place - 1]
+        for run in message.runs:
+            yield AskedPorts(one.dst, one.host, run.first, run.last, message.kinds[run.kind])
+
+
+def list_own_ports(order: Any, answers: List[Any]) -> Dict[str, Set[int]]:
+    """Tell from which UDP ports each destination of a probe order was asked."""
+    found: Dict[str, Set[int]] = {}
+    for answer in answers:
+        if isinstance(answer, ProbeOutcomes):
+            for place, port in zip(each(answer.places), answer.own_ports):
+                found.setdefault(list_singles(order)[place - 1].dst, set()).add(port)
+    return found
+
+
+def list_all_asked(order: Any, answers: List[Any]) -> List[AskedPorts]:
+    """List what all answers to an order say."""
+    return [asked for message in answers for asked in list_asked(order, message)]
 
 
 class RunSummary:

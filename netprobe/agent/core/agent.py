@@ -6,11 +6,12 @@ import socket
 import sys
 from typing import Any, Callable, Dict, Optional, Set, Tuple
 
-from ..wire.answers import Fault, HelloLine
+from ..wire.answers import Bye, Fault, HelloLine
 from ..wire.failures import find_shortage
 from ..wire.frames import HELLO_PREFIX, SILENCE_S, FrameReader, encode_message
 from ..wire.messages import ORDERS
-from ..wire.templates import Template
+from ..wire.orders import Beat, RateOrder, StartOrder, StopOrder, TemplatesOrder
+from ..wire.templates import Template, template_of
 from . import loop as looping
 from .output import FrameQueue
 from .pace import Answers, Bucket
@@ -230,3 +231,32 @@ def end_on_signals(agent: ServingAgent) -> None:
     # The bootstrap's alarm guards the time before the dead man's switch.
     signal.alarm(0)
     agent.keep = (ours, signals)
+
+
+def start_run(agent: PipeAgent, order: StartOrder) -> None:
+    """Take over the run's key, this agent's index, and how long silence may last."""
+    agent.key = order.key
+    agent.host = order.host
+    agent.dead_man.allow(order.silence_s)
+
+
+def answer_beat(agent: AgentCore, _order: Beat) -> None:
+    """Answer a sign of life with another."""
+    agent.send(Beat())
+
+
+def limit_rate(agent: AgentCore, order: RateOrder) -> None:
+    """Start at most so many new probes a second from now on."""
+    agent.rate.limit(order.per_s)
+
+
+def keep_templates(agent: AgentCore, order: TemplatesOrder) -> None:
+    """Keep templates for the orders that name them by their numbers."""
+    for item in order.items:
+        agent.templates[item.number] = template_of(item)
+
+
+def stop_run(agent: PipeAgent, _order: StopOrder) -> None:
+    """Say goodbye and end."""
+    agent.send(Bye())
+    agent.end()

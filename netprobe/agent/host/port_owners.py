@@ -1,13 +1,18 @@
-"""Which process holds which port on this host, read from /proc without binding or sending."""
+"""Which process holds which port on this host, read from /proc without binding or sending.
+
+Every socket that listens on this host, with the processes that hold it: nothing is sent.
+"""
 
 import os
 import socket
 import struct
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from ..core.agent import AgentCore
 from ..wire.failures import PERMISSION
-from ..wire.parts import HeldPorts
-from .hello import read_text
+from ..wire.host_messages import Sockets, SocketsOrder
+from ..wire.parts import HeldPorts, HeldSocket, SocketOwner
+from .hello import own_processes_only, read_text
 
 TCP_LISTEN = 0x0A
 TCP_SYN_RECV = 0x03
@@ -24,6 +29,9 @@ FIRST_PID_NAMESPACE = "pid:[4026531836]"
 # The kernel's name of a process, the base name of its program file, and its number.
 Owner = Tuple[Optional[str], Optional[str], Optional[int]]
 DELETED = " (deleted)"
+
+# Where the kernel's own default is not told either.
+CLIENT_PORTS = "32768 60999"
 
 
 class Socket(NamedTuple):
@@ -182,3 +190,30 @@ def held_ports(address: str, sockets: Iterable[Tuple[int, Socket]]) -> List[Held
         else:
             items.append(item)
     return items
+
+
+def tell_sockets(agent: AgentCore, order: SocketsOrder) -> None:
+    """Answer with all TCP sockets that listen and all UDP sockets without a peer."""
+    found = _list_sockets()
+    holders: Dict[int, List[int]] = {one.inode: [] for _name, one in found}
+    owners: List[SocketOwner] = []
+    sees_all = not own_processes_only()
+    for pid in sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        inodes, readable = read_sockets(pid)
+        sees_all = sees_all and readable
+        held = inodes.intersection(holders)
+        for inode in held:
+            holders[inode].append(len(owners))
+        if held:
+            name, groups = (read_text("/proc/%d/%s" % (pid, of)) for of in ("comm", "cgroup"))
+            owners.append(SocketOwner(pid, name.strip(), read_program(pid), groups))
+    # A process may have ended since: its socket is gone, and not the kernel's.
+    left = {one.inode for _name, one in _list_sockets()} if [] in holders.values() else set()
+    found = [(name, one) for name, one in found if holders[one.inode] or one.inode in left]
+    sockets = [HeldSocket(name, one.address, one.port, holders[one.inode]) for name, one in found]
+    first, last = (read_text("/proc/sys/net/ipv4/ip_local_port_range") or CLIENT_PORTS).split()
+    agent.send(Sockets(order.id, sockets, owners, sees_all, (int(first), int(last))))
+
+
+def _list_sockets() -> List[Tuple[str, Socket]]:
+    return [(name, one) for name in ("tcp", "udp") for one in read_table(name, HOLDING[name])]

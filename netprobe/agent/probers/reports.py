@@ -1,5 +1,9 @@
-"""What became of an order's destinations, on its way: the same fate is told once."""
+"""What became of an order's destinations, on its way: the same fate is told once.
 
+The engine of each protocol; its module is imported when its first order comes.
+"""
+
+from importlib import import_module
 from operator import itemgetter
 from typing import Any, Dict, List, NamedTuple, Optional
 
@@ -7,11 +11,19 @@ from ..core.agent import AgentCore
 from ..core.loop import Timer
 from ..core.ranges import PortSet
 from ..wire.answers import Done, ProbeOutcomes
+from ..wire.orders import ProbeOrder, list_singles
 from ..wire.parts import OutcomeKind, OutcomeRun
 from .outcomes import PortRun
 
 # So long one destination's outcomes wait for those of others.
 GATHER_S = 0.02
+
+# Module and class. Echo orders are messages of their own and have their engine in main.py.
+ENGINES = {
+    "tcp": (".tcp.engine", "TcpEngine"),
+    "udp": (".datagram.udp", "UdpEngine"),
+    "ipproto": (".datagram.udp", "RawEngine"),
+}
 
 
 class PlaceReport(NamedTuple):
@@ -77,3 +89,13 @@ def _join_reports(identity: int, alike: List[PlaceReport]) -> ProbeOutcomes:
         runs,
         [told.own_port for told in alike if told.own_port is not None],
     )
+
+
+def submit_probe(agent: AgentCore, order: ProbeOrder) -> None:
+    """Start a probe order; its outcomes and ``Done`` follow."""
+    module, name = ENGINES[order.proto]
+    engine = agent.part(getattr(import_module(module, __package__), name))
+    singles = list_singles(order)
+    report = OrderReport(agent, order.id, len(singles))
+    for place, one in enumerate(singles, 1):
+        engine.submit(one, report, place)

@@ -17,7 +17,7 @@ from ..wire.answers import PacketsKept
 from ..wire.orders import KeptOrder
 from ..wire.parts import KeptPacket, Ranges
 from ..wire.templates import NONCE_BYTES, pack_nonce, read_nonce
-from .rows import ICMP, SYN, SYN_ACK, TCP, UDP, name_device
+from .ring import ICMP, SYN, SYN_ACK, TCP, UDP, name_device
 
 # Of all packets of this host, and what the lists around each packet cost.
 MOST_BYTES = 1 << 20

@@ -18,8 +18,7 @@ from ..wire.answers import PacketsKept, StoryTold
 from ..wire.failures import NO_PERMISSION, PERMISSION, name_of
 from ..wire.orders import KeptOrder, RecordOrder, StoryOrder
 from .filter import make_filter
-from .ring import PACKET_BYTES, Frame, PacketRing
-from .rows import (
+from .ring import (
     DATAGRAM,
     ECHO_REPLY,
     ECHO_REQUEST,
@@ -27,12 +26,15 @@ from .rows import (
     ICMP,
     ICMP6,
     NONCE,
+    PACKET_BYTES,
     RESET,
     ROW,
     SYN,
     SYN_ACK,
     TCP,
     UDP,
+    Frame,
+    PacketRing,
 )
 from .story import StoryReader, find_nonce, pack_address
 

@@ -5,14 +5,13 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..core.agent import AgentCore
 from ..core.ranges import PortSet, each
-from ..host.return_path import holder
-from ..host.route import look_up_route
+from ..host.route import holder, look_up_route
 from ..wire.answers import StoryTold
 from ..wire.host_messages import RouteOrder
 from ..wire.orders import StoryOrder
 from ..wire.parts import SeenError, SeenPackets, SeenRun, TranslatedRun
 from ..wire.templates import NONCE_BYTES, Template, read_nonce
-from .rows import (
+from .ring import (
     DATAGRAM,
     ECHO_REPLY,
     ECHO_REQUEST,

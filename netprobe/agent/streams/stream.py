@@ -5,6 +5,7 @@ end a stream either: it is kept as a fact. Only a FIN, a reset or the kernel's o
 """
 
 import socket
+import struct
 from collections import deque
 from typing import Callable, Deque, Dict, Optional
 
@@ -12,7 +13,6 @@ from ..core.agent import AgentCore
 from ..core.loop import READ, WRITE, Timer
 from ..net.errqueue import QueuedError, about, drain
 from ..net.sockets import close_with_reset, open_probe, syn_state, target_of
-from ..net.tcpinfo import ALIVE, tcp_facts
 from ..wire.failures import BROKEN_PIPE, IN_PROGRESS, NO_ANSWER, RESET, TIMED_OUT, name_of
 from ..wire.parts import IcmpFact, StreamTimes
 from ..wire.stream_messages import (
@@ -23,11 +23,39 @@ from ..wire.stream_messages import (
     StreamReceived,
 )
 
+# linux/tcp.h, struct tcp_info: eight bytes, then 32-bit words, later 64-bit ones. Kernels only ever
+# add to its end, so the returned length says which fields there are.
+INFO_BYTES = 256
+ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT = 1, 4, 5, 8
+# States in which the connection is alive, whatever error the socket has just reported.
+ALIVE = frozenset((ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT))
+
+_FIELDS = (
+    ("state", 0, "=B"), ("retransmits", 2, "=B"), ("snd_mss", 16, "=I"), ("rcv_mss", 20, "=I"),
+    ("unacked", 24, "=I"), ("lost", 32, "=I"), ("retrans", 36, "=I"), ("pmtu", 60, "=I"),
+    ("rtt_us", 68, "=I"), ("advmss", 84, "=I"), ("total_retrans", 100, "=I"),
+    ("bytes_acked", 120, "=Q"), ("bytes_received", 128, "=Q"), ("segs_out", 136, "=I"),
+    ("segs_in", 140, "=I"), ("rcv_ooopack", 224, "=I"),
+)  # fmt: skip
+
 CREDIT_BYTES = 64 * 1024
 PIECE_BYTES = 16 * 1024
 
 # How a stream ends, by the errno's name; every other one is ``failed``.
 ENDS = {RESET: "reset", BROKEN_PIPE: "reset", TIMED_OUT: "timeout"}
+
+
+def tcp_facts(sock: socket.socket) -> Dict[str, int]:
+    """Give the facts that this kernel has; a field that it lacks is not there."""
+    try:
+        raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
+    except OSError:
+        return {}
+    return {
+        name: struct.unpack_from(shape, raw, at)[0]
+        for name, at, shape in _FIELDS
+        if at + struct.calcsize(shape) <= len(raw)
+    }
 
 
 class AgentStream:

@@ -16,9 +16,8 @@ from netprobe.agent.wire.parts import ListenBlock, OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.stream import OpenedPipe
-from netprobe.probe.agents.decode import ProbeReply
+from netprobe.probe.agents.decode import Heard, OrderBatches, ProbeReply
 from netprobe.probe.agents.name_questions import NameQuestions
-from netprobe.probe.agents.order_batches import Heard, OrderBatches
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.rules import OutcomeRules, check_answer
 from netprobe.probe.agents.templates import Templates

@@ -8,7 +8,6 @@ from netprobe.probe.checks.arrivals import Arrivals
 from netprobe.probe.checks.bundles import Bundles
 from netprobe.probe.checks.check import Check
 from netprobe.probe.checks.dead_hosts import DeadHosts
-from netprobe.probe.checks.egress import EgressLook
 from netprobe.probe.checks.forged_resets import ForgedResets
 from netprobe.probe.checks.intercepted import Intercepted
 from netprobe.probe.checks.late_refusals import LateRefusals
@@ -16,10 +15,9 @@ from netprobe.probe.checks.names import Names
 from netprobe.probe.checks.next_hops import NextHops
 from netprobe.probe.checks.one_way import OneWay
 from netprobe.probe.checks.other_machines import OtherMachines
-from netprobe.probe.checks.path_mtu import PathMtuLook
-from netprobe.probe.checks.path_width import PathWidth
+from netprobe.probe.checks.path_mtu import PathMtuLook, PathWidth
 from netprobe.probe.checks.rate_limits import RateLimits
-from netprobe.probe.checks.return_path import ReturnPathLook
+from netprobe.probe.checks.return_path import EgressLook, ReturnPathLook
 from netprobe.probe.checks.services import Services
 from netprobe.probe.checks.silence import Silence
 from netprobe.probe.checks.silent_hops import SilentHops

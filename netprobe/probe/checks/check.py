@@ -15,11 +15,11 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from netprobe.errors import FAULT, AgentError, bug_words
-from netprobe.model.trail import TrailEntry
+from netprobe.model.story import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.listeners import Round
-from netprobe.probe.flows.path_widths import PathWidths
+from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.translated_sources import Origins

@@ -17,7 +17,7 @@ from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.icmp import is_late
 from netprobe.model.notes import ConclusionNote
-from netprobe.model.trail import TrailEntry
+from netprobe.model.story import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.checks.next_hops import ask_network

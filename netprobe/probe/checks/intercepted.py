@@ -5,19 +5,22 @@
 
 The recorder knows the TTL that every SYN-ACK arrived with: where it is that of other answers of
 the host, nothing needs to be asked, and a few ports stand for all with another one.
+
+How many hops away a destination is, as its own answers show.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
+from netprobe.agent.wire.parts import WalkHop
+from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import InterceptionNote
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
-from netprobe.probe.checks.distance import count_hops
 from netprobe.probe.checks.genuine import (
     arrival_ttl,
     choose_sample,
@@ -36,6 +39,34 @@ NEARER = CheckConclusion(
 # Of ports that differ each is asked so often: a lost answer must not look like a genuine port.
 TRIES = 3
 HANDSHAKES = ("unasked", "silent", "closed", "reset", "other", "service")
+
+
+async def count_hops(task: Task, scene: Scene) -> int | None:
+    """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port."""
+    agent = scene.fleet.agent(task.source)
+    source = source_address(task)
+    for protocol, port in (("icmp", 0), ("udp", CONTROL_PORTS[0])):
+        walked = await agent.walk(protocol, task.address, port, source, MAX_TTL)
+        hops = _find_distance(task.address, walked.hops)
+        if hops is not None:
+            return hops
+    return None
+
+
+def _find_distance(address: str, hops: Iterable[WalkHop]) -> int | None:
+    """Find the TTL that reaches the address, as far as a router vouches for it.
+
+    The last router's answer proves that one less does not reach it. Its own probe or answer may be
+    lost, and then a larger TTL looks like the first that does.
+    """
+    known = [hop for hop in hops if hop.address is not None]
+    reached = [hop.ttl for hop in known if hop.address == address]
+    if not reached:
+        return None
+    routers = [hop.ttl for hop in known if hop.address != address and hop.ttl < min(reached)]
+    if routers:
+        return max(routers) + 1
+    return 1 if min(reached) == 1 else None
 
 
 class Intercepted(Check):

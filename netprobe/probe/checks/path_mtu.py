@@ -2,6 +2,8 @@
 
 It sends the overlay's own packets to our listener where they arrive, else packets of a UDP flow
 that our listener answers, else echo requests. Sizes are bytes of the whole IP packet.
+
+Tells the TCP flows of a pair that its path is too narrow for full-sized segments.
 """
 
 from __future__ import annotations
@@ -86,3 +88,23 @@ def _is_witnessed(observation: Observation) -> bool:
     """Tell whether it is an overlay's packet that reached our listener."""
     arrived = observation.witness is not None and observation.witness.socket
     return arrived and observation.part.one_way
+
+
+class PathWidth(Check):
+    """Asks for the width of the path where our listener answered a small segment."""
+
+    name = "path-width"
+    needs = "agent"
+
+    def concerns(self, seen: Observation) -> bool:
+        """The TCP flows that were probed directly."""
+        return seen.outcome is not None and seen.task.protocol == "tcp" and seen.task.via is None
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Note on every flow of the pair what its path carries, where that is too little."""
+        answered = [seen for seen in group if seen.proven]
+        mtu = await scene.widths.find(answered[0]) if answered else None
+        if mtu is None:
+            return group
+        note = SizeNote(mtu.path, mtu.needed)
+        return [replace(seen, mtu=mtu).noting(self.name, note, "bad") for seen in group]

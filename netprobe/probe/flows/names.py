@@ -12,7 +12,7 @@ from netprobe.agent.wire.host_messages import (
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.inventory import Host
-from netprobe.model.trail import TrailEntry
+from netprobe.model.story import TrailEntry
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import Want, addresses, family_of
 

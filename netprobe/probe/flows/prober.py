@@ -16,8 +16,7 @@ from netprobe.model.evidence import FlowFacts, Outcome
 from netprobe.model.inventory import Host
 from netprobe.model.notes import LookNote
 from netprobe.model.ports import Ports
-from netprobe.model.story import Sight
-from netprobe.model.trail import TrailEntry, TrailStatus
+from netprobe.model.story import Sight, TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import PortOutcome, ProbeReply, Reader
 from netprobe.probe.agents.fleet import Fleet

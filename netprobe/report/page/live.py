@@ -12,7 +12,7 @@ from rich.text import Text
 
 from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
-from netprobe.model.sink import Events
+from netprobe.model.run import Events
 from netprobe.report.page.page import encodable
 from netprobe.report.page.progress import host_text, progress_text
 

@@ -10,8 +10,7 @@ from typing import TextIO
 
 from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
-from netprobe.model.run import RunInfo
-from netprobe.model.sink import Events
+from netprobe.model.run import Events, RunInfo
 from netprobe.report.page.page import encodable
 from netprobe.report.page.wording import number
 

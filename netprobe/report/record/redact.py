@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import to_json
-from netprobe.model.result import HostFacts, HostReport, Result
+from netprobe.model.result import Coverage, HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
 from netprobe.report.page.sentences import fill_holes, make_holes

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from netprobe.model.coverage import Coverage, Unprobed
-from netprobe.model.result import Result
+from netprobe.model.result import Coverage, Result, Unprobed
 from netprobe.report.page.page import Line, PageSection, section
 from netprobe.report.page.wording import listed, number, plural
 

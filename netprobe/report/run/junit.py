@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 import netprobe
-from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.exit import PASS, exit_status
 from netprobe.model.printable import clean
-from netprobe.model.result import Result
+from netprobe.model.result import Coverage, Result, Unprobed
 from netprobe.model.run import RunIndex
 from netprobe.report.page.flow_groups import wire_text
 from netprobe.report.page.junit_xml import CaseFate, JunitCase, JunitSuite, write_suites

@@ -16,8 +16,7 @@ from netprobe.model.codec import (
     StoryJson,
     summary_to_json,
 )
-from netprobe.model.dataclass_json import Json
-from netprobe.model.dataclass_schema import schema_of_dataclass
+from netprobe.model.dataclass_json import Json, schema_of_dataclass
 from netprobe.model.plan import Skipped
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo

@@ -15,8 +15,7 @@ from netprobe.model.audit import (
     AuditWeight,
     PortAudit,
 )
-from netprobe.model.dataclass_json import Json, to_json
-from netprobe.model.dataclass_schema import schema_of_dataclass
+from netprobe.model.dataclass_json import Json, schema_of_dataclass, to_json
 from netprobe.report.page.page import (
     INDENT,
     Line,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from netprobe.model.dataclass_json import Json
-from netprobe.model.trail import Step, TrailStatus
+from netprobe.model.story import Step, TrailStatus
 from netprobe.report.page.page import Line, PagePart, Style, field
 
 # The mark before an entry's words, so that the failing step stands out.

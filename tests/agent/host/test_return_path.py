@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.agent.host.return_path import holder, look_up_return_path, neighbour
+from netprobe.agent.host.route import holder, look_up_return_path, neighbour
 from netprobe.agent.net.netlink import attribute, attributes
 from netprobe.agent.wire.host_messages import (
     ReturnPath,

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.agent.host import sockets
-from netprobe.agent.host.port_owners import read_sockets
-from netprobe.agent.host.sockets import tell_sockets
+from netprobe.agent.host import port_owners
+from netprobe.agent.host.port_owners import read_sockets, tell_sockets
 from netprobe.agent.wire.host_messages import Sockets, SocketsOrder
 from tests.agent.rig import Agent
 
@@ -92,7 +91,7 @@ def test_a_process_that_ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
         server.close()
         return read_sockets(pid)
 
-    monkeypatch.setattr(sockets, "read_sockets", end_first)
+    monkeypatch.setattr(port_owners, "read_sockets", end_first)
     told = _told()
     assert (LISTEN, port) not in [(one.address, one.port) for one in told.sockets]
 

@@ -9,7 +9,7 @@ from hashlib import shake_128
 import pytest
 
 from netprobe.agent.recorder.keeper import FEW_FLOWS, FEW_PACKETS, MOST_BYTES, PACKET_COST, Keeper
-from netprobe.agent.recorder.rows import RESET, SYN, SYN_ACK
+from netprobe.agent.recorder.ring import RESET, SYN, SYN_ACK
 from netprobe.agent.wire.answers import PacketsKept
 from netprobe.agent.wire.orders import KeptOrder
 from netprobe.agent.wire.templates import pack_nonce

@@ -17,11 +17,10 @@ from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import EchoRun, ListenBlock, OutcomeRun, Pace, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
-from netprobe.probe.agents import order_batches
+from netprobe.probe.agents import decode
 from netprobe.probe.agents.agent import Agent
-from netprobe.probe.agents.decode import PortOutcome
+from netprobe.probe.agents.decode import OrderBatches, PortOutcome
 from netprobe.probe.agents.live_fleet import open_fleet
-from netprobe.probe.agents.order_batches import OrderBatches
 from netprobe.protocols import protocol_for
 from netprobe.vantage.launch import Launcher
 from tests.ports import free_ports
@@ -93,7 +92,7 @@ async def test_what_differs_goes_apart() -> None:
 
 async def test_a_full_order_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers of destinations have sixteen bits."""
-    monkeypatch.setattr(order_batches, "MOST", 2)
+    monkeypatch.setattr(decode, "MOST", 2)
     agent = Asked()
     echo = OrderBatches(agent.stream)
 

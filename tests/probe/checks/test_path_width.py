@@ -10,7 +10,7 @@ from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu
-from netprobe.probe.checks.path_width import PathWidth
+from netprobe.probe.checks.path_mtu import PathWidth
 from netprobe.probe.flows.chance import LEAST_LOOKS
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task

@@ -8,7 +8,7 @@ import pytest
 
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.story import Story, StoryError
-from netprobe.probe.checks.refusers import with_refusal
+from netprobe.probe.checks.story_reading import with_refusal
 from tests.probe.builders import make_observation
 
 ROUTER = "10.0.0.254"

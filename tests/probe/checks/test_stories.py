@@ -19,8 +19,7 @@ from netprobe.model.ports import Ports
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
-from netprobe.probe.checks.stories import MOST_TRANSLATED, Stories
-from netprobe.probe.checks.story_order import MOST_RANGES
+from netprobe.probe.checks.stories import MOST_RANGES, MOST_TRANSLATED, Stories
 from netprobe.probe.flows.chance import LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import join

@@ -21,8 +21,7 @@ from netprobe.model.evidence import Icmp, Listener, Outcome
 from netprobe.model.inventory import Address
 from netprobe.model.notes import LookNote
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.decode import PortOutcome, ProbeReply
-from netprobe.probe.agents.order_batches import Heard
+from netprobe.probe.agents.decode import Heard, PortOutcome, ProbeReply
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
 from netprobe.probe.flows.prober import Observation, Prober, source_address
 from netprobe.probe.flows.reachability import Answered

@@ -19,8 +19,7 @@ from ..datagram.orders import DatagramOrder, PendingFlow
 from ..outcomes import kind
 from ..reports import OrderReport
 from .orders import PAYLOAD_BYTES, RunningEchoOrder
-from .ping_program import PingProgram
-from .sockets import EchoSockets, SentRequest
+from .sockets import EchoSockets, PingProgram, SentRequest
 
 # What the kernel says where the address is wrong; anything else that keeps us from a socket is that
 # we may not have one.

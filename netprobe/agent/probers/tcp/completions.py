@@ -26,8 +26,7 @@ from ...wire.failures import (
 )
 from ...wire.parts import IcmpFact, OutcomeKind
 from ..outcomes import kind
-from .batches import ConnectBatch, connect_ex, pick
-from .socket_pool import SocketPool
+from .socket_pool import ConnectBatch, SocketPool, connect_ex, pick
 
 if TYPE_CHECKING:
     from .engine import TcpEngine

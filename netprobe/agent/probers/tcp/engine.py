@@ -20,11 +20,10 @@ from ...wire.parts import OutcomeKind
 from ..orders import ProbePart
 from ..outcomes import kind
 from ..reports import OrderReport
-from .batches import ConnectBatch, PendingConnect, TcpOrder, connect_ex
 from .completions import OPEN, REUSE_WITHIN_S, Completions, elapsed_of, failure_kind, is_at_host
 from .exchanges import TcpExchanges
 from .scheduler import ConnectScheduler
-from .socket_pool import SocketPool
+from .socket_pool import ConnectBatch, PendingConnect, SocketPool, TcpOrder, connect_ex
 
 # The kernel sends its second SYN one second after the first.
 SECOND_SYN_S = 1.0

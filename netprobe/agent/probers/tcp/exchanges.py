@@ -1,6 +1,16 @@
-"""Exchanges on TCP connections that opened: one request, and the bytes that come back."""
+"""Exchanges on TCP connections that opened: one request, and the bytes that come back.
 
+Full-sized segments both ways, on a connection whose request was answered.
+
+The listener gives as many bytes back as it got behind the request, once the stream has ended there.
+The first segment of each way is as large as both kernels agreed: where it never arrives, while
+small ones do, the path is too narrow for it and nobody told the sender.
+"""
+
+import fcntl
 import socket
+import struct
+import termios
 from collections import deque
 from typing import TYPE_CHECKING, Deque, Dict, List, Optional, Tuple
 
@@ -12,12 +22,14 @@ from ...wire.parts import OutcomeKind
 from ...wire.templates import pack_nonce
 from ..orders import ProbePart
 from ..outcomes import kind
-from .batches import TcpOrder
-from .full_segments import FullSegments
 from .scheduler import ConnectScheduler
+from .socket_pool import TcpOrder
 
 if TYPE_CHECKING:
     from .engine import TcpEngine
+
+# Three: one that is lost is sent again at once, because the later ones are acknowledged.
+SEGMENTS = 3
 
 # After the first bytes of a real service, wait so long for the rest.
 SETTLE_S = 0.15
@@ -31,6 +43,40 @@ SAID_NOTHING = {
 }
 
 UNHEARD = (replies.SILENT, replies.NARROW, replies.NARROW_BACK)
+
+
+class FullSegments:
+    """The bytes that are on their way. ``answered_by``: the host that answered the request."""
+
+    def __init__(self, sock: socket.socket, answered_by: int) -> None:
+        self._sock = sock
+        self.answered_by = answered_by
+        self.size = SEGMENTS * sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+        self._received = 0
+        self._before: Optional[Tuple[int, int]] = None
+
+    def take(self, count: int) -> bool:
+        """Count bytes that came back; tell whether these were the last."""
+        self._received += count
+        return self._received >= self.size
+
+    def moves(self) -> bool:
+        """Tell whether anything was acknowledged or came back since this was last asked; yes, where
+        it was never asked."""
+        before, self._before = self._before, self._count_bytes()
+        return self._before != before
+
+    def conclude(self) -> str:
+        """Give the answer's word: it is the nonce's where any full-sized segment came both ways."""
+        unacknowledged, received = self._count_bytes()
+        if received:
+            return replies.NONCE
+        return replies.NARROW if unacknowledged >= self.size else replies.NARROW_BACK
+
+    def _count_bytes(self) -> Tuple[int, int]:
+        """Give the bytes that nobody has acknowledged (the FIN counts as one), and those back."""
+        (queued,) = struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, bytes(4)))
+        return min(self.size, queued), self._received
 
 
 class TcpExchange:

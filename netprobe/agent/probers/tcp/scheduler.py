@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Tuple
 from ...core.agent import AgentCore
 from ...core.pump import SHORT_S, YOUNG_S, short_for_long
 from ...net.errqueue import about, drain
-from ...net.sockets import note_own_ports
+from ...net.sockets import IP_HEADER, note_own_ports
 from ...wire.failures import NO_SOURCE_PORT, is_transient, name_of
 from ..orders import PortLook, ProbePart, Turn, TurnScheduler
 from ..outcomes import kind
-from .batches import ConnectBatch, TcpOrder, connect_ex
-from .full_segments import limit_segments
-from .socket_pool import SocketPool
+from .socket_pool import ConnectBatch, SocketPool, TcpOrder, connect_ex
 
 if TYPE_CHECKING:
     from .engine import TcpEngine
@@ -30,6 +28,15 @@ UNKNOWN_HOLD_S = 0.05
 # many times the slowest answer, but not at once, because our own processor may be busy.
 YOUNG_FACTOR = 3
 LEAST_YOUNG_S = 0.025
+TCP_HEADER = 20
+# What the kernel takes at most for TCP_MAXSEG (net/ipv4/tcp.c).
+MOST_SEGMENT = 32767
+
+
+def limit_segments(sock: socket.socket, size: int) -> None:
+    """Let no packet of a connection that is still to be opened be larger, in either direction."""
+    most = size - IP_HEADER[sock.family] - TCP_HEADER
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, min(most, MOST_SEGMENT))
 
 
 class ConnectScheduler(TurnScheduler):

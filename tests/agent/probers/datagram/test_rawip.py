@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.agent.probers.datagram.rawip import RawEngine
+from netprobe.agent.probers.datagram.udp import RawEngine
 from netprobe.agent.wire.parts import IcmpFact
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, SOURCE, inside
