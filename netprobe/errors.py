@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 # The exit status of a command that could not do its job; model/exit.py has the others.
 REQUEST: Final = 2
@@ -36,34 +36,27 @@ class RequestError(NetprobeError):
     exit_status = REQUEST
 
 
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong in a file: ``file:line:column: what is wrong, what was expected``.
 
     ``line`` and ``column`` count from 1; 0 means that no place is known (a missing file).
     """
 
-    __slots__ = ("column", "file", "line", "text")
-
-    def __init__(self, file: str, line: int, column: int, text: str) -> None:
-        self.file = file
-        self.line = line
-        self.column = column
-        self.text = text
+    file: str
+    line: int
+    column: int
+    text: str
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         return f"{place}: {self.text}"
-
-    def sort_key(self) -> tuple[str, int, int, str]:
-        """Order problems by file, then by place."""
-        return (self.file, self.line, self.column, self.text)
 
 
 class FileErrors(RequestError):
     """All problems of all files of one request, sorted by file and place."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(sorted(problems, key=Problem.sort_key))
+        self.problems = tuple(sorted(problems))
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

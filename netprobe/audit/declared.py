@@ -36,7 +36,9 @@ def find_undeclared(
             if pod is None and holder.pod is not None:
                 words = (f"{told} the file of pods does not list its pod", _PRINT_AGAIN)
                 yield _make_finding("unlisted-pod", view, one, words, holder.pod)
-            elif pod is not None and not _declares_port(pod, one):
+            elif pod is not None and all(
+                (port.protocol, port.port) != (one.protocol, one.port) for port in pod.ports
+            ):
                 remedy = f"Declare the port in the pod's spec (containerPort {one.port})."
                 words = (f"{told} the pod does not declare {one.name}", remedy)
                 yield _make_finding("undeclared", view, one, words, pod.name)
@@ -69,10 +71,6 @@ def _doubt_finding(one: AuditFinding) -> AuditFinding:
         "not list"
     )
     return replace(one, weight="unseen", because=because, remedy=_PRINT_AGAIN)
-
-
-def _declares_port(pod: Pod, one: PortSockets) -> bool:
-    return any((port.protocol, port.port) == (one.protocol, one.port) for port in pod.ports)
 
 
 def _check_declared(

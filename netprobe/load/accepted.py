@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import date
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
@@ -16,7 +15,14 @@ from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.fields import PLAIN_PORT_SCHEMA, Date, FilledText, check_date, plain_port
 from netprobe.load.yaml.document import Document, YamlPath, check_header
 from netprobe.load.yaml.source import read_document
-from netprobe.load.yaml.validation import FileModel, NameField, list_one, validate
+from netprobe.load.yaml.validation import (
+    FileModel,
+    NameField,
+    fit,
+    list_one,
+    list_scalar,
+    validate,
+)
 from netprobe.load.yaml.wording import quoted, unknown
 from netprobe.model.accepted import (
     MAX_ACCEPTANCE_DAYS,
@@ -29,19 +35,7 @@ from netprobe.model.matrix import ChosenMatrix
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.ports import WITH_PORTS, normalise
 from netprobe.model.result import Place
-from netprobe.model.shapes import ADDRESS, LINE, PROTOCOL, TextShape
-
-
-def _check_shape(shape: TextShape, text: str) -> str:
-    if not shape.fits(text):
-        raise ValueError(f"{quoted(text)} does not fit, expected {shape.words}")
-    return text
-
-
-def _check_protocol(text: str) -> str:
-    if not PROTOCOL.fits(text):
-        raise ValueError(f"{quoted(text)} is no protocol, expected {PROTOCOL.words}")
-    return text
+from netprobe.model.shapes import ADDRESS, LINE, PROTOCOL
 
 
 def _check_until(text: str) -> str:
@@ -59,12 +53,8 @@ def _check_hosts(hosts: list[str]) -> list[str]:
     return hosts
 
 
-def _list_one_port(value: object) -> object:
-    return [value] if isinstance(value, int | str) else value
-
-
-HostWord = Annotated[FilledText, AfterValidator(partial(_check_shape, LINE))]
-AddressWord = Annotated[FilledText, AfterValidator(partial(_check_shape, ADDRESS))]
+HostWord = Annotated[FilledText, fit(LINE.fits, f"does not fit, expected {LINE.words}")]
+AddressWord = Annotated[FilledText, fit(ADDRESS.fits, f"does not fit, expected {ADDRESS.words}")]
 Hosts = Annotated[
     list[HostWord],
     AfterValidator(_check_hosts),
@@ -72,14 +62,14 @@ Hosts = Annotated[
 ]
 AcceptedProtocol = Annotated[
     str,
-    AfterValidator(_check_protocol),
+    fit(PROTOCOL.fits, f"is no protocol, expected {PROTOCOL.words}"),
     Field(json_schema_extra={"pattern": f"^({PROTOCOL.pattern})$"}),
 ]
 # Any: the validator takes whatever stands in the file.
 PlainPort = Annotated[Any, PlainValidator(plain_port), WithJsonSchema(PLAIN_PORT_SCHEMA)]
 PlainPorts = Annotated[
     list[PlainPort],
-    BeforeValidator(_list_one_port, json_schema_input_type=PlainPort | list[PlainPort]),
+    BeforeValidator(list_scalar, json_schema_input_type=PlainPort | list[PlainPort]),
 ]
 Until = Annotated[
     str,

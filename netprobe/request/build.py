@@ -69,7 +69,10 @@ def request_of_run(
         _ask_for_result(one, 0, enforcers_of(one))
         for one in _choose_doubtful(doubtful, unmended, wishes)
     )
-    asked = [one._replace(need=_add_document(one.need, documents)) for one in asked]
+    asked = [
+        one._replace(need=replace(one.need, document=documents.get(one.need.matrix, "")))
+        for one in asked
+    ]
     why_none = _explain_absence(findings, wishes)
     return _finish_request(info, asked, unmended, path, wishes, why_none)
 
@@ -113,10 +116,6 @@ def _is_wished(enforcers: Iterable[Enforcer], wishes: RequestWishes) -> bool:
 def _documents_of(info: RunInfo) -> Mapping[str, str]:
     """Give the title of the document that each matrix was written from."""
     return {one.name: one.document.get("title", "") for one in info.matrices}
-
-
-def _add_document(need: RuleNeed, documents: Mapping[str, str]) -> RuleNeed:
-    return replace(need, document=documents.get(need.matrix, ""))
 
 
 def _choose_doubtful(

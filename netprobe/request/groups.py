@@ -6,12 +6,11 @@ name, so that adding members to it can open nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd
 from netprobe.model.inventory import Family
-from netprobe.model.ports import Ports
 from netprobe.model.ports import text as ports_text
 from netprobe.request.safe import digest_of, symbol
 from netprobe.request.services import protocol_number
@@ -24,15 +23,6 @@ class AddressGroup:
     name: str
     family: Family
     ends: tuple[RuleEnd, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PortGroup:
-    """The ports of a rule: ``tcp`` or ``udp``."""
-
-    name: str
-    protocol: str
-    ports: Ports
 
 
 def address_group(
@@ -66,16 +56,15 @@ def address_groups(request: FirewallRequest, rules: Iterable[FirewallRule]) -> l
     return list({group.name: group for group in groups}.values())
 
 
-def port_group(rule: FirewallRule) -> PortGroup:
-    """Give the group of a rule's ports."""
+def port_group(rule: FirewallRule) -> str:
+    """Name the group of a rule's ports."""
     digest = digest_of([rule.protocol, ports_text(rule.ports)])
-    return PortGroup(f"NP_{rule.protocol.upper()}_{digest}", rule.protocol, rule.ports)
+    return f"NP_{rule.protocol.upper()}_{digest}"
 
 
-def port_groups(rules: Iterable[FirewallRule]) -> Iterator[PortGroup]:
-    """Give the groups of these rules' ports, each once."""
-    groups = (port_group(rule) for rule in rules if rule.ports)
-    yield from {group.name: group for group in groups}.values()
+def port_groups(rules: Iterable[FirewallRule]) -> Mapping[str, FirewallRule]:
+    """Give the names of these rules' groups of ports, each with a rule that has these ports."""
+    return {port_group(rule): rule for rule in rules if rule.ports}
 
 
 def object_name(address: str) -> str:
@@ -86,6 +75,6 @@ def object_name(address: str) -> str:
 def service_name(rule: FirewallRule) -> str:
     """Give the name of a rule's service, for devices that name each of them."""
     if rule.ports:
-        return port_group(rule).name
+        return port_group(rule)
     number = protocol_number(rule)
     return f"NP_IP_{number}" if number is not None else f"NP_ECHO{rule.family}"

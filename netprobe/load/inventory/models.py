@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -9,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 
 from netprobe.load.inventory.addresses import parse_address, parse_ip
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.validation import FileModel, NameField, NameList, Value, check_name
+from netprobe.load.yaml.validation import FileModel, NameField, NameList, Value, check_name, fit
 from netprobe.load.yaml.wording import quoted, what_it_is
 
 
@@ -20,13 +21,6 @@ def _check_argument(raw: object) -> str:
     if not isinstance(raw, str):
         raise ValueError(f"{what_it_is(raw)}, expected one word of the command in quotes")
     return raw
-
-
-def _check_ssh_word(text: str) -> str:
-    # A leading "-" would be an option of ssh, and options can run commands.
-    if not text or text.startswith("-") or any(letter.isspace() for letter in text):
-        raise ValueError(f"{quoted(text)} does not fit, expected a word that does not begin with -")
-    return text
 
 
 def _check_ssh_port(port: int) -> int:
@@ -112,7 +106,14 @@ _VANTAGE_SCHEMA: dict[str, Any] = {
 HostAddress = Annotated[Any, PlainValidator(parse_address), _ADDRESS]
 IpAddress = Annotated[Any, PlainValidator(parse_ip), _ADDRESS]
 Argument = Annotated[Any, PlainValidator(_check_argument), _ARGUMENT]
-SshWord = Annotated[str, AfterValidator(_check_ssh_word)]
+# A leading "-" would be an option of ssh, and options can run commands.
+SshWord = Annotated[
+    str,
+    fit(
+        re.compile(r"(?!-)\S+").fullmatch,
+        "does not fit, expected a word that does not begin with -",
+    ),
+]
 Url = Annotated[str, AfterValidator(_check_url)]
 Become = Annotated[
     Any, PlainValidator(_check_become), WithJsonSchema({"enum": ["sudo", "none", False]})

@@ -234,7 +234,8 @@ def add_proxies(
     hosts = {host.name: host for host in inventory.hosts}
     taken, notes = list(inventory.taken), []
     for one in said:
-        users = [host for host in inventory.hosts if _uses_proxy(host, one, book)]
+        able = (host for host in inventory.hosts if host.vantage.kind != "none")
+        users = [host for host in able if book.of_host(host) & set(one.roles)]
         own = [host.name for host in users if host.proxy is not None and not one.service]
         got = [host.name for host in users if host.name not in own]
         for name in got:
@@ -250,10 +251,6 @@ def add_proxies(
         who = names_text(got, _NAMES_SHOWN) if got else f"no host: none is {listed(one.roles)}"
         taken.append(one.origin.taken(f"{what} {who}"))
     return replace(inventory, hosts=tuple(hosts.values()), taken=tuple(taken)), notes
-
-
-def _uses_proxy(host: Host, one: ProxySaid, book: RoleBook) -> bool:
-    return host.vantage.kind != "none" and bool(book.of_host(host) & set(one.roles))
 
 
 def _with_proxy(host: Host, service: str, proxy: Proxy) -> Host:

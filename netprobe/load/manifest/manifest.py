@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from netprobe.load.manifest.said import Origin
 from netprobe.load.yaml.document import Document, PathStep, YamlPath
@@ -13,6 +14,7 @@ from netprobe.model.ports import MAX_PORT, MIN_PORT
 from netprobe.model.printable import clean
 
 _MAX_SHOWN = 120
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +81,23 @@ class Manifest:
 
     def boolean(self, *path: PathStep) -> bool | None:
         """Give true or false; None where nothing stands there."""
-        value = self.get(*path)
-        if value is not None and not isinstance(value, bool):
-            self.problem(f"{what_it_is(value)}, expected true or false", *path)
-            return None
-        return value
+        return self._read_typed(bool, "true or false", path)
 
     def keys(self, *path: PathStep) -> list[str]:
         """Give the keys of a mapping; none where nothing stands there."""
-        value = self.get(*path)
-        if value is not None and not isinstance(value, dict):
-            self.problem(f"{what_it_is(value)}, expected a mapping (keys and values)", *path)
-        return list(value) if isinstance(value, dict) else []
+        return list(self._read_typed(dict, "a mapping (keys and values)", path) or ())
 
     def each(self, *path: PathStep) -> Iterator[tuple[PathStep, ...]]:
         """Give the path of every element of a list."""
-        value = self.get(*path)
-        if value is not None and not isinstance(value, list):
-            self.problem(f"{what_it_is(value)}, expected a list", *path)
-        for index in range(len(value) if isinstance(value, list) else 0):
+        for index in range(len(self._read_typed(list, "a list", path) or ())):
             yield (*path, index)
+
+    def _read_typed(self, kind: type[T], expected: str, path: tuple[PathStep, ...]) -> T | None:
+        value = self.get(*path)
+        if value is None or isinstance(value, kind):
+            return value
+        self.problem(f"{what_it_is(value)}, expected {expected}", *path)
+        return None
 
     def place(self, *path: PathStep) -> str:
         """Give file:line:column of the value, or of what is nearest to it."""

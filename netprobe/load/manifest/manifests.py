@@ -65,11 +65,8 @@ class Manifests:
 
     def settle(self, problems: list[Problem]) -> None:
         """Hand over the problems, each once: several rules may read one value."""
-        known = {str(problem) for problem in problems}
-        for problem in self.found:
-            if str(problem) not in known:
-                known.add(str(problem))
-                problems.append(problem)
+        known = set(problems)
+        problems += (one for one in dict.fromkeys(self.found) if one not in known)
         self.found.clear()
 
 

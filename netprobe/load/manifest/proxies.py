@@ -27,6 +27,7 @@ _SECONDARY = (
     "configuration for the management cluster. Otherwise, the Kubernetes API server will route "
     "some API requests through the proxy."
 )
+_PROXY: tuple[PathStep, ...] = ("spec", "configuration", "proxy")
 _OF_POOL: tuple[PathStep, ...] = ("spec", "platform", "kubevirt")
 
 
@@ -37,14 +38,12 @@ def word_zero_workers(
 
     ``nodes``: how many its NodePools have now and at most; ``workers``: those of the inventory.
     """
-    base = ("spec", "configuration", "proxy")
-    is_proxied = any(cluster.has(*base, key) for key in ("httpProxy", "httpsProxy"))
-    if is_proxied and nodes is not None and nodes[0] == 0:
+    if _has_proxy(cluster) and nodes is not None and nodes[0] == 0:
         now = " now" if nodes[1] else ""
         if workers:
             now += f" by its NodePools ({workers:,} by the inventory, whose rows are probed)"
         yield (
-            f"warning: {cluster.place(*base)}: {cluster.title} has no compute node{now}, "
+            f"warning: {cluster.place(*_PROXY)}: {cluster.title} has no compute node{now}, "
             "and its control plane reaches the proxy through these "
             f'only; no firewall is at fault: "{_ZERO}"'
         )
@@ -52,8 +51,7 @@ def word_zero_workers(
 
 def word_ldap(cluster: Manifest) -> Iterator[str]:
     """Say that identity providers of LDAP are never asked through an HTTP proxy."""
-    base = ("spec", "configuration", "proxy")
-    if not any(cluster.has(*base, key) for key in ("httpProxy", "httpsProxy")):
+    if not _has_proxy(cluster):
         return
     for path in cluster.each("spec", "configuration", "oauth", "identityProviders"):
         if cluster.get(*path, "type") == "LDAP":
@@ -75,14 +73,20 @@ def check_secondary_networks(
 
     A network's CIDR is in its NetworkAttachmentDefinition, or given by ``--network NAME=CIDR``.
     """
-    using = [one for one in proxies if _has_proxy(one)]
+    using = [
+        one
+        for one in proxies
+        if any(isinstance(said, ProxySaid) for said in read_management_proxy(one))
+    ]
     for pool in pools:
         if pool.boolean(*_OF_POOL, "attachDefaultNetwork") is not False:
             continue
         for path in pool.each(*_OF_POOL, "additionalNetworks"):
             name = pool.text(*path, "name")
             place = pool.place(*path, "name")
-            found = [*_networks_of_option(name, networks), *_networks_attached(name, attachments)]
+            names = (name, name.rpartition("/")[2])
+            found = [one.network for one in networks if one.name in names]
+            found += _networks_attached(name, attachments)
             if not using:
                 yield (
                     f"warning: {place}: {pool.title} has the secondary network {name} and no "
@@ -101,14 +105,8 @@ def check_secondary_networks(
                     _check_no_proxy(proxy, name, network)
 
 
-def _has_proxy(one: Manifest) -> bool:
-    return any(isinstance(said, ProxySaid) for said in read_management_proxy(one))
-
-
-def _networks_of_option(name: str, networks: Sequence[NamedNetwork]) -> Iterator[IpNetwork]:
-    for network in networks:
-        if network.name in (name, name.rpartition("/")[2]):
-            yield network.network
+def _has_proxy(cluster: Manifest) -> bool:
+    return any(cluster.has(*_PROXY, key) for key in ("httpProxy", "httpsProxy"))
 
 
 def _networks_attached(name: str, attachments: Sequence[Manifest]) -> Iterator[IpNetwork]:

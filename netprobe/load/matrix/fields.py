@@ -9,7 +9,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.yaml.scalars import text_of
-from netprobe.load.yaml.validation import REFERENCE_SCHEMA, SCALAR_SCHEMA, list_one
+from netprobe.load.yaml.validation import (
+    REFERENCE_SCHEMA,
+    SCALAR_SCHEMA,
+    fit,
+    list_one,
+    list_scalar,
+)
 from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.matrix import DNS_NAME, PortEntry, SettingRef
 from netprobe.model.ports import MAX_PORT, MIN_PORT, PortRange
@@ -102,11 +108,6 @@ def _check_port(number: int, text: str) -> int:
     return int(number)
 
 
-def _list_number(value: object) -> object:
-    """A single number stands for a list of one."""
-    return [value] if isinstance(value, int | str) else value
-
-
 def _check_not_empty(text: str) -> str:
     if not text.strip():
         raise ValueError("the text is empty, expected some words")
@@ -128,13 +129,6 @@ def _check_mapping(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{what_it_is(value)}, expected a mapping such as {{SETTING: VALUE}}")
     return value
-
-
-def _check_process(text: str) -> str:
-    """Check the name of a program: ``etcd``, not a path and not a command line."""
-    if not text or re.search(r"[/\s]", text):
-        raise ValueError(f"{quoted(text)} is no name of a program, expected one such as etcd")
-    return text
 
 
 _UNTIL = re.compile(
@@ -188,10 +182,13 @@ PortField = Annotated[Any, PlainValidator(port_entry), WithJsonSchema(_PORT_SCHE
 ProtocolField = Annotated[Any, PlainValidator(ip_protocol), WithJsonSchema(_PROTOCOL_SCHEMA)]
 ProtocolsField = Annotated[
     list[ProtocolField],
-    BeforeValidator(_list_number, json_schema_input_type=ProtocolField | list[ProtocolField]),
+    BeforeValidator(list_scalar, json_schema_input_type=ProtocolField | list[ProtocolField]),
 ]
+# The name of a program: ``etcd``, not a path and not a command line.
 ProcessName = Annotated[
-    str, AfterValidator(_check_process), Field(json_schema_extra={"pattern": r"^[^/\s]+$"})
+    str,
+    fit(re.compile(r"[^/\s]+").fullmatch, "is no name of a program, expected one such as etcd"),
+    Field(json_schema_extra={"pattern": r"^[^/\s]+$"}),
 ]
 Processes = Annotated[
     list[ProcessName],

@@ -10,14 +10,15 @@ from urllib.parse import unquote
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from netprobe.load.yaml.scalars import text_of
+from netprobe.load.yaml.validation import fit
 from netprobe.load.yaml.wording import quoted, what_it_is
 from netprobe.model.ports import PortRange
 
 MAX_PATH = 2000
 MAX_PATTERN = 1000
 _STATUS = re.compile(r"(?P<class>[1-5])xx|(?P<low>[1-5]\d\d)(?:\s*-\s*(?P<high>[1-5]\d\d))?", re.I)
-_PATH = re.compile(r"/[!-~]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_PATH = re.compile(r"/[!-~]*")
 _STATUS_WORDS = 'expected 200, "2xx", "200-204" or a list of these'
 # What hands out secrets, leaves a warning behind or tells what a platform is made of, and what to
 # ask instead (docs/services.md). Of any path below /config a server of machine configs reads the
@@ -82,12 +83,6 @@ def _read_status(raw: object) -> PortRange:
     return (low, high)
 
 
-def _check_header(text: str) -> str:
-    if not _HEADER.fullmatch(text):
-        raise ValueError(f"{quoted(text)} is no name of a header, expected one as Content-Type")
-    return text
-
-
 def _check_pattern(text: str) -> str:
     if not text or len(text) > MAX_PATTERN:
         length = f"the text has {len(text):,} characters" if text else "the text is empty"
@@ -119,7 +114,9 @@ StatusesField = Annotated[
         {"anyOf": [*_STATUS_SCHEMA["anyOf"], {"type": "array", "items": _STATUS_SCHEMA}]}
     ),
 ]
-HeaderName = Annotated[str, AfterValidator(_check_header)]
+HeaderName = Annotated[
+    str, fit(_HEADER.fullmatch, "is no name of a header, expected one as Content-Type")
+]
 Pattern = Annotated[
     str,
     AfterValidator(_check_pattern),

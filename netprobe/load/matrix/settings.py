@@ -41,15 +41,12 @@ def _check_followed(document: Document, name: str, known: Known) -> None:
         words = unknown("setting", setting.default.setting, set(known) - {name})
         document.add_problem(path, words)
     elif other is not None and (
-        isinstance(other.default, SettingRef) or not _is_alike(setting, other)
+        isinstance(other.default, SettingRef)
+        or (setting.type, setting.values) != (other.type, other.values)
     ):
         words = f"setting {quoted(other.name)} cannot be followed"
         expected = "expected one of the same type and values, with a default of its own"
         document.add_problem(path, f"{words}, {expected}")
-
-
-def _is_alike(one: Setting, other: Setting) -> bool:
-    return (one.type, one.values) == (other.type, other.values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,22 @@ def check_name(text: str) -> str:
     return text
 
 
+def fit(fits: Callable[[str], object], words: str) -> AfterValidator:
+    """Give the check that a text fits; ``words`` follow the text in a problem."""
+
+    def check(text: str) -> str:
+        if not fits(text):
+            raise ValueError(f"{quoted(text)} {words}")
+        return text
+
+    return AfterValidator(check)
+
+
+def list_scalar(value: object) -> object:
+    """A single number or text stands for a list of one."""
+    return [value] if isinstance(value, int | str) else value
+
+
 def list_one(value: object) -> object:
     """A single text stands for a list of one."""
     return [value] if isinstance(value, str) else value

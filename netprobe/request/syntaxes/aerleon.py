@@ -29,20 +29,20 @@ def lines(request: FirewallRequest) -> Iterator[str]:
         for end in group.ends:
             yield f"      - address: {json.dumps(cidr_of(end))}"
             yield f"        comment: {json.dumps(plain(end.host))}"
-    services = list(port_groups(request.rules))
+    services = port_groups(request.rules)
     if services:
         yield "services:"
-    for one in services:
-        yield f"  {one.name}:"
-        for entry in one.ports:
-            yield f"    - {{protocol: {one.protocol}, port: {json.dumps(range_text(entry))}}}"
+    for name, rule in services.items():
+        yield f"  {name}:"
+        for entry in rule.ports:
+            yield f"    - {{protocol: {rule.protocol}, port: {json.dumps(range_text(entry))}}}"
     yield "filters:"
     yield "  - header:"
     yield f"      comment: {json.dumps(f'netprobe request {request.id}')}"
     yield "      targets:"
     target = request.into_of("aerleon", "cisco NETPROBE_EDIT_ME extended")
-    name, _, options = target.partition(" ")
-    yield f"        {json.dumps(name)}: {json.dumps(options)}"
+    generator, _, options = target.partition(" ")
+    yield f"        {json.dumps(generator)}: {json.dumps(options)}"
     yield "    terms:"
     for rule in request.rules:
         yield from _term_lines(request, rule)
@@ -57,7 +57,7 @@ def _term_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
     yield f"        destination-address: {destination.name}"
     yield f"        protocol: {protocol}"
     if rule.ports:
-        yield f"        {'source' if rule.answers else 'destination'}-port: {port_group(rule).name}"
+        yield f"        {'source' if rule.answers else 'destination'}-port: {port_group(rule)}"
     if rule.answers and rule.protocol == "tcp":
         yield "        option: tcp-established"
     if rule.protocol == "icmp":

@@ -35,9 +35,9 @@ def _asa_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> Ite
     for group in address_groups(request, rules):
         yield f"object-group network {group.name}"
         yield from (f" network-object {_asa_host(end)}" for end in group.ends)
-    for ports in port_groups(rules):
-        yield f"object-group service {ports.name} {ports.protocol}"
-        yield from (f" port-object {_ports_words(entry)}" for entry in ports.ports)
+    for name, rule in port_groups(rules).items():
+        yield f"object-group service {name} {rule.protocol}"
+        yield from (f" port-object {_ports_words(entry)}" for entry in rule.ports)
 
 
 def _asa_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
@@ -54,8 +54,8 @@ def asa_undo(request: FirewallRequest) -> Iterator[str]:
     rules = writable_rules(request, _why_not_asa)
     for rule in rules:
         yield f"no access-list {_list_of(request, 'cisco-asa')} {_asa_entry(request, rule)}"
-    for ports in port_groups(rules):
-        yield f"no object-group service {ports.name} {ports.protocol}"
+    for name, rule in port_groups(rules).items():
+        yield f"no object-group service {name} {rule.protocol}"
     for group in address_groups(request, rules):
         yield f"no object-group network {group.name}"
 
@@ -75,7 +75,7 @@ def _ports_words(entry: PortRange) -> str:
 
 def _asa_entry(request: FirewallRequest, rule: FirewallRule) -> str:
     ends = " ".join(f"object-group {group.name}" for group in end_groups(request, rule))
-    ports = f" object-group {port_group(rule).name}" if rule.ports else ""
+    ports = f" object-group {port_group(rule)}" if rule.ports else ""
     service = protocol_name(rule, "icmp6")
     return f"extended {_ACTIONS[rule.action]} {service} {ends}{ports}{_echo_word(rule, 'echo')}"
 

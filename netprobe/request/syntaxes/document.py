@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import netprobe
 from netprobe.model.codec import REQUEST_SCHEMA, result_to_json
 from netprobe.model.dataclass_json import Json, to_json
-from netprobe.model.firewall import FirewallRequest, FirewallRule
+from netprobe.model.firewall import FirewallRequest
 
 
 def lines(request: FirewallRequest) -> Iterator[str]:
@@ -26,14 +26,12 @@ def lines(request: FirewallRequest) -> Iterator[str]:
     for key, value in head.items():
         yield f'{before}"{key}": {json.dumps(value)},'
         before = " "
-    yield from _array_lines("rules", [_rule_to_json(rule) for rule in request.rules], ",")
+    yield from _array_lines(
+        "rules", [{**to_json(rule), "who": rule.who} for rule in request.rules], ","
+    )
     yield from _array_lines("unmended", [to_json(one) for one in request.unmended], ",")
     yield from _array_lines("results", map(result_to_json, request.asked), "")
     yield "}"
-
-
-def _rule_to_json(rule: FirewallRule) -> Json:
-    return {**to_json(rule), "who": rule.who}
 
 
 def _array_lines(key: str, items: Iterator[Json] | list[Json], end: str) -> Iterator[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule
-from netprobe.model.ports import PortRange
 from netprobe.request.groups import AddressGroup, end_groups
 from netprobe.request.services import protocol_number, range_text
 from netprobe.request.syntaxes.common import (
@@ -131,8 +130,5 @@ def _write_services(rule: FirewallRule) -> Iterator[str]:
     elif rule.protocol == "icmp":
         yield 'icmp-type name="echo-request"'
     else:
-        yield from (_port_element(rule.protocol, entry) for entry in rule.ports)
-
-
-def _port_element(protocol: str, entry: PortRange) -> str:
-    return f'port port="{range_text(entry)}" protocol="{protocol}"'
+        for entry in rule.ports:
+            yield f'port port="{range_text(entry)}" protocol="{rule.protocol}"'

@@ -22,9 +22,9 @@ def _write_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> I
             yield f"set address {_object_of(end.address)} ip-netmask {cidr_of(end)}"
         members = " ".join(_object_of(end.address) for end in group.ends)
         yield f"set address-group {group.name} static [ {members} ]"
-    for ports in port_groups(rules):
-        texts = ",".join(range_text(entry) for entry in ports.ports)
-        yield f"set service {ports.name} protocol {ports.protocol} port {texts}"
+    for name, rule in port_groups(rules).items():
+        texts = ",".join(range_text(entry) for entry in rule.ports)
+        yield f"set service {name} protocol {rule.protocol} port {texts}"
 
 
 def undo(request: FirewallRequest) -> Iterator[str]:
@@ -33,8 +33,7 @@ def undo(request: FirewallRequest) -> Iterator[str]:
     rules = writable_rules(request, _why_not)
     for rule in rules:
         yield f"delete rulebase security rules {_name_of(request, rule)}"
-    for ports in port_groups(rules):
-        yield f"delete service {ports.name}"
+    yield from (f"delete service {name}" for name in port_groups(rules))
     for group in address_groups(request, rules):
         yield f"delete address-group {group.name}"
 
@@ -59,7 +58,7 @@ def _rule_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
     zones = request.into_of("paloalto", "any/any").split("/")
     sources, destinations = end_groups(request, rule)
     if rule.ports:
-        service = f"application any service {port_group(rule).name}"
+        service = f"application any service {port_group(rule)}"
     else:
         application = "ipv6-icmp" if rule.family == 6 else "ping"
         service = f"application {application} service any"

@@ -60,10 +60,13 @@ _BASE = ("spec", "configuration", "proxy")
 def read_hosted_cluster(one: Manifest) -> Iterator[Said]:
     """Say everything that a HostedCluster has for the matrices."""
     yield from _read_platform(one)
-    yield from _read_version(one)
-    yield from _read_network(one)
-    for path in one.each("spec", "services"):
-        yield from _read_service(one, path)
+    path, version = version_of(one)
+    if version:
+        yield say_setting(one, "version", path, [version])
+    yield from say_network(one, "spec", "networking", "networkType")
+    yield SettingSaid(one.origin("kind"), "hypershift-guest", (True,))
+    for base in one.each("spec", "services"):
+        yield from _read_service(one, base)
     yield from _read_proxy(one)
     yield from _read_identity_providers(one)
     yield from _read_node_local_proxy(one)
@@ -92,17 +95,6 @@ def version_of(one: Manifest) -> tuple[KeyPath, str]:
     if not version and one.has(*history):
         return history, version_of_text(one.text(*history))
     return path, version
-
-
-def _read_version(one: Manifest) -> Iterator[Said]:
-    path, version = version_of(one)
-    if version:
-        yield say_setting(one, "version", path, [version])
-
-
-def _read_network(one: Manifest) -> Iterator[Said]:
-    yield from say_network(one, "spec", "networking", "networkType")
-    yield SettingSaid(one.origin("kind"), "hypershift-guest", (True,))
 
 
 def say_network(one: Manifest, *path: PathStep) -> Iterator[Said]:
@@ -293,9 +285,8 @@ def _say_api_server_proxy(
 def _read_identity_providers(one: Manifest) -> Iterator[Said]:
     for base in one.each("spec", "configuration", "oauth", "identityProviders"):
         path = (*base, "ldap", "url")
-        if one.text(*base, "type") != "LDAP" or not one.has(*path):
-            continue
-        yield from _read_ldap_url(one, path)
+        if one.text(*base, "type") == "LDAP" and one.has(*path):
+            yield from _read_ldap_url(one, path)
 
 
 def _read_ldap_url(one: Manifest, path: KeyPath) -> Iterator[Said]:
