@@ -74,7 +74,10 @@ def plan_flow(request: FlowRequest, today: date) -> Plan:
     destination, why = _find_destination(request.destination, inventory)
     if source.vantage.kind == "none":
         raise RequestError(f"{source.name} is declared vantage: none, so no probe can start there")
-    plan = make_plan(chosen, _replace_host(inventory, destination), today, notes)
+    # The destination is planned as it was asked for.
+    name = destination.name
+    hosts = tuple(destination if host.name == name else host for host in inventory.hosts)
+    plan = make_plan(chosen, replace(inventory, hosts=hosts), today, notes)
     blocks, told = _plan_of_matrices(plan, source, destination, request.wire)
     if not blocks:
         told = [f"no requirement of {', '.join(request.matrices)} has this flow"] if chosen else []
@@ -126,13 +129,6 @@ def _find_destination(text: str, inventory: Inventory) -> tuple[Host, list[str]]
         raise RequestError(f"DESTINATION: {words} (to ask the source for the name: {text}.)")
     note = f"{text} is not in the inventory: it is probed without an agent of its own"
     return Host(text, (address,), (), Vantage("none")), [note]
-
-
-def _replace_host(inventory: Inventory, destination: Host) -> Inventory:
-    """Give the inventory in which the destination is as it was asked for."""
-    name = destination.name
-    hosts = tuple(destination if host.name == name else host for host in inventory.hosts)
-    return replace(inventory, hosts=hosts)
 
 
 def _plan_of_matrices(

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from netprobe.konnectivity import identity
-from netprobe.konnectivity.clocks import MOST_SKEW_S, is_of_dates, judge_dates
+from netprobe.konnectivity.clocks import MOST_SKEW_S, OF_DATES, judge_dates
 from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found
 from netprobe.konnectivity.further import unsteady
 from netprobe.konnectivity.identity import Who
@@ -72,7 +72,7 @@ async def _check_trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
         return False, None
     hello = replace(reach.hello, ca=reach.tunnel.ca)
     seen = (await insist(reach, hello, words=False)).seen
-    if is_of_dates(seen.distrust) and abs(reach.agent.skew_s) > MOST_SKEW_S:
+    if seen.distrust in OF_DATES and abs(reach.agent.skew_s) > MOST_SKEW_S:
         # By our clock, which is not the agent's: its own decides.
         return True, None
     return seen.distrust is None and bool(seen.chain), seen.distrust

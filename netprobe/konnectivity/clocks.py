@@ -24,7 +24,7 @@ from netprobe.protocols.services.tls_certificates import (
 # More than NTP leaves anywhere. Certificates are made valid an hour before they are used, or less.
 MOST_SKEW_S = 60.0
 # OpenSSL's codes for a chain whose dates do not hold (X509_V_ERR_CERT_NOT_YET_VALID, ..._EXPIRED).
-_OF_DATES = (9, 10)
+OF_DATES = (9, 10)
 _UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("s", 1))
 
 # What Go says to them.
@@ -91,11 +91,6 @@ def _find_invalid(chain: Sequence[bytes], when: datetime) -> tuple[Certificate, 
             if invalidity is not None:
                 return certificate, invalidity
     return None
-
-
-def is_of_dates(distrust: int | None) -> bool:
-    """Tell whether OpenSSL distrusts a chain for its dates."""
-    return distrust in _OF_DATES
 
 
 def compare_clocks(diagnoses: Sequence[Diagnosis]) -> tuple[str, ...]:

@@ -89,11 +89,6 @@ def who_is(certificate: Certificate | None, trusted: bool = False) -> str:
     return "trusted" if trusted else "foreign"
 
 
-def is_missing_certificate(one: Attempt) -> bool:
-    """Tell whether the server asked for a certificate and says that it got none."""
-    return one.seen.authorities is not None and one.seen.alert in MISSING
-
-
 async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt | None) -> Who:
     """Find out all that the table of identities needs to name who answered."""
     alpn = await _ask_alpn(reach, seen)
@@ -225,7 +220,7 @@ async def _get_page(reach: Reach) -> HttpAnswer:
 
 
 def _read_reply(shown: Attempt, call: UnknownCall | None) -> str:
-    if is_missing_certificate(shown):
+    if shown.seen.authorities is not None and shown.seen.alert in MISSING:
         return "certificate-required"
     if shown.seen.alert is not None:
         return "alert"
@@ -249,6 +244,7 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
     """Give the server's identity, for sentences and for programs."""
     certificate, seen = who.certificate, who.attempt.seen
     call = answer_of(who.call.facts) if who.call else dict.fromkeys(ANSWER)
+    asked = "; ".join(seen.authorities or ()) or "any signer"
     return {
         "to": reach.to,
         "who": _WHO_WORDS.get(who.who, who.who),
@@ -259,7 +255,7 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
         "not_before": certificate.not_before if certificate else None,
         "not_after": certificate.not_after if certificate else None,
         "fingerprint": certificate.fingerprint if certificate else None,
-        "authorities": _word_authorities(seen.authorities),
+        "authorities": "none" if who.request == "none" else asked,
         "tls": seen.version,
         "alpn": {"none": "no protocol", "refused": "alert 120"}.get(who.alpn, who.alpn),
         "alert": seen.alert,
@@ -322,12 +318,6 @@ def names_tunnel(certificate: Certificate, reach: Reach) -> bool:
 
 def _word_names(certificate: Certificate | None) -> str:
     return (certificate and ", ".join(certificate.names)) or "no name at all"
-
-
-def _word_authorities(names: Sequence[str] | None) -> str:
-    if names is None:
-        return "none"
-    return "; ".join(names) or "any signer"
 
 
 def _page_words(page: HttpAnswer | None) -> str:

@@ -80,7 +80,10 @@ class TunnelOptions:
 def make_tunnel(options: TunnelOptions) -> Tunnel:
     """Check the options. Raises RequestError with the reason."""
     host, port = split_server(options.server)
-    identity = _read_identity(options)
+    certificate, key = options.client_cert, options.client_key
+    if (certificate is None) != (key is None):
+        raise RequestError("--client-cert and --client-key belong together: give both or neither")
+    identity = Identity(certificate, key) if certificate is not None and key is not None else None
     check_files(options.ca, identity)
     sni = options.hostname or (None if is_address(host) else host)
     if options.publishing == "route" and sni is None:
@@ -149,14 +152,6 @@ def _choose_port(port: int | None, options: TunnelOptions) -> int:
     if options.publishing == "route":
         return ROUTE_PORT
     return AGENT_PORTS.get(options.flavour or "", AGENT_PORT)
-
-
-def _read_identity(options: TunnelOptions) -> Identity | None:
-    if options.client_cert is None and options.client_key is None:
-        return None
-    if options.client_cert is None or options.client_key is None:
-        raise RequestError("--client-cert and --client-key belong together: give both or neither")
-    return Identity(options.client_cert, options.client_key)
 
 
 def _hold_s(options: TunnelOptions, identity: Identity | None) -> float:

@@ -136,15 +136,6 @@ async def look_at(reach: Reach) -> AddressLook:
         return _finish_look(reach, log, await looking)
 
 
-async def _look_at_stages(reach: Reach, log: Log) -> Conclusion:
-    return (
-        await dialling.look_at_route(reach, log)
-        or await dialling.look_at_tcp(reach, log)
-        or await dialling.look_at_proxy(reach, log)
-        or await _look_behind_tcp(reach, log)
-    )
-
-
 def _finish_look(reach: Reach, log: Log, what: Conclusion) -> AddressLook:
     """Fill in the stages that were skipped, and the flow."""
     failed = [stage.name for stage in log.stages if stage.status == "bad"]
@@ -157,7 +148,10 @@ def _finish_look(reach: Reach, log: Log, what: Conclusion) -> AddressLook:
     return AddressLook(reach, log, replace(what, evidence=evidence, flow=flow))
 
 
-async def _look_behind_tcp(reach: Reach, log: Log) -> Conclusion:
+async def _look_at_stages(reach: Reach, log: Log) -> Conclusion:
+    for look in (dialling.look_at_route, dialling.look_at_tcp, dialling.look_at_proxy):
+        if (failed := await look(reach, log)) is not None:
+            return failed
     hellos = await look_at_hellos(reach, log)
     if isinstance(hellos, Conclusion):
         return hellos
