@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from netprobe.agent.wire.host_messages import Resolved, Routed
+from netprobe.explain.seen_steps import word_leaving
 from netprobe.explain.view import BY_VERDICT, View
 from netprobe.judge.symptom import has_left
 from netprobe.model.notes import LookNote, ResetNote, word_resolved, word_route
-from netprobe.model.story import Step, StoryError, TrailStatus
+from netprobe.model.story import Step, TrailStatus
 
 
 def agents_step(view: View) -> Step:
@@ -153,7 +154,8 @@ def reset_step(view: View) -> Step:
     facts: dict[str, Any] = {"forged": origin.forged, "left_host": left}
     for reset in view.story.errors:
         if reset.type is None and (reset.left or reset.not_left):
-            return _by_recorder(view, reset, facts)
+            facts["forged"] = reset.left != view.destination.name
+            return Step("reset", "bad" if reset.not_left else "ok", (word_leaving(reset),), facts)
     note = view.note(ResetNote)
     if note is None or note.min_ttl is None:
         why = "whose reset it is cannot be checked: no TTL of a genuine answer is known"
@@ -164,16 +166,6 @@ def reset_step(view: View) -> Step:
     by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
     words = (*note.words(view.address, origin.full_ttl), _conclude_reset(view, origin.forged, left))
     return Step("reset", by_word[origin.forged], words, facts)
-
-
-def _by_recorder(view: View, reset: StoryError, facts: dict[str, Any]) -> Step:
-    """Tell whose reset it is by the word of the recorder that must have seen it leave."""
-    name = view.destination.name
-    if reset.not_left:
-        words = f"{name}'s recorder never saw it leave: something on the way forged it"
-        return Step("reset", "bad", (words,), {**facts, "forged": True})
-    words = f"{reset.left}'s recorder saw it leave"
-    return Step("reset", "ok", (words,), {**facts, "forged": reset.left != name})
 
 
 def _conclude_reset(view: View, forged: bool | None, left: bool | None) -> str:

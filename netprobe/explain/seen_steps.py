@@ -61,21 +61,19 @@ def _word_error(view: View, error: StoryError) -> str:
         what = f"ICMP {error.type}/{error.code} ({word})"
     times = f"{error.count} times " if error.count > 1 else ""
     arrived = f"{'came' if error.arrived else 'did not come'} to {view.source.name}"
+    left = word_leaving(error)
     if error.left == view.source.name:
-        arrived = f"{view.source.name}'s own, which never left the host"
+        arrived, left = f"{view.source.name}'s own, which never left the host", ""
     about = f" about {error.quoted}" if error.type is not None else f" of {error.quoted}"
-    return (
-        f"{what} from {error.sender}{about}: {times}{arrived}, TTL {error.ttl}"
-        f"{_word_leaving(view, error)}"
-    )
+    said = f"{what} from {error.sender}{about}: {times}{arrived}, TTL {error.ttl}"
+    return f"{said}; {left}" if left else said
 
 
-def _word_leaving(view: View, error: StoryError) -> str:
+def word_leaving(error: StoryError) -> str:
+    """Say whether the recorder saw an error leave that must have seen it; "" where none must."""
     if error.not_left is not None:
-        return f"; {error.not_left}'s recorder never saw it leave: it was made on the way"
-    if error.left in (None, view.source.name):
-        return ""
-    return f"; {error.left}'s recorder saw it leave"
+        return f"{error.not_left}'s recorder never saw it leave: it was made on the way"
+    return f"{error.left}'s recorder saw it leave" if error.left is not None else ""
 
 
 def silence_step(view: View) -> Step:

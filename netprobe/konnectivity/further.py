@@ -198,6 +198,4 @@ def _read_end(how: str | None) -> str:
 
 
 def _read_event(event: Event) -> str:
-    if event.kind == "data":
-        return "alive"
-    return event.kind if event.kind in ("fin", "reset") else "silent"
+    return "alive" if event.kind == "data" else _read_end(event.kind)
