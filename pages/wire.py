@@ -135,12 +135,12 @@ agent relays bytes and measures, and knows nothing of what is said.
 
 ## Life
 
-The coordinator sends `Beat` every {frames.BEAT_S:g} s, and the agent answers it. An agent that
-hears nothing for `silence_s` ({frames.SILENCE_S:g} s), or sees the end of its input, closes
-everything and ends. A coordinator that hears nothing for as long gives the agent up. The agent
-never waits for its output: while more than {frames.QUEUE_LIMIT_BYTES // MIB} MiB of it is queued,
-it starts no new probe. A coordinator that lags stops reading, so that its agents' probes wait for
-it.
+The coordinator sends `Beat` every {frames.BEAT_S:g} s, and the agent answers it with `Alive`, which
+has the times in which it stood still. An agent that hears nothing for `silence_s`
+({frames.SILENCE_S:g} s), or sees the end of its input, closes everything and ends. A coordinator
+that hears nothing for as long gives the agent up. The agent never waits for its output: while more
+than {frames.QUEUE_LIMIT_BYTES // MIB} MiB of it is queued, it starts no new probe. A coordinator
+that lags stops reading, so that its agents' probes wait for it.
 
 ## Failures
 
@@ -192,8 +192,8 @@ From the coordinator to the agent.
 ANSWERS_WORDS = f"""
 ## Answers
 
-From the agent to the coordinator. An answer repeats the `id` of its order. The messages
-{" and ".join(f"`{kind}`" for kind in ORDERS if kind in ANSWERS)} are the same both ways.
+From the agent to the coordinator. An answer repeats the `id` of its order. The message
+{" and ".join(f"`{kind}`" for kind in ORDERS if kind in ANSWERS)} is the same both ways.
 """
 PARTS_WORDS = """
 ## Parts

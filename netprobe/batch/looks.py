@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
-from netprobe.agent.wire.failures import NO_ANSWER
+from netprobe.agent.wire.failures import NO_ANSWER, STOOD_STILL
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, list_singles
 from netprobe.agent.wire.parts import NumberedTemplate, OutcomeKind
 from netprobe.agent.wire.questions import UNANSWERED
@@ -192,7 +192,7 @@ def _drop_ports(rows: list[PortOutcome], ports: Ports) -> list[PortOutcome]:
 def _is_silent(key: LookKey, kind: OutcomeKind) -> bool:
     """Tell whether nothing came, or no nonce on a connection that opened."""
     opened = key.proto == "tcp" and key.mode == "nonce" and kind.answer in UNANSWERED
-    return kind.failure == NO_ANSWER or opened
+    return kind.failure in (NO_ANSWER, STOOD_STILL) or opened
 
 
 def keys_of(order: Any, templates: ReadTemplate) -> Iterator[tuple[LookKey, Ports]]:

@@ -24,6 +24,7 @@ Symptom = Literal[
     "address-here", "answered-here", "other-machine", "unproved-machine", "bad-link",
     "stuck", "silence", "silence-maybe-stuck", "no-room",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
+    "machine-busy",
     "tls", "plaintext", "tunnel",
     "proxy-denies", "proxy-fails", "proxy-odd", "proxy-unreached",
 ]  # fmt: skip
@@ -107,7 +108,7 @@ _OTHER_RUN = (
     "has ended"
 )
 
-# Nothing was sent, for a reason that says nothing of the network.
+# What was seen says nothing of the network; mostly nothing was sent.
 _UNABLE: Final = (
     ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
      "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
@@ -115,6 +116,11 @@ _UNABLE: Final = (
      "{source} does not have the source address that the inventory gives"),
     ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",
      "{source}'s kernel answered {failure}, which says nothing of the network"),
+    ("machine-busy | * | * | *", "inconclusive unknown machine-busy none",
+     "destination host path return-path source",
+     "no answer, but {source}, {destination} or the way to their agents stood still for so long "
+     "that one could have been missed, and again when it was asked once more: a machine is too "
+     "busy, or was stopped"),
 )  # fmt: skip
 
 ALLOWED: Final = _read_table(

@@ -13,6 +13,7 @@ from netprobe.agent.wire.failures import (
     NO_BUFFERS,
     NO_PERMISSION,
     NOT_PERMITTED,
+    STOOD_STILL,
 )
 from netprobe.judge.rows import Symptom
 from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, ServiceWord
@@ -30,6 +31,7 @@ _FAILURES: Final[dict[str, Symptom]] = {
     NO_BUFFERS: "no-room",
     "name-not-resolved": "name-not-resolved",
     NO_PERMISSION: "no-permission",
+    STOOD_STILL: "machine-busy",
     ADDRESS_NOT_AVAILABLE: "no-address",
 }
 # Probes leave with the host's own TTL: on the way to anywhere only a loop uses it up.
@@ -136,7 +138,8 @@ def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
         return _read_icmp(outcome, outcome.icmp, protocol)
     if outcome.failure == "no-answer":
         return _read_silence(has_left(evidence, outcome), protocol)
-    if protocol == "tcp" and outcome.operation == "answer":
+    missed = outcome.failure == STOOD_STILL
+    if protocol == "tcp" and outcome.operation == "answer" and not missed:
         return "data-rejected"  # a reset would have been an answer
     return _read_failure(evidence, outcome, outcome.failure)
 

@@ -332,4 +332,5 @@ REASONS: Final[Mapping[str, Reason]] = {
     # --- nothing was sent, or nobody looked ---
     "no-permission": Reason(),
     "no-source-address": Reason(),
+    "machine-busy": Reason(rule_mends=False),
 }

@@ -147,9 +147,9 @@ def _cut_signature(node: ast.FunctionDef, lines: list[bytes]) -> Iterator[Cut]:
             yield argument.lineno, start, last, end, b""
     if node.returns is not None:
         line, column = node.returns.lineno, node.returns.col_offset
-        arrow = lines[line - 1].rindex(b"->", 0, column)
+        bracket = lines[line - 1].rindex(b")", 0, column)
         _, _, last, end, _ = _cut_whole(node.returns)
-        yield line, arrow, last, end, b""
+        yield line, bracket + 1, last, end, b""
 
 
 def _is_record(node: ast.ClassDef) -> bool:

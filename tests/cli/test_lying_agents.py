@@ -251,7 +251,7 @@ def test_a_lie_is_told_by_its_name(tmp_path: Path, base: int, lies: list[tuple[s
 
 KINDS = (
     "HelloLine", "Listening", "Closed", "Seen", "ProbeOutcomes",
-    "EchoOutcomes", "Done", "Walked", "Bye", "Beat", "Resolved", "Routed", "ReturnPath", "Egress",
+    "EchoOutcomes", "Done", "Walked", "Bye", "Alive", "Resolved", "Routed", "ReturnPath", "Egress",
     "StreamOpened", "StreamReceived", "StreamEvent", "StreamInfo", "StreamCredit", "StoryTold",
 )  # fmt: skip
 # Whoever bends these is found out while flows wait for it. (Others are seldom sent, or at the end.)
@@ -260,9 +260,9 @@ EARLY = ("HelloLine", "Listening", "Seen", "ProbeOutcomes", "EchoOutcomes", "Res
 
 # Only `make lab` bends these too: kinds that are answered like others.
 ALIKE = (
-    "StreamInfo", "StreamCredit", "StreamReceived", "Bye", "Beat", "Egress", "ReturnPath", "Closed",
-    "Walked", "Routed", "Listening", "Seen", "StreamOpened", "StoryTold", "Done", "EchoOutcomes",
-    "Resolved",
+    "StreamInfo", "StreamCredit", "StreamReceived", "Bye", "Alive", "Egress", "ReturnPath",
+    "Closed", "Walked", "Routed", "Listening", "Seen", "StreamOpened", "StoryTold", "Done",
+    "EchoOutcomes", "Resolved",
 )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ ANSWERS: dict[type[Any], Callable[[Any], Any]] = {
     orders.ListenOrder: _listening,
     orders.HeldOrder: _listening,
     orders.CloseOrder: lambda order: answers.Closed(order.id),
-    orders.Beat: lambda _: orders.Beat(),
+    orders.Beat: lambda _: answers.Alive([], 0),
     orders.StopOrder: lambda _: answers.Bye(),
     orders.StoryOrder: lambda order: answers.StoryTold(
         order.id, True, None, [], [], [], heard=True, awake=True, lost=0, full=False

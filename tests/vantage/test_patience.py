@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.answers import ProbeOutcomes
+from netprobe.agent.wire.answers import Alive, ProbeOutcomes
 from netprobe.agent.wire.frames import HELLO_PREFIX, encode_frame
 from netprobe.agent.wire.host_messages import Routed, RouteOrder
-from netprobe.agent.wire.orders import Beat, EchoOrder, ListenOrder, ProbeOrder, RateOrder
+from netprobe.agent.wire.orders import EchoOrder, ListenOrder, ProbeOrder, RateOrder
 from netprobe.agent.wire.parts import Pace
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
@@ -49,7 +49,7 @@ LONG_S = 1000.0
 
 async def start_beater(launcher: Launcher, kind: str) -> AgentLink:
     hello = HELLO_PREFIX + GOOD_HELLO + b"\n"
-    words = (hello.hex(), encode_frame(Beat()).hex(), kind)
+    words = (hello.hex(), encode_frame(Alive([], 0)).hex(), kind)
     host = command(sys.executable, "-I", "-S", "-c", BEATER, *words)
     return await start_agent(host, HOST, key=KEY, launcher=launcher)
 

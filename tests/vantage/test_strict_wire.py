@@ -166,10 +166,10 @@ async def test_another_answer_on_a_stream_loses_the_agent(
     ("hello", "words"),
     [
         (
-            encode_message(HELLO._replace(wire=7)),
-            f"speaks version 7 of the wire, not {WIRE_VERSION}",
+            encode_message(HELLO._replace(wire=99)),
+            f"speaks version 99 of the wire, not {WIRE_VERSION}",
         ),
-        (b'["HelloLine",7]', f"speaks version 7 of the wire, not {WIRE_VERSION}"),
+        (b'["HelloLine",99]', f"speaks version 99 of the wire, not {WIRE_VERSION}"),
         (b'["hello", 1, {"python": "3.99"}]', f"version 1 of the wire, not {WIRE_VERSION}"),
         (b'{"wire": 1, "python": "3.6.8"}', "a message must be a list that begins with its kind"),
         (b'["HelloLine",%d]' % WIRE_VERSION, "HelloLine: HelloLine needs 19 values"),

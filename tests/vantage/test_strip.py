@@ -72,7 +72,7 @@ class Plain:
 
  value = {}
 
- def method(self, one, *rest, key = None, **more) :
+ def method(self, one, *rest, key = None, **more):
 
 
   found = (
@@ -81,7 +81,7 @@ class Plain:
   text = "# no comment: int = 1"
   return [found, "é -> # ü", d]
 
- def empty(self) :
+ def empty(self):
   0
 """
 

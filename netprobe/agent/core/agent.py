@@ -6,11 +6,12 @@ import socket
 import sys
 from typing import Any, Callable, Dict, Optional, Set, Tuple
 
-from ..wire.answers import Bye, Fault, HelloLine
+from ..wire.answers import Alive, Bye, Fault, HelloLine
 from ..wire.failures import find_shortage
 from ..wire.frames import HELLO_PREFIX, SILENCE_S, FrameReader, encode_message
 from ..wire.messages import ORDERS
 from ..wire.orders import Beat, RateOrder, StartOrder, StopOrder, TemplatesOrder
+from ..wire.parts import Standstill
 from ..wire.templates import Template, template_of
 from . import loop as looping
 from .output import FrameQueue
@@ -40,6 +41,8 @@ class AgentCore:
         self.templates: Dict[int, Template] = {}
         self.rate = Bucket(None)
         self.answers = Answers()
+        # Pauses that ended before this were told.
+        self.told_until = 0.0
         self.parts: Dict[Any, Any] = {}
         # Where packets are kept: address and port that were asked, and the port that asked.
         self.own_ports: Optional[Set[Tuple[bytes, int, int]]] = None
@@ -241,8 +244,26 @@ def start_run(agent: PipeAgent, order: StartOrder) -> None:
 
 
 def answer_beat(agent: AgentCore, _order: Beat) -> None:
-    """Answer a sign of life with another."""
-    agent.send(Beat())
+    """Answer a sign of life with another, and with the pauses since the last one."""
+    pauses, now = agent.loop.pauses, agent.loop.now()
+    pauses.note(now)
+    told = pauses.since(agent.told_until)
+    agent.told_until = now
+    agent.send(
+        Alive(
+            [Standstill(int((now - end) * 1000), int((end - start) * 1000)) for start, end in told],
+            _read_waited_ms(),
+        )
+    )
+
+
+def _read_waited_ms() -> int:
+    """Read how long this thread has waited for a processor; 0 where the kernel does not say."""
+    try:
+        with open("/proc/thread-self/schedstat") as file:
+            return int(file.read().split()[1]) // 1000000
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def limit_rate(agent: AgentCore, order: RateOrder) -> None:

@@ -10,9 +10,13 @@ import select
 import time
 from typing import Callable, Dict, List, Optional, Tuple
 
+from .pauses import Pauses
+
 READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
 BATCH = 4096
+# A loop that has nothing to do looks at the clock so often, to know its pauses.
+WATCH_S = 0.5
 
 
 class Timer:
@@ -40,6 +44,7 @@ class Loop:
         self._timers: List[Tuple[float, int, Timer]] = []
         self._sequence = itertools.count()
         self._running = False
+        self.pauses = Pauses(self.now())
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
         """Call ``callback(events)`` whenever the descriptor is ready; level-triggered."""
@@ -65,7 +70,12 @@ class Loop:
         """Serve until ``stop``."""
         self._running = True
         while self._running:
-            self._serve_ready(self._epoll.poll(self._find_wait_s(), BATCH))
+            self.pauses.note(self.now())
+            wait_s = self._find_wait_s()
+            self.pauses.rest(wait_s)
+            ready = self._epoll.poll(wait_s, BATCH)
+            self.pauses.note(self.now())
+            self._serve_ready(ready)
             self._fire_timers()
 
     def stop(self) -> None:
@@ -76,8 +86,8 @@ class Loop:
         while self._timers and self._timers[0][2].call is None:
             heapq.heappop(self._timers)
         if not self._timers:
-            return -1
-        return max(0.0, self._timers[0][0] - self.now())
+            return WATCH_S
+        return min(WATCH_S, max(0.0, self._timers[0][0] - self.now()))
 
     def _serve_ready(self, ready: List[Tuple[int, int]]) -> None:
         for fd, events in ready:

@@ -1,4 +1,4 @@
-"""When an engine runs: its timer, its window of young probes, and grace after starvation."""
+"""When an engine runs: its timer, and its window of young probes."""
 
 from collections import deque
 from typing import Any, Callable, Deque, Optional, Tuple
@@ -8,11 +8,6 @@ from .loop import Loop, Timer
 # An engine gives the loop back after this long, and looks at its deadlines this often.
 SLICE_S = 0.02
 TICK_S = 0.03
-# If this process did not run for so long, answers get HOLD_S more before an engine reports silence.
-# It happens once in GRACE_EVERY_S at most, so that a host that is always starved comes to an end.
-STARVED_S = 0.25
-HOLD_S = 0.3
-GRACE_EVERY_S = 2.0
 # Probes younger than this count towards the window; older ones are parked.
 YOUNG_S = 0.1
 # Retry interval and give-up time when the host runs out of source ports, descriptors or buffers.
@@ -31,14 +26,12 @@ class YoungBatch:
 
 
 class Pump:
-    """Calls ``run`` when it is due, and knows whether the process was kept from running."""
+    """Calls ``run`` when it is due."""
 
     def __init__(self, loop: Loop, run: Callable[[], None]) -> None:
         self._loop = loop
         self._run = run
         self._timer: Optional[Timer] = None
-        self._due = 0.0
-        self._expire_from = 0.0
 
     def wake(self, delay_s: float) -> None:
         """Run after ``delay_s``, or earlier if that is already arranged."""
@@ -48,23 +41,12 @@ class Pump:
             if timer.when <= due:
                 return
             timer.cancel()
-        self._due = due
-        self._timer = self._loop.call_later(delay_s, self._run_now)
+        self._timer = self._loop.call_later(delay_s, self._run)
 
     def stop(self) -> None:
         """Do not run again."""
         if self._timer is not None:
             self._timer.cancel()
-
-    def may_expire(self, now: float) -> bool:
-        """Tell whether silence may be believed now; not just after this process stood still."""
-        return now >= self._expire_from
-
-    def _run_now(self) -> None:
-        now = self._loop.now()
-        if now - self._due > STARVED_S and self._expire_from < now - GRACE_EVERY_S:
-            self._expire_from = now + HOLD_S
-        self._run()
 
 
 def short_for_long(waiting: Any, now: float) -> bool:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from itertools import chain
-from typing import Any, Deque, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Deque, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..core.agent import AgentCore
 from ..core.pump import Window
@@ -63,6 +63,8 @@ class RunningOrder:
         # Whether it waits in its engine's queue for a turn.
         self.queued = False
         self.again: Deque[PortLook] = deque()
+        # Looks that were taken once more, because of pauses: port and look.
+        self._repeated: Set[Tuple[int, int]] = set()
         # Ports that nobody has asked yet.
         self._fresh: Deque[PartRange] = deque(self._list_ranges(agent, order.blocks))
         self.pending = sum(last - first + 1 for _, first, last in self._fresh)
@@ -112,6 +114,14 @@ class RunningOrder:
         while count and self.again and self.again[0][0] is part and self.again[0][2] == look:
             yield self.again.popleft()[1]
             count -= 1
+
+    def follow(self, look: int, port: int, spoilt: bool) -> Optional[int]:
+        """Give the look that follows a silent one; None after the last. One that pauses have spoilt
+        is taken once more."""
+        if spoilt and (port, look) not in self._repeated:
+            self._repeated.add((port, look))
+            return look
+        return look + 1 if look < self.looks else None
 
     def is_taken(self) -> bool:
         """Tell whether there is nothing to start just now."""

@@ -13,6 +13,7 @@ from .parts import (
     Ranges,
     SeenError,
     SeenRun,
+    Standstill,
     Stranger,
     TranslatedRun,
     WalkHop,
@@ -145,6 +146,15 @@ class Fault(NamedTuple):
     id: Optional[int]
     words: str
     short_of: Optional[str]
+
+
+class Alive(NamedTuple):
+    """The answer to ``Beat``. ``pauses``: in which the agent stood still since its last such
+    answer. ``waited_ms``: how long it has waited for a processor since its start, where the kernel
+    counts that."""
+
+    pauses: List[Standstill]
+    waited_ms: int
 
 
 class Bye(NamedTuple):

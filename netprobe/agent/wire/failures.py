@@ -9,6 +9,9 @@ from typing import Any, Iterator, List, Optional
 
 # Nothing at all came back: no errno says this, the engines do, after the last look.
 NO_ANSWER = "no-answer"
+# Nothing came back, and the host stood still for so long in the look, and in the one that repeated
+# it, that an answer could have been missed.
+STOOD_STILL = "stood-still"
 # This process may not open the socket that the probe needs (raw, ICMP). Never the same as silence.
 NO_PERMISSION = "no-permission"
 # An answer that is no errno of ours: ``unknown-`` and the errno's own name.
@@ -86,7 +89,7 @@ ERRNO_NAMES = {
 }
 
 # Every name that an agent can report, apart from the open end ``unknown-...``.
-FAILURES = tuple(sorted(set(ERRNO_NAMES.values()) | {NO_ANSWER, NO_PERMISSION}))
+FAILURES = tuple(sorted(set(ERRNO_NAMES.values()) | {NO_ANSWER, STOOD_STILL, NO_PERMISSION}))
 
 # A non-blocking connect() that is on its way, or has been since the last time we asked.
 IN_PROGRESS = frozenset((errno.EINPROGRESS, errno.EALREADY))

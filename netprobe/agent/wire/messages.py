@@ -8,8 +8,9 @@ from typing import Any, Dict
 
 from . import answers, host_messages, orders, parts, stream_messages
 
-# The messages that are the same both ways; of the others every order is named so.
-_BOTH_WAYS = ("Beat", "StreamCredit")
+# Orders that are not named so; of these the last one goes both ways.
+_BOTH_WAYS = "StreamCredit"
+_OTHER_ORDERS = ("Beat", _BOTH_WAYS)
 _MESSAGES: Dict[str, Any] = {
     name: record
     for module in (orders, answers, host_messages, stream_messages)
@@ -21,6 +22,8 @@ _MESSAGES: Dict[str, Any] = {
 ORDERS = {
     name: record
     for name, record in _MESSAGES.items()
-    if name.endswith("Order") or name in _BOTH_WAYS
+    if name.endswith("Order") or name in _OTHER_ORDERS
 }
-ANSWERS = {name: record for name, record in _MESSAGES.items() if not name.endswith("Order")}
+ANSWERS = {
+    name: record for name, record in _MESSAGES.items() if name not in ORDERS or name == _BOTH_WAYS
+}

@@ -43,7 +43,7 @@ _NAMES = (
     (_DAY_S, "silence_s window_s margin_s"),
     (_COUNT, "per_s"),
     (30 * _DAY_S * 1000, "ms first_ms look_ms interval_ms timeout_ms elapsed_ms"),
-    (30 * _DAY_S * 1000, "since_sent_ms"),
+    (30 * _DAY_S * 1000, "since_sent_ms ago_ms lasted_ms waited_ms"),
     # No network takes so long, and no host that is short of time either.
     (60 * _MINUTE_US, "rtt_us rtts_us"),
 )

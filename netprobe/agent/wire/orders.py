@@ -17,8 +17,8 @@ class StartOrder(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """A sign of life, every 5 s; the agent answers with the same. An agent that hears nothing for
-    ``silence_s`` ends."""
+    """A sign of life, every 5 s, and where the agent's pauses are asked for; ``Alive`` answers it.
+    An agent that hears nothing for ``silence_s`` ends."""
 
 
 class RateOrder(NamedTuple):

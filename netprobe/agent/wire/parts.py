@@ -278,6 +278,13 @@ class WalkHop(NamedTuple):
     address: Optional[str]
 
 
+class Standstill(NamedTuple):
+    """A pause: it ended so long before the message was sent, and lasted so long."""
+
+    ago_ms: int
+    lasted_ms: int
+
+
 class StreamTimes(NamedTuple):
     """The agent's own clock in ms: since the stream opened (or began to), and since it last sent
     (None: never). Decisions by time rest on these."""

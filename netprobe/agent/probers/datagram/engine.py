@@ -9,7 +9,14 @@ from typing import Any, List, Optional, Tuple
 
 from ...core.pump import SLICE_S, TICK_S, YoungBatch, short_for_long
 from ...net.errqueue import QueuedError, drain, ttl_of
-from ...wire.failures import HOST_UNREACHABLE, MESSAGE_TOO_LONG, NO_ANSWER, is_transient, name_of
+from ...wire.failures import (
+    HOST_UNREACHABLE,
+    MESSAGE_TOO_LONG,
+    NO_ANSWER,
+    STOOD_STILL,
+    is_transient,
+    name_of,
+)
 from ...wire.parts import OutcomeKind
 from ..orders import PortLook
 from ..outcomes import kind
@@ -139,17 +146,17 @@ class DatagramEngine(OrderKeeper):
 
     def _serve_due(self, order: DatagramOrder, now: float) -> None:
         """Send what is due of an order, and end the looks that are over."""
-        due = order.find_due(self.agent.answers, now)
+        due = order.find_due(self.agent.answers, self.agent.loop.pauses, now)
         if due and order.channel is not None:
             # What arrived while this process did not run is no silence.
             self._read_channel(order.channel)
-        for flow in due:
+        for flow, spoilt in due:
             if order.out.get(flow.port) is not flow:
                 continue
             if flow.tries < TRIES:
                 self._repeat_packet(order, flow, now)
-            elif self._pump.may_expire(now):
-                self._end_look(order, flow)
+            else:
+                self._end_look(order, flow, spoilt)
 
     def _repeat_packet(self, order: DatagramOrder, flow: PendingFlow, now: float) -> None:
         if order.pacer is not None and (order.queued or not order.pacer.take(1, now)):
@@ -159,14 +166,18 @@ class DatagramEngine(OrderKeeper):
         flow.attempt += 1
         self._send_packet(order, flow)
 
-    def _end_look(self, order: DatagramOrder, flow: PendingFlow) -> None:
+    def _end_look(self, order: DatagramOrder, flow: PendingFlow, spoilt: bool = False) -> None:
         """End a look that nothing answered: ask again, or report silence."""
-        if flow.look < order.looks:
+        spoilt = spoilt and not self.is_one_way(flow)
+        following = order.follow(flow.look, flow.port, spoilt)
+        if following is not None:
             self.forget_flow(order, flow)
             order.attempts[flow.port] = flow.attempt
-            self._scheduler.ask_later(order, (flow.part, flow.port, flow.look + 1))
+            self._scheduler.ask_later(order, (flow.part, flow.port, following))
             return
-        silent = kind("send") if self.is_one_way(flow) else kind("answer", NO_ANSWER)
+        silent = kind("answer", STOOD_STILL if spoilt else NO_ANSWER)
+        if self.is_one_way(flow):
+            silent = kind("send")
         # Attempts are numbered over all looks: the last number is how many packets went.
         self._end_flow(order, flow, order.dead.get(flow.port, silent), packets=flow.attempt)
 

@@ -1,11 +1,12 @@
 """Datagram orders while they are worked on: their socket, and their flows that wait for answers."""
 
 import socket
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from ...core.agent import AgentCore
 from ...core.loop import READ, Loop
 from ...core.pace import Answers, Bucket
+from ...core.pauses import Pauses
 from ...core.pump import YoungBatch
 from ...net.sockets import forbid_fragments, padded, widen
 from ...wire.orders import ProbeOrder
@@ -107,12 +108,23 @@ class DatagramOrder(RunningOrder):
         """Give the address that a flow goes to."""
         return self.target.address
 
-    def find_due(self, answers: Answers, now: float) -> List[PendingFlow]:
-        """Find the flows whose next packet is due, or whose look is over."""
+    def find_due(
+        self, answers: Answers, pauses: Pauses, now: float
+    ) -> List[Tuple[PendingFlow, bool]]:
+        """Find the flows whose next packet is due, or whose look is over; whether pauses have
+        spoilt that."""
         first_s = answers.first_look_s(self.target.address, self.first_ms, self.look_ms)
         looks_s = (self.look_s, first_s)
-        return [
-            flow
-            for flow in self.out.values()
-            if now - flow.since >= WAITS[flow.tries] * looks_s[flow.look == 1]
-        ]
+        waits = ((one, WAITS[one.tries] * looks_s[one.look == 1]) for one in self.out.values())
+        return list_due(waits, pauses, now)
+
+
+def list_due(
+    waits: Iterable[Tuple[PendingFlow, float]], pauses: Pauses, now: float
+) -> List[Tuple[PendingFlow, bool]]:
+    """List the flows that have waited for their time, and whether pauses have spoilt it."""
+    return [
+        (flow, pauses.is_spoilt(flow.since, wait_s, now))
+        for flow, wait_s in waits
+        if now - flow.since >= wait_s and pauses.is_over(flow.since, wait_s, now)
+    ]

@@ -7,11 +7,12 @@ from typing import Any, Dict, List, Tuple
 
 from ...core.agent import AgentCore
 from ...core.pace import Answers
+from ...core.pauses import Pauses
 from ...wire.answers import EchoOutcomes
 from ...wire.orders import EchoOrder, ProbeOrder
 from ...wire.parts import ProbeBlock
 from ...wire.templates import NONCE_BYTES, pack_nonce
-from ..datagram.orders import WAITS, DatagramOrder, PendingFlow
+from ..datagram.orders import WAITS, DatagramOrder, PendingFlow, list_due
 from ..outcomes import DestinationOutcomes
 
 TOKEN_BYTES = 16
@@ -66,13 +67,13 @@ class RunningEchoOrder(DatagramOrder):
             tokens = self._tokens[attempt] = hashlib.shake_128(seed).digest(length)
         return tokens
 
-    def find_due(self, answers: Answers, now: float) -> List[PendingFlow]:
+    def find_due(
+        self, answers: Answers, pauses: Pauses, now: float
+    ) -> List[Tuple[PendingFlow, bool]]:
         """As of any order, but each destination has a first look of its own."""
-        return [
-            flow
-            for flow in self.out.values()
-            if now - flow.since >= WAITS[flow.tries] * self._look_s(answers, flow)
-        ]
+        flows = self.out.values()
+        waits = ((one, WAITS[one.tries] * self._look_s(answers, one)) for one in flows)
+        return list_due(waits, pauses, now)
 
     def _look_s(self, answers: Answers, flow: PendingFlow) -> float:
         if flow.look > 1:

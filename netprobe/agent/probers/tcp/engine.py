@@ -6,15 +6,14 @@ that stay silent leave the window after a moment, so drops cost time, not rate.
 
 import select
 import socket
-from collections import deque
-from typing import Deque, Dict, Optional, Tuple
+from typing import Deque, Dict, Optional
 
 from ...core.agent import AgentCore
 from ...core.pump import SLICE_S, TICK_S, Pump
 from ...net.errqueue import ConnectError, next_cause
 from ...net.sockets import SynState, syn_state
 from ...wire import replies
-from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER
+from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER, STOOD_STILL
 from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
 from ..orders import ProbePart
@@ -25,11 +24,6 @@ from .exchanges import TcpExchanges
 from .scheduler import ConnectScheduler
 from .socket_pool import ConnectBatch, PendingConnect, SocketPool, TcpOrder, connect_ex
 
-# The kernel sends its second SYN one second after the first.
-SECOND_SYN_S = 1.0
-# Retry interval and limit where the kernel's SYN timer has not run out once by the deadline.
-LATE_S = 0.25
-MOST_LATE_S = 3.0
 MOST_EVENTS = 4096
 # A quick "host unreachable" is a refusal. After this long a router gave up on a dead neighbour.
 DEAD_AFTER_S = 0.5
@@ -44,6 +38,7 @@ class TcpEngine:
         self._agent = agent
         self._now = agent.loop.now
         self._answers = agent.answers
+        self._pauses = agent.loop.pauses
         self._epoll = select.epoll()
         agent.loop.watch(self._epoll.fileno(), select.EPOLLIN, lambda events: self._run_turn())
         self._pool = SocketPool(self._epoll)
@@ -51,7 +46,6 @@ class TcpEngine:
         self._orders: Dict[int, TcpOrder] = {}
         # The batch of the connect that is out on a descriptor.
         self._live: Dict[int, ConnectBatch] = {}
-        self._late: Deque[Tuple[float, PendingConnect, float]] = deque()
         self._scheduler = ConnectScheduler(agent, self, self._pool, self._live)
         self._completions = Completions(self, self._pool, self._live, self._scheduler.window)
         self._exchanges = TcpExchanges(agent, self, self._scheduler)
@@ -120,10 +114,9 @@ class TcpEngine:
             now = self._now()
         busy = now > until
         self._pool.age(now)
-        if self._pump.may_expire(now):
-            # Everything that had arrived was served just above, and each socket is asked once more.
-            self._expire_connects(now)
-            self._exchanges.expire(now)
+        # Everything that had arrived was served just above, and each socket is asked once more.
+        self._expire_connects(now)
+        self._exchanges.expire(now)
         for order in self._orders.values():
             order.flush_outcomes(now)
         if self._orders:
@@ -268,9 +261,6 @@ class TcpEngine:
 
     def _expire_connects(self, now: float) -> None:
         """Check every connect that has been out for longer than its look."""
-        while self._late and self._late[0][0] <= now:
-            _, connect, limit_s = self._late.popleft()
-            self._check_late(connect, limit_s, now)
         for order in list(self._orders.values()):
             first_s = self._answers.first_look_s(
                 order.target.address, order.first_ms, order.look_ms
@@ -282,17 +272,16 @@ class TcpEngine:
         while queue:
             batch = queue[0]
             if batch.out:
-                if now - batch.started(len(batch) - 1) < limit_s:
+                started = batch.started(len(batch) - 1)
+                if not self._pauses.is_over(started, limit_s, now):
                     return
+                spoilt = self._pauses.is_spoilt(started, limit_s, now)
                 for index in range(len(batch)):
-                    self._check_late((batch, index), limit_s, now)
+                    self._check_late((batch, index), spoilt)
             queue.popleft()
 
-    def _check_late(self, connect: PendingConnect, limit_s: float, now: float) -> None:
-        """Check a connect after its deadline. The kernel decides: this process may be late.
-
-        In a look that is long enough for it, the kernel must have repeated its SYN at least once.
-        """
+    def _check_late(self, connect: PendingConnect, spoilt: bool) -> None:
+        """Check a connect after its deadline. The kernel decides: this process may be late."""
         batch, index = connect
         if not self._is_out(connect):
             return
@@ -301,23 +290,21 @@ class TcpEngine:
         if not self._is_out(connect):
             return
         state = syn_state(sock)
-        out_s = now - batch.started(index)
-        if limit_s > SECOND_SYN_S and not state.timeouts and out_s < limit_s + MOST_LATE_S:
-            self._late.append((now + LATE_S, connect, limit_s))
-            return
         self._pool.drop(self._forget_connect(connect))
-        self._end_look(batch.part, to[1], batch.look, state)
+        self._end_look(batch.part, to[1], batch.look, state, spoilt)
 
     def _is_out(self, connect: PendingConnect) -> bool:
         batch, index = connect
         return self._live.get(batch.fds[index]) is batch
 
-    def _end_look(self, part: ProbePart, port: int, look: int, state: SynState) -> None:
+    def _end_look(
+        self, part: ProbePart, port: int, look: int, state: SynState, spoilt: bool
+    ) -> None:
         order = part.order
-        more = look < order.looks
-        syns, left = order.note_silence(port, state, more)
-        if more:
-            self._scheduler.ask_later(order, (part, port, look + 1))
+        following = order.follow(look, port, spoilt)
+        syns, left = order.note_silence(port, state, following is not None)
+        if following is not None:
+            self._scheduler.ask_later(order, (part, port, following))
             return
         dead = order.dead.pop(port, None)
         if dead is not None:
@@ -325,4 +312,5 @@ class TcpEngine:
             # explicit error outweighs a timeout.
             self.report(order, port, dead, None, look)
         else:
-            self.report(order, port, kind("connect", NO_ANSWER, left=left), None, look, syns)
+            what = kind("connect", STOOD_STILL if spoilt else NO_ANSWER, left=left)
+            self.report(order, port, what, None, look, syns)

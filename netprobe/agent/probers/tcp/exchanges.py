@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Deque, Dict, List, Optional, Tuple
 from ...core.agent import AgentCore
 from ...net.errqueue import about, drain
 from ...wire import replies
-from ...wire.failures import ENDED_AFTER_OPEN, is_transient, name_of
+from ...wire.failures import ENDED_AFTER_OPEN, STOOD_STILL, is_transient, name_of
 from ...wire.parts import OutcomeKind
 from ...wire.templates import pack_nonce
 from ..orders import ProbePart
@@ -41,6 +41,9 @@ SAID_NOTHING = {
     replies.CLOSED: kind("answer", answer=replies.CLOSED),
     replies.RESET: kind("answer", answer=replies.RESET),
 }
+
+# Nothing was heard of one, and it could not have been.
+MISSED = kind("answer", STOOD_STILL)
 
 UNHEARD = (replies.SILENT, replies.NARROW, replies.NARROW_BACK)
 
@@ -108,6 +111,7 @@ class TcpExchanges:
         self._owner = owner
         self._scheduler = scheduler
         self._now = agent.loop.now
+        self._pauses = agent.loop.pauses
         self._exchanges: Dict[int, TcpExchange] = {}
         self._waiting: Dict[float, Deque[TcpExchange]] = {}
         self._settling: Deque[Tuple[float, TcpExchange]] = deque()
@@ -144,7 +148,9 @@ class TcpExchanges:
             if self._is_open(exchange):
                 self._end_exchange(exchange)
         for wait_s, queue in self._waiting.items():
-            while queue and (not self._is_open(queue[0]) or now - queue[0].since > wait_s):
+            while queue and (
+                not self._is_open(queue[0]) or self._pauses.is_over(queue[0].since, wait_s, now)
+            ):
                 exchange = queue.popleft()
                 if self._is_open(exchange):
                     self._hear_exchange(exchange)
@@ -154,7 +160,8 @@ class TcpExchanges:
                     exchange.since = now  # it is slow, because some of it is lost
                     queue.append(exchange)
                 else:
-                    self._end_exchange(exchange)
+                    spoilt = self._pauses.is_spoilt(exchange.since, wait_s, now)
+                    self._end_exchange(exchange, spoilt=spoilt)
 
     def drop(self, order: Optional[TcpOrder]) -> None:
         """Close the exchanges of one order (None: of all) without a result."""
@@ -214,8 +221,11 @@ class TcpExchanges:
         else:
             self._report_exchange(exchange, kind("answer", answer=read[0], by=read[1]))
 
-    def _end_exchange(self, exchange: TcpExchange, how: str = replies.SILENT) -> None:
-        """End an exchange because its time is over, or because the peer ended it."""
+    def _end_exchange(
+        self, exchange: TcpExchange, how: str = replies.SILENT, spoilt: bool = False
+    ) -> None:
+        """End an exchange because its time is over (``spoilt``: by pauses), or because the peer
+        ended it."""
         by = None
         if exchange.full is not None and how == replies.SILENT:
             how, by = exchange.full.conclude(), exchange.full.answered_by
@@ -227,13 +237,20 @@ class TcpExchanges:
             )
         elif exchange.data and exchange.full is None:
             self._report_exchange(exchange, kind("answer", answer=replies.GARBLED))
-        elif exchange.look < exchange.part.order.looks and self._may_be_chance(exchange, how):
-            self._forget_exchange(exchange)
-            self._scheduler.ask_later(
-                exchange.part.order, (exchange.part, exchange.port, exchange.look + 1)
-            )
+        elif self._may_be_chance(exchange, how):
+            self._ask_again(exchange, how, spoilt)
         else:
             self._report_exchange(exchange, SAID_NOTHING[how])
+
+    def _ask_again(self, exchange: TcpExchange, how: str, spoilt: bool) -> None:
+        """Take the look that follows a silent one, or report the silence."""
+        part, port = exchange.part, exchange.port
+        following = part.order.follow(exchange.look, port, spoilt)
+        if following is None:
+            self._report_exchange(exchange, MISSED if spoilt else SAID_NOTHING[how])
+            return
+        self._forget_exchange(exchange)
+        self._scheduler.ask_later(part.order, (part, port, following))
 
     @staticmethod
     def _may_be_chance(exchange: TcpExchange, how: str) -> bool:

@@ -43,9 +43,6 @@ PendingConnect = Tuple["ConnectBatch", int]
 connect_ex = socket.SocketType.connect_ex
 fileno = socket.SocketType.fileno
 
-# A chunk that took longer was interrupted by other processes.
-STEADY_S = 0.02
-
 
 class SocketPool:
     """Sockets registered once with the engine's epoll, edge-triggered, and used again."""
@@ -182,14 +179,9 @@ class ConnectBatch(YoungBatch):
         return len(self.fds)
 
     def spread(self, begun: float, ended: float) -> None:
-        """They were started between these two looks at the clock.
-
-        If the process stood still meanwhile, it is unknown which went late. Then all count from the
-        end, so that no deadline comes early.
-        """
-        steady = ended - begun <= STEADY_S
-        self._started = begun if steady else ended
-        self._step_s = (ended - begun) / len(self.fds) if steady else 0.0
+        """They were started between these two looks at the clock."""
+        self._started = begun
+        self._step_s = (ended - begun) / len(self.fds)
 
     def started(self, index: float) -> float:
         """When one went out, in seconds of ``Loop.now``."""
