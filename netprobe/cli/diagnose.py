@@ -12,7 +12,7 @@ from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import FileErrors, Problem, RequestError
 from netprobe.konnectivity.request import Publishing, TunnelOptions, make_tunnel
-from netprobe.konnectivity.run import LOCAL, Job, choose_hosts, run
+from netprobe.konnectivity.run import LOCAL, choose_hosts, run
 from netprobe.load.inventory.discover import load_inventory
 from netprobe.load.manifest.hosts import make_role_book
 from netprobe.load.manifest.kinds.hosted_cluster import tunnel_of
@@ -52,10 +52,9 @@ def konnectivity_verb(options: DiagnoseOptions) -> int:
         )
     )
     hosts = _choose_hosts(options, manifests)
-    job = Job(tunnel, hosts, options.proxy, tuple(map(str, options.inventories)))
     launcher = Launcher(runtimes=make_runtimes(options.agent_python))
     with progress(sys.stderr) as events:
-        report = run(job, launcher, events)
+        report = run(tunnel, hosts, options.proxy, options.inventories, launcher, events)
 
     writers = {
         "text": partial(write_konnectivity_text, report),

@@ -121,11 +121,10 @@ def _combine_stages(looks: Looks, worst: TrailStatus) -> list[Step]:
     """
     if len(looks) == 1:
         return looks[0].log.stages
-    joined = [_join_entries(name, looks) for name in ADDRESS_STAGES]
-    return [replace(one, status=worst) if one.status == "bad" else one for one in joined]
+    return [_join_entries(name, looks, worst) for name in ADDRESS_STAGES]
 
 
-def _join_entries(name: str, looks: Looks) -> Step:
+def _join_entries(name: str, looks: Looks, worst: TrailStatus) -> Step:
     found = [
         (one.address, stage) for one in looks for stage in one.log.stages if stage.name == name
     ]
@@ -136,7 +135,7 @@ def _join_entries(name: str, looks: Looks) -> Step:
     facts = {address: dict(stage.facts) for address, stage in telling}
     elapsed_ms = max(stage.elapsed_ms for _, stage in found)
     words = (said,) if said else found[0][1].words
-    return Step(name, status, words, facts, elapsed_ms)
+    return Step(name, worst if status == "bad" else status, words, facts, elapsed_ms)
 
 
 def _join_words(telling: Sequence[tuple[str, Step]]) -> str:

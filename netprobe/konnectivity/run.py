@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from netprobe.errors import AgentError, RequestError
@@ -27,19 +27,6 @@ from netprobe.vantage.launch import Launcher
 LOCAL = Host("this host", (), (), Vantage("local"))
 WORKER = "worker"
 FORKS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """The tunnel, the workers, and the proxy to use (``none``, ``env`` or a URL).
-
-    ``inventories`` are the files that name the workers, none for this host.
-    """
-
-    tunnel: Tunnel
-    hosts: tuple[Host, ...]
-    proxy: str
-    inventories: tuple[str, ...] = ()
 
 
 def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]:
@@ -64,15 +51,25 @@ def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]
     return hosts
 
 
-def run(job: Job, launcher: Launcher, events: Events) -> TunnelReport:
-    """Diagnose from every host. Raises KeyboardInterrupt where a signal ended it."""
+def run(
+    tunnel: Tunnel,
+    hosts: Sequence[Host],
+    proxy: str,
+    inventories: Sequence[str],
+    launcher: Launcher,
+    events: Events,
+) -> TunnelReport:
+    """Diagnose from every host. Raises KeyboardInterrupt where a signal ended it.
+
+    ``proxy`` is ``none``, ``env`` or a URL. ``inventories`` are the files that name the workers,
+    none for this host.
+    """
     # Proxies are decided first: a URL that is wrong is found before anything starts.
-    vias = {host.name: choose_via(job.tunnel, job.proxy, host, os.environ) for host in job.hosts}
+    vias = {host.name: choose_via(tunnel, proxy, host, os.environ) for host in hosts}
     started, begun_s = datetime.now(UTC), time.monotonic()
-    found = run_to_end(_diagnose_all(job, launcher, events, vias))
-    tunnel = job.tunnel
+    found = run_to_end(_diagnose_all(tunnel, hosts, vias, launcher, events))
     diagnoses = tuple(
-        replace(one, explain=word_explain(one, job.inventories))
+        replace(one, explain=word_explain(one, inventories))
         for one in compare_names(tunnel.host, found)
     )
     return TunnelReport(
@@ -102,7 +99,11 @@ def word_explain(one: Diagnosis, inventories: Sequence[str]) -> str:
 
 
 async def _diagnose_all(
-    job: Job, launcher: Launcher, events: Events, vias: Mapping[str, ProxyRoute]
+    tunnel: Tunnel,
+    hosts: Sequence[Host],
+    vias: Mapping[str, ProxyRoute],
+    launcher: Launcher,
+    events: Events,
 ) -> tuple[Diagnosis, ...]:
     slots = asyncio.Semaphore(FORKS)
 
@@ -113,14 +114,14 @@ async def _diagnose_all(
             try:
                 agent = fleet.agent(host)
                 await agent.wait_ready()
-                return await diagnose(host.name, agent, job.tunnel, via, sources)
+                return await diagnose(host.name, agent, tunnel, via, sources)
             except AgentError as error:
                 return _not_tested(host, via, error)
 
     # Streams need no rights: an agent that needs no sudo cannot fail by it.
-    hosts = [replace(host, become=None) for host in job.hosts]
-    async with open_fleet(hosts, launcher, events.host) as fleet:
-        return tuple(await asyncio.gather(*(diagnose_from(fleet, host) for host in job.hosts)))
+    plain = [replace(host, become=None) for host in hosts]
+    async with open_fleet(plain, launcher, events.host) as fleet:
+        return tuple(await asyncio.gather(*(diagnose_from(fleet, host) for host in hosts)))
 
 
 def _not_tested(host: Host, via: ProxyRoute, error: AgentError) -> Diagnosis:

@@ -16,7 +16,6 @@ from netprobe.konnectivity.findings import Conclusion, Log, diagnosis
 from netprobe.konnectivity.further import look_at_fan_out, look_at_hold
 from netprobe.konnectivity.hellos import look_at_hellos
 from netprobe.konnectivity.loss import conclude_loss, count_losses
-from netprobe.konnectivity.names import look_up
 from netprobe.konnectivity.reach import Reach, Tasks, open_tunnel
 from netprobe.konnectivity.request import ProxyRoute, Tunnel, warn_of_port
 from netprobe.model.konnectivity import ADDRESS_STAGES, STAGES, Diagnosis
@@ -77,7 +76,7 @@ async def _proxy_leads_there(
     """Ask the proxy for a tunnel; nothing is sent through it."""
     try:
         async with asyncio.timeout(PASSED_S):
-            addresses, _ = await look_up(agent, proxy.host, Log(), proxy=True)
+            addresses, _ = await dialling.look_up(agent, proxy.host, Log(), proxy=True)
             for reach in _make_reaches(agent, tunnel, addresses, proxy, sources):
                 async with open_tunnel(reach) as (_, failure):
                     if failure is None:
@@ -109,7 +108,7 @@ async def _look_from(
     log.warnings += warn_of_port(tunnel)
     clocks.look_at_clock(agent.skew_s, tunnel.identity, log)
     first = tunnel.host if via.proxy is None else via.proxy.host
-    addresses, what = await look_up(agent, first, log, proxy=via.proxy is not None)
+    addresses, what = await dialling.look_up(agent, first, log, proxy=via.proxy is not None)
     if what is not None:
         log.skip("not-possible", "stopped: names failed", *STAGES)
         return what
