@@ -57,7 +57,7 @@ async def _ask_controls(reach: Reach, small: Attempt) -> tuple[Attempt | None, A
 
     Routes are always compared; elsewhere only if the certificate is not Konnectivity's.
     """
-    ours = identity.who_is(identity.leaf(small)) == "konnectivity"
+    ours = identity.who_is(small.seen.certificate) == "konnectivity"
     if reach.tunnel.publishing != "route" and ours:
         return None, None
     names = (identity.CONTROL_NAME, None)
@@ -145,7 +145,7 @@ async def _look_at_http2(reach: Reach, log: Log, who: Who, what: Conclusion) -> 
 
 def _word_answer(one: Attempt) -> str:
     """Word the subject of the certificate, or the symptom where none came."""
-    certificate, symptom = identity.leaf(one), hello_symptom(one)
+    certificate, symptom = one.seen.certificate, hello_symptom(one)
     if symptom != "answered":
         return symptom
     return "none" if certificate is None else certificate.subject

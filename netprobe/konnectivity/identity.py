@@ -12,22 +12,17 @@ from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.verdicts import ALPN_REFUSED, NO_ALPN, NO_ID
 from netprobe.protocols.base import is_address
 from netprobe.protocols.services.connect import get
+from netprobe.protocols.services.hearing import ROUTER_PAGE, ROUTER_SIGNER
 from netprobe.protocols.services.http2 import FRONT_END_SERVICE, CallFacts, Http2Talk
 from netprobe.protocols.services.http_exchange import HttpAnswer
 from netprobe.protocols.services.tls import Hello, Identity
-from netprobe.protocols.services.tls_certificates import Certificate, names_host, read_certificate
+from netprobe.protocols.services.tls_certificates import Certificate, names_host
 from netprobe.protocols.services.tls_talk import BRIEF, Attempt, TlsTalk
 
 # The commonName of Konnectivity's own signer in HyperShift; its serving certificates carry it.
 SIGNER = "konnectivity-signer"
 SERVER = "konnectivity-server"
-ROUTER_SIGNER = "ingress-operator@"
 KAS_NAMES = ("kubernetes.default.svc", "kubernetes.default")
-# OpenShift's router says this where it has no route for a name, whatever certificate it shows.
-ROUTER_PAGE = "Application is not available"
-# A server that misses the client's certificate: certificate_required (TLS 1.3), bad_certificate
-# (Go, TLS 1.2), handshake_failure (OpenSSL, TLS 1.2).
-MISSING = frozenset((116, 42, 40))
 NO_APPLICATION_PROTOCOL = 120
 CONTROL_NAME = "netprobe-control.invalid"
 # Whoever was asked for the unknown method said nothing at all.
@@ -68,11 +63,6 @@ class Who:
     refused: bool = False
 
 
-def leaf(one: Attempt) -> Certificate | None:
-    """Give the server's own certificate."""
-    return read_certificate(one.seen.chain[0]) if one.seen.chain else None
-
-
 def who_is(certificate: Certificate | None, trusted: bool = False) -> str:
     """Tell whose certificate it is, by its names and its issuer."""
     if certificate is None:
@@ -93,7 +83,7 @@ async def identify(reach: Reach, seen: Attempt, trusted: bool, control: Attempt 
     """Find out all that the table of identities needs to name who answered."""
     alpn = await _ask_alpn(reach, seen)
     shown = alpn[1] if not seen.seen.chain else seen
-    certificate = leaf(shown)
+    certificate = shown.seen.certificate
     who = who_is(certificate, trusted)
     request = request_word(shown.seen.authorities)
     call = page = None
@@ -123,7 +113,7 @@ def _may_be_interception(
     """
     if certificate is None:
         return False
-    other = None if control is None else leaf(control)
+    other = None if control is None else control.seen.certificate
     if other is not None and names_host(other.names, CONTROL_NAME):
         return True
     return certificate.subject != certificate.issuer and names_tunnel(certificate, reach)
@@ -183,7 +173,7 @@ def answers_alike(first: Attempt, second: Attempt, reach: Reach) -> bool:
     """
     if same_certificate(first, second):
         return True
-    one, other = leaf(first), leaf(second)
+    one, other = first.seen.certificate, second.seen.certificate
     return (
         one is not None
         and other is not None
@@ -220,7 +210,7 @@ async def _get_page(reach: Reach) -> HttpAnswer:
 
 
 def _read_reply(shown: Attempt, call: UnknownCall | None) -> str:
-    if shown.seen.authorities is not None and shown.seen.alert in MISSING:
+    if shown.seen.refuses_strangers:
         return "certificate-required"
     if shown.seen.alert is not None:
         return "alert"

@@ -18,19 +18,18 @@ from netprobe.protocols.services.http_exchange import HttpAnswer, HttpRequest, e
 from netprobe.protocols.services.pages import name_page
 from netprobe.protocols.services.proxy_url import ProxyUrl
 from netprobe.protocols.services.tls import Hello, SeenHandshake
-from netprobe.protocols.services.tls_certificates import Certificate, read_certificate
+from netprobe.protocols.services.tls_certificates import Certificate
 from netprobe.protocols.services.tls_talk import BRIEF, NO_GREETING_S, TlsTalk
 
 # A live service answers within a round trip or two, but its host may be busy; only what drops our
 # bytes takes longer.
 LISTEN_S = 5.8
 ALPN = ("h2", "http/1.1")
-# A server that misses a client certificate says so: certificate_required (TLS 1.3),
-# bad_certificate (Go, TLS 1.2), handshake_failure (OpenSSL, TLS 1.2).
-MISSING_CERTIFICATE = frozenset((116, 42, 40))
 SHOWN_TEXT = 60
 # The last one may be cut off.
 _TAG = re.compile(r"<[^>]*(>|$)")
+# Who signs the default certificate of OpenShift's router, and what that says where it has no route
+# for a name, whatever certificate it shows.
 ROUTER_SIGNER = "ingress-operator@"
 ROUTER_PAGE = "Application is not available"
 
@@ -92,16 +91,6 @@ class ServiceReply:
         """Whether anything came that is, or should have been, HTTP."""
         return self.status is not None or self.foreign is not None or bool(self.answer.flaw)
 
-    @property
-    def refuses_strangers(self) -> bool:
-        """Whether the server asked for a certificate and complained that it got none."""
-        return self.seen.authorities is not None and self.seen.alert in MISSING_CERTIFICATE
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The server's own certificate."""
-        return read_certificate(self.seen.chain[0]) if self.seen.chain else None
-
 
 async def hear_tls(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
     """Shake hands, ask where there is a path, and keep what came within the time."""
@@ -149,7 +138,7 @@ def is_router(heard: ServiceReply) -> bool:
 
 def router_certificate(heard: ServiceReply) -> Certificate | None:
     """Give the router's default certificate, which no passthrough route ever shows."""
-    certificate = heard.certificate
+    certificate = heard.seen.certificate
     if certificate is None or heard.seen.authorities is not None:
         return None
     return certificate if certificate.issuer_name.startswith(ROUTER_SIGNER) else None
@@ -205,7 +194,7 @@ def _word_tls(heard: ServiceReply) -> str:
 
 def certificate_words(heard: ServiceReply) -> str:
     """Word the certificate's subject and issuer."""
-    certificate = heard.certificate
+    certificate = heard.seen.certificate
     if certificate is None:
         return "an unreadable certificate" if heard.spoke_tls else "no certificate"
     return f"a certificate of {certificate.subject}, issued by {certificate.issuer}"

@@ -123,7 +123,7 @@ def _find_service(
 
 
 def _note_certificate(heard: ServiceReply, asked: Asked) -> str | None:
-    certificate = heard.certificate
+    certificate = heard.seen.certificate
     if certificate is None:
         return None
     if certificate.expired:

@@ -56,7 +56,7 @@ def _recognise_kube_apiserver(heard: ServiceReply) -> str | None:
     version = _VERSION.search(heard.answer.body)
     if version is not None and heard.status == 200:
         return f"kube-apiserver {version[1]}"
-    certificate = heard.certificate
+    certificate = heard.seen.certificate
     names = {certificate.common_name, *certificate.names} if certificate is not None else set()
     if KUBE_NAMES & names and heard.status in (None, 401, 403):
         answer = "no answer" if heard.status is None else f"HTTP {heard.status}"
@@ -67,19 +67,19 @@ def _recognise_kube_apiserver(heard: ServiceReply) -> str | None:
 def _recognise_konnectivity(heard: ServiceReply) -> str | None:
     if heard.call is not None and heard.call.has_service():
         return "konnectivity: an AgentService that wants no client certificate"
-    certificate = heard.certificate
+    certificate = heard.seen.certificate
     signed = certificate is not None and f"CN={certificate.issuer_name}" == SIGNER
     asks = any(SIGNER in name for name in heard.seen.authorities or ())
     is_front_end = heard.seen.alpn == "http/1.1"
     if not (signed or asks) or is_front_end or heard.seen.authorities is None:
         return None
     names = f" ({', '.join(certificate.names[:2])})" if certificate and certificate.names else ""
-    complaint = "" if heard.refuses_strangers else ", and did not complain"
+    complaint = "" if heard.seen.refuses_strangers else ", and did not complain"
     return f"konnectivity{names}: asks for a client certificate of {SIGNER}{complaint}"
 
 
 def _recognise_ignition(heard: ServiceReply) -> str | None:
-    certificate = heard.certificate
+    certificate = heard.seen.certificate
     names = (certificate.common_name, *certificate.names) if certificate is not None else ()
     is_named = any(name.partition(".")[0] == "ignition-server" for name in names)
     return "ignition-server: /healthz 200" if is_named and _is_empty_200(heard) else None
@@ -102,7 +102,7 @@ def _recognise_oauth(heard: ServiceReply) -> str | None:
 def _recognise_etcd(heard: ServiceReply) -> str | None:
     if any("etcd" in name.lower() for name in heard.seen.authorities or ()):
         return f"etcd: asks for a client certificate of {authority_words(heard)}"
-    certificate = heard.certificate
+    certificate = heard.seen.certificate
     if certificate is None:
         return None
     names = (certificate.issuer, certificate.subject, *certificate.names)
@@ -112,7 +112,7 @@ def _recognise_etcd(heard: ServiceReply) -> str | None:
 
 
 def _recognise_kubelet(heard: ServiceReply) -> str | None:
-    certificate = heard.certificate
+    certificate = heard.seen.certificate
     name = certificate.common_name if certificate is not None else ""
     if heard.status == 401 and heard.answer.body == "Unauthorized":
         return "kubelet: 401 Unauthorized"
@@ -122,7 +122,7 @@ def _recognise_kubelet(heard: ServiceReply) -> str | None:
     if of_node and heard.status == 200 and heard.answer.body == "ok":
         return "kubelet: /healthz ok"
     # It may demand a client certificate before anything is asked.
-    return f"kubelet: a certificate of {name}" if of_node and heard.refuses_strangers else None
+    return f"kubelet: a certificate of {name}" if of_node and heard.seen.refuses_strangers else None
 
 
 def _recognise_registry(heard: ServiceReply) -> str | None:
@@ -181,7 +181,7 @@ def _is_empty_200(heard: ServiceReply) -> bool:
 
 def name_component(heard: ServiceReply) -> str:
     """Name the component whose certificate it is; empty where that is not certain."""
-    certificate = heard.certificate
+    certificate = heard.seen.certificate
     if certificate is None:
         return ""
     name = certificate.common_name

@@ -15,7 +15,7 @@ from typing import Any
 
 from netprobe.errors import FileErrors, RequestError
 from netprobe.files import memory_file, read_file
-from netprobe.protocols.services.tls_certificates import read_name
+from netprobe.protocols.services.tls_certificates import Certificate, read_certificate, read_name
 
 ALERT = 21
 HANDSHAKE = 22
@@ -34,6 +34,9 @@ SHOWN_BYTES = 60
 # Where a record that begins a handshake has the type of its message.
 MESSAGE_TYPE_AT = 5
 ECHO = "our own ClientHello, sent back"
+# A server that misses a client certificate says so: certificate_required (TLS 1.3),
+# bad_certificate (Go, TLS 1.2), handshake_failure (OpenSSL, TLS 1.2).
+MISSING_CERTIFICATE = frozenset((116, 42, 40))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,16 @@ class SeenHandshake:
     distrust: int | None = None
     foreign: str | None = None
     failure: str | None = None
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The server's own certificate."""
+        return read_certificate(self.chain[0]) if self.chain else None
+
+    @property
+    def refuses_strangers(self) -> bool:
+        """Whether the server asked for a certificate and complained that it got none."""
+        return self.authorities is not None and self.alert in MISSING_CERTIFICATE
 
 
 class TlsClient:
