@@ -9,9 +9,9 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from netprobe.agent.wire.answers import Done, EchoOutcomes, Fault, ProbeOutcomes
+from netprobe.agent.wire.answers import Alive, Done, EchoOutcomes, Fault, ProbeOutcomes
 from netprobe.agent.wire.frames import BEAT_S, SILENCE_S, FrameReader, encode_frame
 from netprobe.agent.wire.messages import ANSWERS
 from netprobe.agent.wire.orders import Beat, RateOrder, StopOrder
@@ -19,7 +19,8 @@ from netprobe.errors import AgentError
 from netprobe.model.printable import clean
 from netprobe.vantage.base import ended_words
 from netprobe.vantage.handshake import Greeting
-from netprobe.vantage.patience import GRACE_S, Effort, OrderPatience, effort_of
+from netprobe.vantage.patience import GRACE_S, MOST_ESTIMATES, Effort, OrderPatience, effort_of
+from netprobe.vantage.pauses import LinkPauses
 from netprobe.vantage.process import AgentProcess
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ class LinkLost:
     words: str
 
 
+# The reasons of its flows: it is gone, or alive and too slow.
+LOST, SLOW = "agent-lost", "agent-slow"
 # Who missed so many beats is not called alive.
 ALIVE_BEATS = 2
 
@@ -57,12 +60,31 @@ ALIVE_BEATS = 2
 class Beats:
     """How often we send a beat, and how long the other end may be silent. Seconds.
 
-    ``grace_s``: what an agent may take for an order beyond the order's own work.
+    ``grace_s``: what an agent may take for an order beyond the order's own work. ``stalled_s``: so
+    much of its pauses and its waiting for a processor comes on top at most.
     """
 
     interval_s: float = BEAT_S
     silence_s: float = SILENCE_S
     grace_s: float = GRACE_S
+    stalled_s: float = 300.0
+
+
+class Moment(NamedTuple):
+    """A time, and how long the agent could not run before it. Seconds."""
+
+    at: float
+    stalled: float
+
+
+@dataclass(slots=True)
+class OpenOrder:
+    """An order that has not been answered to its end: its work, when it was sent, and the most that
+    it was ever expected to take beside the others."""
+
+    effort: Effort
+    sent: Moment
+    estimate_s: float = 0.0
 
 
 class AgentLink:
@@ -99,9 +121,11 @@ class AgentLink:
         # For so long this process did not run, and nothing could be heard.
         self._stood_still_s = 0.0
         self._heard_at = self._read_clock()
-        # The orders that it has not answered to their end, each with the time when it was sent.
-        self._open_orders: dict[object, tuple[Effort, float]] = {}
-        self._answered_at = self._read_clock()
+        self._pauses = LinkPauses(self._time())
+        # Who asks for fresh ones waits for the answer to the next beat.
+        self._next_alive: asyncio.Future[None] | None = None
+        self._open_orders: dict[object, OpenOrder] = {}
+        self._answered = self._read_moment()
         self._patience = OrderPatience(greeting.hello.nofile, beats.grace_s)
         reading = loop.create_task(self._read_frames(greeting.rest))
         self._tasks = [reading, loop.create_task(self._send_beats())]
@@ -127,7 +151,7 @@ class AgentLink:
     def expect(self, order: Any) -> Iterator[None]:
         """Let the agent owe an answer to this order meanwhile; it is lost where none comes."""
         key = object()
-        self._open_orders[key] = (effort_of(order), self._read_clock())
+        self._open_orders[key] = OpenOrder(effort_of(order), self._read_moment())
         try:
             yield
         finally:
@@ -225,6 +249,25 @@ class AgentLink:
         assert isinstance(error, AgentError)
         return error
 
+    async def count_lost(self, start: float) -> float:
+        """Tell how much of the time since then (of the loop's clock) the agent, the stream to it or
+        this process stood still. Raises AgentError when the agent is lost."""
+        end = self._time()
+        while self._pauses.known_until < end:
+            if self._next_alive is None:
+                self._next_alive = asyncio.get_running_loop().create_future()
+                self._send_beat()
+            await asyncio.wait((self._next_alive, self.lost), return_when=asyncio.FIRST_COMPLETED)
+            if self.lost.done():
+                self.lost.result()
+        return self._pauses.lost_s(start, end)
+
+    def _take_alive(self, alive: Alive) -> None:
+        self._pauses.take_alive(alive, self._time())
+        if self._next_alive is not None:
+            self._next_alive.set_result(None)
+            self._next_alive = None
+
     async def _drain_input(self) -> None:
         with contextlib.suppress(ConnectionError):
             await self._process.stdin.drain()
@@ -250,10 +293,13 @@ class AgentLink:
             self._end_link(words)
 
     async def _deliver_message(self, message: Any) -> None:
+        if isinstance(message, Alive):
+            self._take_alive(message)
+            return
         identity = getattr(message, "id", 0)
         queue, reply = self._streams.get(identity), self._replies.get(identity)
         if queue is not None or reply is not None:
-            self._answered_at = self._read_clock()
+            self._answered = self._read_moment()
         # A round and an order may have the same id, as far as the wire is concerned.
         if queue is not None and (reply is None or isinstance(message, STREAMED)):
             await queue.put(message)
@@ -261,12 +307,16 @@ class AgentLink:
             if not reply.done():
                 reply.set_result(message)
         elif isinstance(message, Fault):
-            self._faults += 1
-            if self._faults > MOST_FAULTS:
-                raise ValueError(f"more than {MOST_FAULTS} bugs of its own")
-            log.warning("%s", clean(f"{self.host}: {_word_fault(message)}"))
-            if identity is None:
-                await self._fail_all(message)
+            await self._take_fault(message)
+
+    async def _take_fault(self, fault: Fault) -> None:
+        """Report a bug of no order that waits. Raises ValueError at too many."""
+        self._faults += 1
+        if self._faults > MOST_FAULTS:
+            raise ValueError(f"more than {MOST_FAULTS} bugs of its own")
+        log.warning("%s", clean(f"{self.host}: {_word_fault(fault)}"))
+        if fault.id is None:
+            await self._fail_all(fault)
 
     async def _fail_all(self, fault: Fault) -> None:
         """Pass the fault to every waiter: a bug that names no order may have ended any of them."""
@@ -278,41 +328,62 @@ class AgentLink:
 
     async def _send_beats(self) -> None:
         while not self.lost.done():
-            self.send(Beat())
-            due = self._read_clock() + self._beats.interval_s
+            self._send_beat()
+            due = self._time() + self._beats.interval_s
             await asyncio.sleep(self._beats.interval_s)
-            self._stood_still_s += max(0.0, self._read_clock() - due)
-            words = self._find_fault()
-            if words is not None:
-                self._end_link(words)
+            self._pauses.note_turn(due, self._time())
+            self._stood_still_s += max(0.0, self._time() - due)
+            fault = self._find_fault()
+            if fault is not None:
+                self._end_link(*fault)
                 self._process.signal(signal.SIGKILL)
+
+    def _send_beat(self) -> None:
+        self.send(Beat())
+        self._pauses.note_beat(self._time())
 
     def _read_clock(self) -> float:
         """Give a time that does not pass while this process stands still."""
         return self._time() - self._stood_still_s
 
-    def _find_fault(self) -> str | None:
-        """Say in words why the agent counts as lost: its silence, or an order that it owes."""
+    def _read_moment(self) -> Moment:
+        stalled_s = self._pauses.stalled_s + self._pauses.overdue_s(self._time())
+        return Moment(self._read_clock(), stalled_s)
+
+    def _count_run(self, since: Moment) -> float:
+        """Tell how long the agent could run since then, as far as its pauses excuse it."""
+        now = self._read_moment()
+        stalled_s = min(max(0.0, now.stalled - since.stalled), self._beats.stalled_s)
+        return now.at - since.at - stalled_s
+
+    def _find_fault(self) -> tuple[str, str] | None:
+        """Say in words why the agent counts as lost, and the reason of its flows: its silence, an
+        order that it owes, or one that takes too long although it goes on."""
         now = self._read_clock()
         # While a consumer lags we do not read, so silence says nothing about the agent.
         if any(queue.full() for queue in self._streams.values()):
-            self._heard_at = self._answered_at = now
+            self._heard_at, self._answered = now, self._read_moment()
         if now - self._heard_at > self._beats.silence_s:
-            return f"it was silent for {self._beats.silence_s:g} s"
-        efforts = [effort for effort, _ in self._open_orders.values()]
-        deadlines_s = self._patience.deadlines_s(efforts)
-        for (effort, sent_at), limit_s in zip(self._open_orders.values(), deadlines_s, strict=True):
-            waited_s = now - max(sent_at, self._answered_at)
+            return f"it was silent for {self._beats.silence_s:g} s", LOST
+        open_orders = self._open_orders.values()
+        deadlines_s = self._patience.deadlines_s([one.effort for one in open_orders])
+        for one, limit_s in zip(open_orders, deadlines_s, strict=True):
+            one.estimate_s = max(one.estimate_s, limit_s)
+            owed = f"not finished {one.effort.what}"
+            waited_s = self._count_run(max(one.sent, self._answered))
             if waited_s > limit_s:
                 lives = now - self._heard_at < ALIVE_BEATS * self._beats.interval_s
                 start = "it is alive but has" if lives else "it has"
-                return f"{start} not finished {effort.what} for {waited_s:.0f} s"
+                return f"{start} {owed} for {waited_s:.0f} s", LOST
+            ran_s = self._count_run(one.sent)
+            if ran_s > MOST_ESTIMATES * one.estimate_s:
+                return f"it is slow: it goes on and has {owed} in {ran_s:.0f} s", SLOW
         return None
 
-    def _end_link(self, words: str) -> None:
+    def _end_link(self, words: str, reason: str = LOST) -> None:
         if self.lost.done():
             return
-        error = AgentError("agent-lost", f"the agent of {self.host} was lost: {words}")
+        error = AgentError(reason, f"the agent of {self.host} was lost: {words}")
         self.lost.set_exception(error)
         for reply in self._replies.values():
             if not reply.done():

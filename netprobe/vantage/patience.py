@@ -1,8 +1,9 @@
 """How long an agent may take for its orders: a deadline for each, from the order's own work.
 
 An agent that is alive may still be one that does not answer: another thread of it beats, or the
-command that leads to it. Each deadline is a multiple of what the work takes at a slow pace, and it
-counts from the agent's last answer to any order, because orders share the agent.
+command that leads to it. Each deadline is a multiple of what the work takes at a slow pace. It
+counts from the agent's last answer to any order, because orders share the agent; but progress
+extends it to MOST_ESTIMATES of them at most. Only time counts in which the agent could run.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from netprobe.agent.wire.parts import ProbeBlock
 # A busy machine is slower than the work says; the rest is for the way there and back.
 FACTOR = 2.0
 GRACE_S = 10.0
+MOST_ESTIMATES = 4
 # A weak host starts more probes a second than this, unless it may open few files.
 STARTS_PER_S = 1000.0
 FILES_SHARE = 2

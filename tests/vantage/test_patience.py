@@ -12,11 +12,12 @@ from netprobe.agent.wire.answers import Alive, ProbeOutcomes
 from netprobe.agent.wire.frames import HELLO_PREFIX, encode_frame
 from netprobe.agent.wire.host_messages import Routed, RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ListenOrder, ProbeOrder, RateOrder
-from netprobe.agent.wire.parts import Pace
+from netprobe.agent.wire.parts import Pace, Standstill
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
-from netprobe.vantage.link import AgentLink, Beats
+from netprobe.vantage.link import LOST, SLOW, AgentLink, Beats, Moment
 from netprobe.vantage.patience import FACTOR, OrderPatience, effort_of
+from netprobe.vantage.pauses import LinkPauses
 from netprobe.vantage.stream import Target, open_stream
 from tests.patience import PATIENCE_S, until
 from tests.vantage.scripted import GOOD_HELLO
@@ -103,7 +104,7 @@ async def test_an_agent_that_beats_and_does_not_answer_is_lost(
 async def test_who_beats_no_more_is_not_called_alive() -> None:
     """A frozen host owes its order before its silence counts; nobody knows that it lives."""
     async with Launcher() as launcher:
-        launcher.beats = Beats(interval_s=0.1, silence_s=LONG_S, grace_s=0.5)
+        launcher.beats = Beats(interval_s=0.1, silence_s=LONG_S, grace_s=0.5, stalled_s=0.5)
         link = await start_beater(launcher, "frozen")
         with pytest.raises(AgentError) as caught:
             await ask_route(link)
@@ -130,13 +131,93 @@ async def test_a_coordinator_that_stood_still_blames_no_agent() -> None:
         link = await start_beater(launcher, "mute")
         began_s = link._time()
         link._time = lambda: began_s + passed_s
-        link._answered_at = began_s - 50.0
+        link._answered = Moment(began_s - 50.0, 0.0)
         with link.expect(RouteOrder(1, "127.0.0.1", None)):
             await asyncio.sleep(0)  # until the link waits for its next beat
             passed_s = 100.0
             await until(lambda: link._stood_still_s)
             assert link._find_fault() is None
         await link.close()
+
+
+async def test_progress_extends_a_deadline_to_four_estimates() -> None:
+    """An agent that goes on is not lost before that, and is then, although it has just answered."""
+    async with Launcher() as launcher:
+        launcher.beats = Beats(silence_s=LONG_S, grace_s=10.0)
+        link = await start_beater(launcher, "mute")
+        now_s = link._time()
+        link._time = lambda: now_s
+        with link.expect(RouteOrder(1, "127.0.0.1", None)):
+            for _ in range(5):  # it drips an outcome every 8 s
+                assert link._find_fault() is None
+                now_s += 8.0
+                link._pauses = LinkPauses(now_s)
+                link._answered = link._read_moment()
+            now_s += 0.5
+            fault = link._find_fault()
+        assert fault is not None
+        assert fault == (
+            "it is slow: it goes on and has not finished the order Route in 40 s",
+            SLOW,
+        )
+        await link.close()
+
+
+@pytest.mark.parametrize(("waited_s", "is_lost"), [(60.0, False), (5.0, True)])
+async def test_time_in_which_the_agent_could_not_run_comes_on_top(
+    waited_s: float, is_lost: bool
+) -> None:
+    """As it says itself; and of that so much at most as the bound allows."""
+    async with Launcher() as launcher:
+        launcher.beats = Beats(silence_s=LONG_S, grace_s=10.0, stalled_s=70.0)
+        link = await start_beater(launcher, "mute")
+        now_s = link._time()
+        link._time = lambda: now_s
+        with link.expect(RouteOrder(1, "127.0.0.1", None)):
+            link._pauses = LinkPauses(now_s)
+            now_s += 65.0
+            link._pauses.note_beat(now_s)
+            link._take_alive(Alive([], int(waited_s * 1000)))
+            fault = link._find_fault()
+            assert (fault is not None and fault[1] == LOST) is is_lost
+            now_s += 100.0
+            link._pauses.note_beat(now_s)
+            link._take_alive(Alive([], 1_000_000))
+            assert link._find_fault() is not None
+        await link.close()
+
+
+async def test_a_stopped_agent_is_not_late_before_it_could_answer() -> None:
+    """While the answer to a beat is overdue, the order's own time stands still."""
+    async with Launcher() as launcher:
+        launcher.beats = Beats(silence_s=LONG_S, grace_s=10.0)
+        link = await start_beater(launcher, "mute")
+        now_s = link._time()
+        link._time = lambda: now_s
+        with link.expect(RouteOrder(1, "127.0.0.1", None)):
+            link._pauses = LinkPauses(now_s)
+            link._pauses.note_beat(now_s)
+            now_s += 25.0
+            assert link._find_fault() is None
+            link._take_alive(Alive([], 0))
+            assert link._find_fault() is None
+            assert link._pauses.lost_s(now_s - 25.0, now_s) == 25.0
+            now_s += 11.0
+            assert link._find_fault() is not None
+        await link.close()
+
+
+def test_pauses_that_an_agent_tells_are_put_where_they_can_have_been() -> None:
+    """It may have answered at any time since the beat; what overlaps counts once."""
+    pauses = LinkPauses(100.0)
+    pauses.note_beat(200.0)
+    pauses.take_alive(Alive([Standstill(8000, 7000), Standstill(2000, 7000)], 0), 200.5)
+    assert pauses.lost_s(0.0, 300.0) == 198.5 - 185.0
+    assert pauses.lost_s(190.0, 195.0) == 5.0
+    assert pauses.lost_s(199.0, 300.0) == 0.0
+    assert pauses.known_until == 200.0
+    pauses.take_alive(Alive([Standstill(0, 100_000)], 0), 250.0)
+    assert pauses.lost_s(199.0, 300.0) == 0.0, "it answers no beat"
 
 
 def limits(*orders: Any, files: int = 1 << 20, per_s: float | None = None) -> list[float]:

@@ -98,6 +98,12 @@ class AgentMethods(ABC):
     async def request(self, order: Any, answer: type[Answer]) -> Answer:
         """Send an order that has one answer, and give that."""
 
+    async def count_lost(self, start: float) -> float:
+        """Tell for how many seconds since then (of the loop's clock) the agent, or the way to it,
+        stood still, as far as that can be known."""
+        del start
+        return 0.0
+
     @abstractmethod
     async def probe(
         self, order: orders.ProbeOrder | orders.EchoOrder, heard: Heard | None = None
@@ -284,6 +290,10 @@ class Agent(AgentMethods):
         with _refusing(link, answer):
             check_answer(order, found)
         return found
+
+    async def count_lost(self, start: float) -> float:
+        """Tell for how many seconds since then the agent, or the way to it, stood still."""
+        return await (await self.wait_ready()).count_lost(start)
 
     async def probe(
         self, order: orders.ProbeOrder | orders.EchoOrder, heard: Heard | None = None
