@@ -9,7 +9,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from netprobe.agent.wire.answers import Alive, Done, EchoOutcomes, Fault, ProbeOutcomes
 from netprobe.agent.wire.frames import BEAT_S, SILENCE_S, FrameReader, encode_frame
@@ -19,7 +19,14 @@ from netprobe.errors import AgentError
 from netprobe.model.printable import clean
 from netprobe.vantage.base import ended_words
 from netprobe.vantage.handshake import Greeting
-from netprobe.vantage.patience import GRACE_S, MOST_ESTIMATES, Effort, OrderPatience, effort_of
+from netprobe.vantage.patience import (
+    GRACE_S,
+    MOST_ESTIMATES,
+    Moment,
+    OpenOrder,
+    OrderPatience,
+    effort_of,
+)
 from netprobe.vantage.pauses import LinkPauses
 from netprobe.vantage.process import AgentProcess
 
@@ -68,23 +75,6 @@ class Beats:
     silence_s: float = SILENCE_S
     grace_s: float = GRACE_S
     stalled_s: float = 300.0
-
-
-class Moment(NamedTuple):
-    """A time, and how long the agent could not run before it. Seconds."""
-
-    at: float
-    stalled: float
-
-
-@dataclass(slots=True)
-class OpenOrder:
-    """An order that has not been answered to its end: its work, when it was sent, and the most that
-    it was ever expected to take beside the others."""
-
-    effort: Effort
-    sent: Moment
-    estimate_s: float = 0.0
 
 
 class AgentLink:

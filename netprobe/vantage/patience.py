@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from netprobe.agent.wire import host_messages, orders, stream_messages
 from netprobe.agent.wire.parts import ProbeBlock
@@ -47,6 +47,23 @@ class Effort:
     wait_s: float = 0.0
     starts: int = 0
     lanes: tuple[tuple[str, float], ...] = ()
+
+
+class Moment(NamedTuple):
+    """A time, and how long the agent could not run before it. Seconds."""
+
+    at: float
+    stalled: float
+
+
+@dataclass(slots=True)
+class OpenOrder:
+    """An order that has not been answered to its end: its work, when it was sent, and the most that
+    it was ever expected to take beside the others."""
+
+    effort: Effort
+    sent: Moment
+    estimate_s: float = 0.0
 
 
 def effort_of(order: Any) -> Effort:

@@ -12,7 +12,7 @@ LATE_S = 1.0
 MOST_PAUSES = 1000
 
 # From and to, in seconds of a monotonic clock.
-Pause = tuple[float, float]
+TimeSpan = tuple[float, float]
 
 
 class LinkPauses:
@@ -26,7 +26,7 @@ class LinkPauses:
         self.known_until = now
         self.stalled_s = 0.0
         self._beats: deque[float] = deque()
-        self._pauses: deque[Pause] = deque(maxlen=MOST_PAUSES)
+        self._pauses: deque[TimeSpan] = deque(maxlen=MOST_PAUSES)
         self._waited_ms = 0
 
     def note_beat(self, now: float) -> None:
@@ -53,7 +53,7 @@ class LinkPauses:
         self._pauses.extend(told)
         waited_s = max(0, alive.waited_ms - self._waited_ms) / 1000
         self._waited_ms = alive.waited_ms
-        self.stalled_s += max(waited_s, _measure(told, self.known_until, now))
+        self.stalled_s += max(waited_s, _measure_pauses(told, self.known_until, now))
         self.known_until = sent
 
     def overdue_s(self, now: float) -> float:
@@ -62,10 +62,10 @@ class LinkPauses:
 
     def lost_s(self, start: float, end: float) -> float:
         """Tell how much of a span was lost in pauses."""
-        return _measure(self._pauses, start, end)
+        return _measure_pauses(self._pauses, start, end)
 
 
-def _measure(pauses: deque[Pause] | list[Pause], start: float, end: float) -> float:
+def _measure_pauses(pauses: deque[TimeSpan] | list[TimeSpan], start: float, end: float) -> float:
     """Measure what pauses, which may overlap, cover of a span."""
     covered, reached = 0.0, start
     for pause in sorted(pauses):

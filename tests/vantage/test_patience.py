@@ -15,8 +15,8 @@ from netprobe.agent.wire.orders import EchoOrder, ListenOrder, ProbeOrder, RateO
 from netprobe.agent.wire.parts import Pace, Standstill
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
-from netprobe.vantage.link import LOST, SLOW, AgentLink, Beats, Moment
-from netprobe.vantage.patience import FACTOR, OrderPatience, effort_of
+from netprobe.vantage.link import LOST, SLOW, AgentLink, Beats
+from netprobe.vantage.patience import FACTOR, Moment, OrderPatience, effort_of
 from netprobe.vantage.pauses import LinkPauses
 from netprobe.vantage.stream import Target, open_stream
 from tests.patience import PATIENCE_S, until
