@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 FIRST_PORT = 10001
 PORTS = 10_000
 SOURCE = "10.88.0.1"
+GATEWAY = "10.88.0.2"
 # The scanners' own ports: apart from those that are probed.
 OWN_PORTS = "30001 60000"
 
@@ -29,11 +30,13 @@ _UNLIMITED = (
 class Field:
     """The two machines; use it as a context manager.
 
-    ``addresses`` are the destination's; each has ``ports`` ports from FIRST_PORT on.
+    ``addresses`` are the destination's; each has ``ports`` ports from FIRST_PORT on. ``gateway``:
+    the source reaches them by a route, and no router ever answers it.
     """
 
-    def __init__(self, flows: int, ports: int = PORTS) -> None:
+    def __init__(self, flows: int, ports: int = PORTS, *, gateway: bool = False) -> None:
         self._lab = Lab()
+        self._gateway = gateway
         self.ports = min(ports, flows)
         self.last_port = FIRST_PORT + self.ports - 1
         self.addresses = [f"10.88.1.{number + 1}" for number in range(max(1, flows // ports))]
@@ -48,8 +51,14 @@ class Field:
         self._lab.cable(self.source, "eth0", self.target, "eth0")
         for machine in (self.source, self.target):
             machine.run("sysctl", "-q", "-e", "-w", *_UNLIMITED)
-        self.source.ip(f"address add {SOURCE}/15 dev eth0")
-        self.target.ip(*(f"address add {text}/15 dev eth0" for text in self.addresses))
+        bits = 24 if self._gateway else 15
+        self.source.ip(f"address add {SOURCE}/{bits} dev eth0")
+        self.target.ip(
+            f"address add {GATEWAY}/{bits} dev eth0",
+            *(f"address add {text}/{bits} dev eth0" for text in self.addresses),
+        )
+        if self._gateway:
+            self.source.ip(f"route add default via {GATEWAY}")
         self.target.nft("add table inet bench")
         return self
 

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.lab.netlab import Lab, Namespace
 
 PORTS = 1000
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-PASS_S, DROP_S, FAULTS_S, DEMO_S, DEAD_S, DROPS_S = 0.8, 3.0, 6.0, 12.0, 5.0, 7.0
+PASS_S, DROP_S, FAULTS_S, DEMO_S, DEAD_S, DROPS_S = 0.8, 3.0, 6.0, 12.0, 5.0, 6.0
 # Without root a run takes at most so many times as long as with it.
 UNPRIVILEGED = 3.0
 
@@ -99,7 +99,16 @@ def without_agents(flows: int, repeats: int, only: str = "") -> list[Row]:
         for kind in _kinds(place):
             if only in kind.name:
                 rows += _compare(place, kind, repeats)
+    with Field(flows, PORTS, gateway=True) as place:
+        dropped = _find_kind(place, "every tenth port dropped")
+        behind = replace(dropped, name=f"{dropped.name} behind a gateway")
+        if only in behind.name:
+            rows += _compare(place, behind, repeats)
     return rows
+
+
+def _find_kind(place: Field, name: str) -> Kind:
+    return next(kind for kind in _kinds(place) if kind.name == name)
 
 
 def _compare(place: Field, kind: Kind, repeats: int) -> list[Row]:
