@@ -1,6 +1,7 @@
 """Reads the story of some probes out of the recorder's rows: runs of ports that went alike."""
 
 import socket
+from functools import lru_cache
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..core.agent import AgentCore
@@ -87,6 +88,8 @@ class StoryReader:
         self._request, self._answers = KINDS[order.proto]
         self._asker = pack_address(order.asker)
         self._target = pack_address(order.target)
+        # Hundreds of runs have the same few devices, and each name is a question to the kernel.
+        self._name_device = lru_cache(maxsize=None)(name_device)
 
     def read_story(self) -> StoryTold:
         """Give what was seen; the caller knows whether packets were lost."""
@@ -154,13 +157,27 @@ class StoryReader:
         return [
             SeenRun(
                 PortSet(ports).pairs(),
-                _join_packets([story.requests for story in stories], sent),
-                _join_packets([story.answers for story in stories], not sent),
-                _join_packets([story.resets for story in stories], not sent),
+                self._join_packets([story.requests for story in stories], sent),
+                self._join_packets([story.answers for story in stories], not sent),
+                self._join_packets([story.resets for story in stories], not sent),
                 [story.requests.number for story in stories[:MOST_NUMBERS] if story.requests],
             )
             for ports, stories in groups.values()
         ]
+
+    def _join_packets(
+        self, some: "List[Optional[PortPackets]]", out: bool
+    ) -> Optional[SeenPackets]:
+        """Give what several ports have in common; they are alike."""
+        first = some[0]
+        if first is None:
+            return None
+        counts = [packets.packets for packets in some if packets is not None]
+        begin = min(packets.first_ns for packets in some if packets is not None)
+        # The device nearest to the network sees what comes first, and what goes out last.
+        devices = list(first.by_device)
+        outermost = self._name_device(devices[-1] if out else devices[0])
+        return SeenPackets(min(counts), max(counts), begin, first.ttl, outermost)
 
     def _read_errors(self, pair: bytes) -> List[SeenError]:
         """Read the errors about these probes, by sender and kind."""
@@ -261,19 +278,6 @@ def _recognise_start(template: Template, key: bytes, payload: bytes) -> Optional
 def _list_traits(packets: Optional[PortPackets]) -> Tuple[int, ...]:
     """List what ports must have in common to be told together: the TTL, and the devices."""
     return () if packets is None else (packets.ttl, *packets.by_device)
-
-
-def _join_packets(some: "List[Optional[PortPackets]]", out: bool) -> Optional[SeenPackets]:
-    """Give what several ports have in common; they are alike."""
-    first = some[0]
-    if first is None:
-        return None
-    counts = [packets.packets for packets in some if packets is not None]
-    begin = min(packets.first_ns for packets in some if packets is not None)
-    # The device nearest to the network sees what comes first, and what goes out last.
-    devices = list(first.by_device)
-    outermost = name_device(devices[-1] if out else devices[0])
-    return SeenPackets(min(counts), max(counts), begin, first.ttl, outermost)
 
 
 def _print_address(address: bytes) -> str:
