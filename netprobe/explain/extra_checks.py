@@ -26,6 +26,7 @@ from netprobe.probe.checks.traceroute import WALKED
 from netprobe.probe.collect import begin_run, list_hosts
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.address_locks import Alone
+from netprobe.probe.flows.pauses import PatientProber
 from netprobe.probe.flows.prober import Prober, source_address
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import PlanPlace, Task, Want, Work, family_of
@@ -78,7 +79,7 @@ async def watch(
         probing = Destination(destination, fleet, settings, Answered(), Alone(), note_evidence)
         await probing.run(wants)
         seen = [one for order in sorted(evidence) for one in evidence[order]]
-        further = await _look_further(seen, fleet, Prober(fleet, settings, Answered()))
+        further = await _look_further(seen, fleet, PatientProber(fleet, settings, Answered()))
     return Watched(seen, further, fleet.reports)
 
 

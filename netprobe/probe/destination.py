@@ -39,7 +39,8 @@ from netprobe.probe.flows.listeners import (
 )
 from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
-from netprobe.probe.flows.prober import Observation, Prober, unprobed
+from netprobe.probe.flows.pauses import PatientProber
+from netprobe.probe.flows.prober import Observation, unprobed
 from netprobe.probe.flows.proxied import Proxied
 from netprobe.probe.flows.proxy_choice import ways
 from netprobe.probe.flows.reachability import Answered
@@ -79,7 +80,7 @@ class Destination:
         self._answered = answered
         self._alone = alone
         self._emit = emit
-        self._prober = Prober(fleet, settings, answered)
+        self._prober = PatientProber(fleet, settings, answered)
         self._origins = Origins(fleet.hosts(), fleet.own_addresses)
         self._proxied = Proxied(fleet)
         self._widths = PathWidths(fleet, self._prober.chance)
@@ -252,7 +253,10 @@ class Destination:
             found = await self._probe_and_check(tasks, Listeners(LOST), None)
         # Not where the run is stopped: agents close everything when they end, and this one may be
         # one that does not answer.
-        await round_.close()
+        is_closed = await round_.close()
+        if not is_closed and any(one.listener.state == "ours" and not one.proven for one in found):
+            # Nobody knows until when its listeners were there.
+            found = await self._probe_and_check(tasks, Listeners(LOST), None)
         return found
 
     async def _probe_and_check(

@@ -32,6 +32,8 @@ SPARE_DESCRIPTORS = 512
 
 # A look at a host that has answered waits for so many of its round trips at least.
 ROUND_TRIPS = 4
+# The least time in which an answer must come.
+LEAST_LOOK_S = 0.3
 
 
 class Timing(NamedTuple):

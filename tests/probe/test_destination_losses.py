@@ -55,6 +55,20 @@ async def test_an_agent_that_is_lost_in_a_round_spoils_nothing(order: type[Any])
     assert_whole(world)
 
 
+@pytest.mark.parametrize(("answer", "state"), [(SILENCE, "lost"), (open_to_us, "ours")])
+async def test_what_an_agent_that_vanished_since_may_not_have_heard_is_asked_again(
+    answer: Any, state: str
+) -> None:
+    """It was gone before the round ended, and nobody knows when: only what it answered counts."""
+    world = World(answer if callable(answer) else lambda *_: answer)
+    world.lose_target_at(CloseOrder)
+
+    found = await world.run(make_want("tcp", ((5, 9),)))
+
+    assert {one.listener.state for one in found} == {state}
+    assert_whole(world)
+
+
 async def test_an_agent_that_is_lost_during_the_probes_is_noticed() -> None:
     """Whether the listeners were there to the end is always asked."""
     world = World(open_to_us)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import Pace, ProbeBlock
@@ -41,6 +41,11 @@ class Part:
     def one_way(self) -> bool:
         """Whether only a listener of ours can tell that these packets arrived."""
         return self.ours and self.mode == "send"
+
+    def restrict(self, task: Task, ports: Ports, listener: Listener) -> Part:
+        """Give the part that asks the same of these ports of the task, which met one listener."""
+        task = replace(task, ports=ports)
+        return replace(self, task=task, ports=ports, listeners=((ports, listener),))
 
     def listener(self, ports: Ports) -> Iterator[tuple[Ports, Listener]]:
         """These ports by listener."""

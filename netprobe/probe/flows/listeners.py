@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -167,11 +166,13 @@ class Round:
         """Ask what the listeners noted of these orders. Raises AgentError."""
         return await self._agent.seen(self._number, orders)
 
-    async def close(self) -> None:
-        """Close every listener of the round."""
-        # Where the agent is gone, its sockets are too.
-        with contextlib.suppress(AgentError):
+    async def close(self) -> bool:
+        """Close every listener of the round; False where its agent, and they with it, are gone."""
+        try:
             await self._agent.close_round(self._number)
+        except AgentError:
+            return False
+        return True
 
     def _make_block(self, spot: Spot) -> ListenBlock:
         name, _, word = spot.protocol.partition("/")

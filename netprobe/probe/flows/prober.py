@@ -267,9 +267,7 @@ class Prober:
         """Send the probes of one seen once more; ``timing`` None: one unhurried look."""
         look_ms = self._settings.look_ms
         timing = timing or Timing(look_ms, look_ms, 1)
-        task = replace(seen.task, ports=seen.ports)
-        listeners = ((seen.ports, seen.listener),)
-        part = replace(seen.part, task=task, ports=seen.ports, listeners=listeners)
+        part = seen.part.restrict(seen.task, seen.ports, seen.listener)
         found = await self.part(part, timing, sport)
         return [replace(one, trail=seen.trail + one.trail, earlier=seen.orders) for one in found]
 

@@ -248,11 +248,11 @@ async def test_a_round_of_a_lost_agent_is_closed_already() -> None:
     """Its sockets are gone with it; everything else says so."""
     agent = FakeAgent(TARGET, {CloseOrder: lambda order: Closed(order.id)})
     round_, _ = round_of(agent)
-    await round_.close()
+    assert await round_.close()
     assert agent.asked == [CloseOrder(9)]
 
     agent.lost = True
-    await round_.close()
+    assert not await round_.close()
     with pytest.raises(AgentError):
         await round_.open([spot("tcp", (5, 6))])
 

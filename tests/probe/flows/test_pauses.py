@@ -1,0 +1,88 @@
+"""A pause at the other end: a look is repeated once, and what is still missed is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from netprobe.agent.wire.orders import ProbeOrder
+from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.model.evidence import Listener
+from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
+from netprobe.probe.flows.pauses import UNHURRIED, PatientProber
+from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.settings import ProbeSettings, Timing
+from netprobe.protocols import protocol_for
+from tests.probe.builders import SOURCE, TARGET, make_task
+from tests.probe.fakes import FakeAgent, FakeFleet, kind, reply
+
+NONE = kind(failure="no-answer")
+NONCE = kind(op="answer", answer="nonce", by=1)
+
+
+class PausingAgent(FakeAgent):
+    """Stood still for so long in each look, in turn."""
+
+    def __init__(self, *pauses: float) -> None:
+        super().__init__(TARGET)
+        self.pauses = iter(pauses)
+
+    async def count_lost(self, start: float) -> float:
+        return next(self.pauses, 0.0)
+
+
+async def probe(
+    kinds: list[OutcomeKind], *pauses: float, state: str = "ours", timing: Timing | None = None
+) -> tuple[list[Observation], list[ProbeOrder]]:
+    """What becomes of a port whose looks end so, and the orders for it."""
+    left = iter(kinds)
+    source = FakeAgent(SOURCE, {ProbeOrder: lambda order: reply(order, next(left))})
+    fleet = FakeFleet([source, PausingAgent(*pauses)])
+    prober = PatientProber(fleet, ProbeSettings(), Answered())
+    task = make_task("udp")
+    listeners = Listeners(UNKNOWN)
+    spot = Spot("udp", task.address, protocol_for(None), task.ports)
+    listeners.add(spot, task.ports, Listener(state))  # type: ignore[arg-type]
+    (part,) = prober.cut([task], listeners)
+    return await prober.part(part, timing), source.orders(ProbeOrder)
+
+
+async def test_a_look_that_met_a_pause_is_repeated_once_and_counts() -> None:
+    """Silence of the repeat is silence, an answer is an answer; both orders are its own."""
+    for second in (NONE, NONCE):
+        (found,), (first, again) = await probe([NONE, second], 0.4, 0.0)
+        assert found.outcome is not None
+        assert (found.outcome.failure, found.outcome.answer) == (second.failure, second.answer)
+        assert (again.first_ms, again.look_ms, again.looks) == UNHURRIED
+        assert found.order == again.id
+        assert found.orders[0][0] == first.id
+
+
+async def test_where_the_repeat_met_a_pause_too_nothing_is_known() -> None:
+    """Nor is an answer that never came silence; one that came counts."""
+    (found,), _ = await probe([NONE, NONE], 0.4, 3.9)
+    assert found.outcome is not None
+    assert (found.outcome.failure, found.outcome.answer) == ("stood-still", None)
+    (found,), _ = await probe([NONE, NONCE], 0.4, 3.9)
+    assert found.outcome is not None
+    assert found.outcome.answer == "nonce"
+
+
+@pytest.mark.parametrize(
+    ("first", "pause", "state", "timing"),
+    [
+        (NONE, 0.0, "ours", None),
+        (NONCE, 9.0, "ours", None),
+        (NONE, 9.0, "closed", None),
+        (NONE, 3.6, "ours", UNHURRIED),
+    ],
+    ids=["no-pause", "answered", "answer-of-the-kernel", "enough-is-left"],
+)
+async def test_what_no_pause_could_hide_stands(
+    first: OutcomeKind, pause: float, state: str, timing: Timing | None
+) -> None:
+    """One look is all that these need."""
+    (found,), orders = await probe([first], pause, state=state, timing=timing)
+    assert len(orders) == 1
+    assert found.outcome is not None
+    assert found.outcome.failure == first.failure
