@@ -52,6 +52,10 @@ class FakeLink(AgentLink):
         """Note a message that has no answer."""
         self.sent.append(message)
 
+    async def count_lost(self, start: float) -> float:
+        """It never stood still."""
+        return 0.0
+
     async def request(self, order: Any, answer: type[Answer]) -> Answer:
         """Carry out an order that has one answer."""
         self.sent.append(order)

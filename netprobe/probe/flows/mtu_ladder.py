@@ -24,7 +24,7 @@ from netprobe.probe.flows.chance import Chance
 from netprobe.probe.flows.listeners import Round
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import Timing
+from netprobe.probe.settings import LEAST_LOOK_S, Timing
 
 # Two looks of three packets while the limit is searched. The first is short: what arrives is
 # answered, or seen by the listener, long before its end. Nobody answers one-way packets, so that
@@ -87,6 +87,7 @@ class MtuLadder:
         """Find the largest size that arrives, up to ``needed``.
 
         None where the smallest does not arrive either, and where loss would explain all of it.
+        Raises AgentError.
         """
         tcp = self._way.protocol == "tcp"
         smallest = SMALLEST_TCP if tcp else SMALLEST[self._task.family]
@@ -155,6 +156,20 @@ class MtuLadder:
         return [told or next(late) for told in arrived]
 
     async def _send_once(self, sizes: list[int], look_ms: int) -> list[bool]:
+        """Tell of each size whether it arrives. A long look that met a pause of the other end is
+        repeated once. Raises AgentError where the repeat met one, too."""
+        there = self._fleet.agent(self._task.wants[0].flow.destination)
+        most_s = look_ms / 1000 - LEAST_LOOK_S
+        for _ in range(2):
+            lost_back, began_s = self._lost_back, asyncio.get_running_loop().time()
+            told = await self._send_sizes(sizes, look_ms)
+            # After a short look that failed there is a long one.
+            if all(told) or look_ms < LOOK_MS or await there.count_lost(began_s) <= most_s:
+                return told
+            self._lost_back = lost_back
+        raise AgentError("machine-busy", f"{there.host.name} stood still")
+
+    async def _send_sizes(self, sizes: list[int], look_ms: int) -> list[bool]:
         orders = [self._make_order(size, look_ms) for size in sizes]
         agent = self._fleet.agent(self._task.source)
         replies = await asyncio.gather(*(agent.probe(order) for order in orders))

@@ -6,8 +6,12 @@ import pytest
 
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.errors import AgentError
 from netprobe.model.evidence import Listener
+from netprobe.probe.agents.decode import ProbeReply
+from netprobe.probe.flows.chance import Chance
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
+from netprobe.probe.flows.mtu_ladder import MtuLadder, MtuProbe
 from netprobe.probe.flows.pauses import UNHURRIED, PatientProber
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import Answered
@@ -86,3 +90,28 @@ async def test_what_no_pause_could_hide_stands(
     assert len(orders) == 1
     assert found.outcome is not None
     assert found.outcome.failure == first.failure
+
+
+@pytest.mark.parametrize("is_paused_again", [False, True])
+async def test_a_size_that_met_a_pause_is_sent_again(is_paused_again: bool) -> None:
+    """One that arrives then is no black hole; where that look met a pause too, nothing is known."""
+    looks: list[ProbeOrder] = []
+
+    def answer(order: ProbeOrder) -> ProbeReply:
+        looks.append(order)
+        return reply(order, NONCE if len(looks) > 2 else kind(op="answer", answer="narrow-back"))
+
+    source = FakeAgent(SOURCE, {ProbeOrder: answer})
+    pauses = [9.0, 9.0 if is_paused_again else 0.0]
+    if is_paused_again:
+        source.scripts[ProbeOrder] = lambda order: reply(order, NONE)
+    fleet = FakeFleet([source, PausingAgent(*pauses)])
+    way = MtuProbe("nonce", "tcp", 80, "nonce", 1)
+    ladder = MtuLadder(make_task("tcp"), way, fleet, Chance(1), None)
+    if is_paused_again:
+        with pytest.raises(AgentError, match="stood still"):
+            await ladder.measure(1500)
+        return
+    measured = await ladder.measure(1500)
+    assert measured is not None
+    assert (measured.path, measured.needed, measured.lost_back) == (1500, 1500, False)
