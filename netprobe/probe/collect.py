@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -139,7 +138,8 @@ async def _work_through(
         try:
             await _run_destination(destination, host, wants, emit)
         finally:
-            proving.cancel()
+            if not proving.cancel():
+                proving.result()  # it ends only by an error
 
     async def one(host: Host) -> None:
         async with listed:
@@ -170,11 +170,10 @@ async def _work_through(
 
 
 async def _emit_proven(destination: Destination) -> None:
-    """Emit what is proven again and again; where that fails, the end of the work tells all."""
-    with contextlib.suppress(Exception):
-        while True:
-            await asyncio.sleep(PROVEN_S)
-            await destination.emit_proven()
+    """Emit what is proven again and again; agents that are lost meanwhile are no error of it."""
+    while True:
+        await asyncio.sleep(PROVEN_S)
+        await destination.emit_proven()
 
 
 async def _run_destination(

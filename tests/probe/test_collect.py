@@ -437,6 +437,30 @@ async def test_work_that_fails_at_a_destination_is_the_end_of_its_flows_only(
     assert text.startswith("the work at b failed (ZeroDivisionError: odd; a bug in netprobe")
 
 
+async def test_a_fault_in_what_is_emitted_early_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its results are not missing: without an error the fault would only make runs slower."""
+    world = World(monkeypatch, plan_of("a", "b"))
+    failed = asyncio.Event()
+    rounds = Destination._run_round
+
+    async def fail(self: Destination) -> None:
+        failed.set()
+        raise ZeroDivisionError("odd")
+
+    async def wait(self: Destination, *rest: Any) -> Any:
+        await failed.wait()
+        return await rounds(self, *rest)
+
+    monkeypatch.setattr(collect_module, "PROVEN_S", 0.0)
+    monkeypatch.setattr(Destination, "emit_proven", fail)
+    monkeypatch.setattr(Destination, "_run_round", wait)
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await world.run()
+
+    assert caught.group_contains(ZeroDivisionError, match="odd")
+
+
 async def test_results_that_have_nowhere_to_go_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full is no bug of one destination."""
     world = World(monkeypatch, plan_of("a", "b"))
