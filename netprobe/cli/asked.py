@@ -1,7 +1,6 @@
-"""What each verb is asked: its options as values, in the groups that verbs share.
+"""What each verb is asked: its options as values.
 
-A field has the name of click's parameter. Files are ``GivenFile`` (``cli/given.py``), so that no
-output writes over one.
+Files are ``GivenFile`` (``cli/given.py``), so that no output writes over one.
 """
 
 from __future__ import annotations
@@ -9,242 +8,315 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Texts = tuple[str, ...]
+import click
+
+from netprobe.cli.given import FILE, FileType, MatrixType
+from netprobe.cli.option_groups import (
+    ENGINE_OPTION,
+    FORKS_OPTION,
+    STRICT_OPTION,
+    AcceptedOptions,
+    CarryOptions,
+    CoverOptions,
+    EarlierOptions,
+    LaunchOptions,
+    LookOptions,
+    PlanOptions,
+    ReportedOptions,
+    RuleOptions,
+    ScriptOptions,
+    Texts,
+    add_inventory_option,
+)
+from netprobe.cli.options import (
+    AUDIT_FORMATS,
+    DIFF_FORMATS,
+    MATRIX_FORMATS,
+    again,
+    argument,
+    complete_matrix,
+    flag,
+    number,
+    option,
+    output_option,
+    repeat_option,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions:
-    """What is required between which hosts, and the part of it that filters choose."""
-
-    matrices: Texts
-    inventories: Texts
-    manifests: Texts
-    networks: Texts
-    sets: Texts
-    roles: Texts
-    limit: Texts
-    from_: Texts
-    to: Texts
-    only: Texts
-    protocol: Texts
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoverOptions:
-    """Which hosts stand for others."""
-
-    cover: str | None
-    seed: int
-    zone_groups: Texts
-
-
-@dataclass(frozen=True, kw_only=True)
-class LookOptions:
-    """How flows are probed. ``timeout``: seconds of one look."""
-
-    timeout: float | None
-    retries: int | None
-    no_listen: bool
-    no_recorder: bool
-    live: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScriptOptions(PlanOptions, CoverOptions, LookOptions):
-    """A part of a plan, and how it is probed: by a live run, or by scripts. ``rate``: a second."""
-
-    rate: int | None
-    sample: int | None
-    max_results: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchOptions:
-    """How agents get onto hosts."""
-
-    ask_become_pass: bool
-    agent_python: Texts = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class AcceptedOptions:
-    """Failures that somebody accepted."""
-
-    accepted: Texts
-    max_acceptance: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class TellingOptions(AcceptedOptions):
+class TellingOptions(ReportedOptions, AcceptedOptions):
     """How a run is judged, what it is held against, and where it is told."""
 
-    outputs: Texts
-    redact: bool
-    record: str | None
-    strict: bool
-    baseline: str | None
-    fail_on: str
+    strict: bool = STRICT_OPTION
+    baseline: str | None = option(
+        "--baseline",
+        type=FILE,
+        metavar="FILE",
+        help="Say what is new since the run of this record or JSON report.",
+    )
+    fail_on: str = option(
+        "--fail-on",
+        type=click.Choice(("any", "new")),
+        default="any",
+        help="Which failures decide the exit status; new: only those that the baseline has not.",
+    )
     verbose: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(ScriptOptions, LaunchOptions, TellingOptions):
+class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
     """``netprobe run``."""
 
-    engine: str
-    forks: int
-    jobs: int | None
-    resume: str | None
-    retry: str | None
-    evidence: str | None
+    engine: str = ENGINE_OPTION
+    forks: int = FORKS_OPTION
+    # Scripts still give it; it does nothing.
+    jobs: int | None = option("--jobs", type=click.IntRange(1, 1024), hidden=True)
+    evidence: str | None = option(
+        "--evidence",
+        type=FILE,
+        metavar="DIR",
+        help="Keep packets of what did not pass: one pcapng a finding, in this folder.",
+    )
+    verbose: bool = flag(
+        "-v", "--verbose", "Say what the run waits for, and at the end where the time went."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostOptions(PlanOptions, CoverOptions):
     """``netprobe plan``."""
 
-    count: bool
-    outputs: Texts
+    count: bool = flag("--count", "Print the totals only.")
+    outputs: Texts = output_option()
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitOptions:
+    """``netprobe init``."""
+
+    matrices: Texts = PlanOptions.matrices
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(PlanOptions, LaunchOptions, AcceptedOptions):
     """``netprobe check``."""
 
-    files: Texts
-    hosts: bool
-    registry: bool
-    forks: int
-    outputs: Texts
+    files: Texts = argument(nargs=-1, type=FileType("a file to check"))
+    hosts: bool = flag(
+        "--hosts", "Start and stop an agent on every host, probe nothing, and say what each can do."
+    )
+    registry: bool = flag(
+        "--registry", "Check matrices as registries of ports: duplicates, ranges, gaps."
+    )
+    forks: int = FORKS_OPTION
+    outputs: Texts = output_option()
 
 
 @dataclass(frozen=True, kw_only=True)
-class BundleOptions(ScriptOptions):
+class BundleOptions(ScriptOptions, CarryOptions):
     """``netprobe bundle``."""
 
-    results: Texts
-    start: str | None
-    window: str
-    margin: str
-    output: str | None
-    folder: str | None
-    per_host: str | None
-    next_: str | None
-    with_runtime: bool
-    agent_python: Texts
+    results: Texts = argument(nargs=-1, type=FileType("a result file"))
+    agent_python: Texts = LaunchOptions.agent_python
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergeOptions(TellingOptions):
     """``netprobe merge``."""
 
-    file: str
-    results: Texts
+    file: str = argument(metavar="BUNDLE|DIR", type=FileType("the file to read"))
+    results: Texts = again(BundleOptions.results)
+    verbose: bool = flag("-v", "--verbose", "Say at the end where the time went.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(LookOptions, LaunchOptions):
     """``netprobe explain``."""
 
-    source: str
-    destination: str
-    wire: str
-    inventories: Texts
-    matrices: Texts
-    sets: Texts
-    roles: Texts
-    strict: bool
-    outputs: Texts
+    source: str = argument()
+    destination: str = argument()
+    wire: str = argument(metavar="PROTOCOL/PORT")
+    inventories: Texts = PlanOptions.inventories
+    matrices: Texts = PlanOptions.matrices
+    sets: Texts = PlanOptions.sets
+    roles: Texts = PlanOptions.roles
+    strict: bool = STRICT_OPTION
+    outputs: Texts = output_option()
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions(LaunchOptions):
     """``netprobe audit ports``."""
 
-    matrices: Texts
-    inventories: Texts
-    sets: Texts
-    roles: Texts
-    pods: str | None
-    outputs: Texts
+    matrices: Texts = PlanOptions.matrices
+    inventories: Texts = PlanOptions.inventories
+    sets: Texts = PlanOptions.sets
+    roles: Texts = PlanOptions.roles
+    pods: str | None = option(
+        "--pods",
+        type=FILE,
+        metavar="FILE",
+        help="Compare pods too: what `kubectl get pods -A -o json` prints.",
+    )
+    ask_become_pass: bool = again(LaunchOptions.ask_become_pass)
+    agent_python: Texts = ()
+    outputs: Texts = output_option(AUDIT_FORMATS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnoseOptions:
     """``netprobe diagnose konnectivity``. ``hold``: seconds."""
 
-    server: str | None
-    publishing: Literal["route", "nodeport", "loadbalancer"] | None
-    flavour: Literal["hypershift", "k0s"] | None
-    hostname: str | None
-    proxy: str
-    ca: str | None
-    client_cert: str | None
-    client_key: str | None
-    repeat: int
-    hold: float | None
-    manifests: Texts
-    inventories: Texts
-    from_: Texts
-    agent_python: Texts
-    outputs: Texts
+    server: str | None = option(
+        "--server",
+        show_default="as --manifest says",
+        metavar="HOST[:PORT]",
+        help="Where the agents dial: --proxy-server-host and --proxy-server-port of "
+        "konnectivity-agent. Port by default: route 443, loadbalancer 8091 (k0s 8132).",
+    )
+    publishing: Literal["route", "nodeport", "loadbalancer"] | None = option(
+        "--publishing",
+        show_default="as --manifest says",
+        type=click.Choice(("route", "nodeport", "loadbalancer")),
+        help="How the server is published; nodeport needs the port.",
+    )
+    flavour: Literal["hypershift", "k0s"] | None = option(
+        "--flavour",
+        type=click.Choice(("hypershift", "k0s")),
+        show_default="found out",
+        help="Whose Konnectivity it is: k0s has another port and tokens instead of certificates.",
+    )
+    hostname: str | None = option(
+        "--hostname",
+        metavar="SNI",
+        show_default="HOST, or none for an address",
+        help="The server name in the ClientHello, by which a router finds its route.",
+    )
+    proxy: str = option(
+        "--proxy",
+        default="env",
+        metavar="URL|env|none",
+        help="The agents' HTTPS proxy. env: HTTPS_PROXY and NO_PROXY of this process, or `proxy:` "
+        "of a host of the inventory. A URL is used whatever NO_PROXY says.",
+    )
+    ca: str | None = option(
+        "--ca", type=FILE, metavar="FILE", help="Verify the server's chain against this CA (PEM)."
+    )
+    client_cert: str | None = option(
+        "--client-cert", type=FILE, metavar="FILE", help="The agent's certificate (PEM)."
+    )
+    client_key: str | None = option(
+        "--client-key", type=FILE, metavar="FILE", help="Its key (PEM, without a password)."
+    )
+    repeat: int = number(
+        "--repeat",
+        1,
+        200,
+        "How many further connections must be answered: one of several servers may be dead.",
+        default=4,
+    )
+    hold: float | None = option(
+        "--hold",
+        type=click.FloatRange(1, 3600),
+        metavar="SECONDS",
+        show_default="not held",
+        help="Keep idle connections so long and see whether they still work; without a client "
+        "certificate at most 115.",
+    )
+    manifests: Texts = again(PlanOptions.manifests)
+    inventories: Texts = add_inventory_option(
+        "from this host", "Diagnose from the workers of this inventory, through their vantages."
+    )
+    from_: Texts = repeat_option(
+        "--from",
+        metavar="ROLE|HOST",
+        show_default="hosts of role worker",
+        text="From which hosts of the inventory.",
+    )
+    agent_python: Texts = again(LaunchOptions.agent_python)
+    outputs: Texts = output_option()
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestOptions(PlanOptions):
+class RequestOptions(RuleOptions, PlanOptions):
     """``netprobe request``."""
 
-    file: str | None
-    from_plan: bool
-    by: Literal["device", "finding", "requirement"]
-    at: str | None
-    include: Texts
-    into: Texts
-    stateless: bool
-    one_per_row: bool
-    until: str
-    ticket: Texts
-    undo: Texts
-    outputs: Texts
+    file: str | None = argument(type=FileType("the file to read"), required=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions:
     """``netprobe matrix show``."""
 
-    name: str
-    sets: Texts
-    outputs: Texts
+    name: str = argument(type=MatrixType("the matrix"), shell_complete=complete_matrix)
+    sets: Texts = PlanOptions.sets
+    outputs: Texts = output_option(MATRIX_FORMATS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(AcceptedOptions):
     """``netprobe report``."""
 
-    file: str
-    outputs: Texts
-    redact: bool
+    file: str = argument(type=FileType("the file to read"))
+    outputs: Texts = again(ReportedOptions.outputs)
+    redact: bool = again(ReportedOptions.redact)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiffOptions:
     """``netprobe diff``."""
 
-    old: str
-    new: str
-    outputs: Texts
+    old: str = argument(type=FileType("the earlier run"))
+    new: str = argument(type=FileType("the later run"))
+    outputs: Texts = output_option(DIFF_FORMATS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptOptions:
     """``netprobe accept``."""
 
-    run_file: str
-    findings: tuple[int, ...]
-    reason: str
-    owner: str
-    ticket: str
-    until: str
-    max_acceptance: str
-    same_place: bool
-    append: bool
+    run_file: str = argument(metavar="RUN", type=FILE)
+    findings: tuple[int, ...] = repeat_option(
+        "--finding",
+        type=click.IntRange(1),
+        required=True,
+        metavar="N",
+        text="The finding to accept, by its number in the report.",
+    )
+    reason: str = option(
+        "--reason", required=True, metavar="TEXT", help="Why it is accepted; reports repeat it."
+    )
+    owner: str = option("--owner", required=True, metavar="TEXT", help="Who answers for it.")
+    ticket: str = option(
+        "--ticket", required=True, metavar="TEXT", help="Where it is written down."
+    )
+    until: str = option(
+        "--until", required=True, metavar="DATE|never", help="The last day on which it is accepted."
+    )
+    max_acceptance: str = again(AcceptedOptions.max_acceptance)
+    same_place: bool = flag(
+        "--same-place", "Accept it only while it fails at the places that are possible now."
+    )
+    append: bool = flag(
+        "--append", "Leave the first lines out, which a file that has entries has already."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeOptions:
+    """``netprobe runtime build``."""
+
+    python: str | None = option(
+        "--python",
+        metavar="PATH",
+        show_default="the Python that runs netprobe",
+        help="Build it from this interpreter (3.6 or later) of this machine.",
+    )
+    output: str | None = option(
+        "-o",
+        "--output",
+        type=FILE,
+        metavar="FILE",
+        show_default="netprobe's folder of caches, where runs find it",
+        help="Write it here, for --agent-python on another machine.",
+    )

@@ -21,17 +21,12 @@ from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.rounds import make_first_round, make_next_round
 from netprobe.batch.script import KEY_BYTES, HostScript
 from netprobe.batch.stored import PLAN_FILE, end_rounds, open_run, write_private
-from netprobe.cli.asked import BundleOptions, ScriptOptions
-from netprobe.cli.batch_options import (
-    DEFAULT_MARGIN,
-    DEFAULT_WINDOW,
-    read_seconds,
-    read_start,
-)
-from netprobe.cli.launch import settings_of
+from netprobe.cli.asked import BundleOptions
+from netprobe.cli.given import read_seconds, read_start
+from netprobe.cli.launch import make_runtimes, settings_of
 from netprobe.cli.merge import choose_stored_part, replay_quietly
+from netprobe.cli.option_groups import DEFAULT_MARGIN, DEFAULT_WINDOW, ScriptOptions
 from netprobe.cli.plan import choose_asked_part, make_plan
-from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS

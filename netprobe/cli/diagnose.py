@@ -6,9 +6,9 @@ import sys
 from functools import partial
 
 from netprobe.cli.asked import DiagnoseOptions
+from netprobe.cli.launch import make_runtimes
 from netprobe.cli.options import PAGE_FORMATS
 from netprobe.cli.outputs import read_outputs
-from netprobe.cli.runtime import make_runtimes
 from netprobe.cli.streams import tell
 from netprobe.errors import FileErrors, Problem, RequestError
 from netprobe.konnectivity.request import Publishing, TunnelOptions, make_tunnel

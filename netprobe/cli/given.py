@@ -1,10 +1,16 @@
-"""Files that users name: a type of click says that a word is one, and what users call it."""
+"""Words of users as values: files (with what users call them), days and times."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final
 
 import click
+
+from netprobe.errors import RequestError
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
 
 
 class GivenFile(str):
@@ -54,3 +60,67 @@ class MatrixType(click.types.StringParamType):
 INVENTORY = "the inventory"
 
 FILE = FileType()
+
+
+def read_days(text: str) -> int:
+    """Read ``365d`` or ``365``. Raises RequestError."""
+    match = re.fullmatch(r"(\d{1,5})d?", text, re.ASCII)
+    if match is None:
+        raise RequestError(f"--max-acceptance {text}: expected days, such as 365d")
+    return int(match[1])
+
+
+def read_last_day(text: str, endless: str) -> date | None:
+    """Read a day that is not over yet; None for the word of no end. Raises RequestError."""
+    if text == endless:
+        return None
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise RequestError(f"--until {text}: expected YYYY-MM-DD or {endless}") from None
+    today = date.today()
+    if day < today:
+        raise RequestError(f"--until {text}: that day is over, expected {today} or later")
+    return day
+
+
+def read_seconds(name: str, text: str) -> float:
+    """Read ``90s``, ``10m``, ``2h`` or plain seconds. Raises RequestError."""
+    match = re.fullmatch(r"(\d{1,6})([smh]?)", text, re.ASCII)
+    seconds = int(match[1]) * _UNITS[match[2] or "s"] if match else 0
+    if not 0 < seconds <= 24 * 3600:
+        raise RequestError(f"{name} {text}: expected a time up to a day, such as 90s, 10m or 2h")
+    return float(seconds)
+
+
+def read_start(text: str, now: datetime) -> float:
+    """Read when to begin, in seconds UTC; a time without a day is the next one. Raises
+    RequestError, also for times that are over."""
+    found = _parse_start(text, now)
+    if found <= now:
+        raise RequestError(f"--start {text}: that is over, it is {_word_time(now)} now")
+    return found.timestamp()
+
+
+def _parse_start(text: str, now: datetime) -> datetime:
+    normal = text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text
+    try:
+        if "T" in normal or " " in normal:
+            return _with_zone(datetime.fromisoformat(normal))
+        at = time.fromisoformat(normal)
+    except ValueError:
+        raise RequestError(
+            f"--start {text}: expected a time such as 14:00Z, 14:00 or 2027-01-31T14:00Z"
+        ) from None
+    zone = at.tzinfo or datetime.now().astimezone().tzinfo
+    today: date = now.astimezone(zone).date()
+    found = datetime.combine(today, at.replace(tzinfo=None), zone)
+    return found if found > now else found + timedelta(days=1)
+
+
+def _with_zone(at: datetime) -> datetime:
+    return at if at.tzinfo is not None else at.astimezone()
+
+
+def _word_time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

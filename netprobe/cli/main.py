@@ -6,45 +6,49 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 import netprobe
-from netprobe.cli.batch_commands import bundle, merge
-from netprobe.cli.command_groups import audit, diagnose, runtime
-from netprobe.cli.covering import cover_options
-from netprobe.cli.given import FILE, FileType, MatrixType
-from netprobe.cli.options import (
-    DIFF_FORMATS,
-    EPILOG,
-    MATRIX_FORMATS,
-    REQUEST_FORMATS,
-    RUN_FORMATS,
-    complete_matrix,
-    flag,
-    flow_options,
-    inventory_option,
-    matrix_option,
-    option,
-    output_option,
-    plan_options,
-    probing_options,
-    redact_option,
-    request_options,
-    role_option,
-    rule_options,
-    set_option,
-    start_options,
+from netprobe.cli.asked import (
+    AcceptOptions,
+    AuditOptions,
+    BundleOptions,
+    CheckOptions,
+    CostOptions,
+    DiagnoseOptions,
+    DiffOptions,
+    ExplainOptions,
+    InitOptions,
+    MergeOptions,
+    ReportOptions,
+    RequestOptions,
+    RunOptions,
+    RuntimeOptions,
+    ShowOptions,
 )
-from netprobe.cli.result_options import (
-    accepted_options,
-    consent_options,
-    earlier_options,
+from netprobe.cli.options import EPILOG, take_options
+from netprobe.cli.streams import (
+    discard_stdout,
+    guard_streams,
+    print_line,
+    tell_error,
+    tell_unexpected,
+    tell_usage,
 )
-from netprobe.cli.streams import discard_stdout, guard_streams
-from netprobe.cli.telling import print_line, tell_error, tell_unexpected, tell_usage
 from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
+
+AUDIT_EPILOG = """\b
+Exit status: 0 every listening port is registered, 1 a violation was found, 2 the request was
+wrong, 3 a host or an owner could not be looked at, 4 netprobe itself failed, 130 interrupted.
+"""
+
+TUNNEL_EPILOG = """\b
+Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of credentials: the
+verdict says which), 2 the request was wrong, 3 something could not be judged or looked at,
+4 netprobe itself failed, 130 interrupted.
+"""
 
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
@@ -67,87 +71,53 @@ def cli() -> None:
 
 
 @cli.command(epilog=EPILOG)
-@request_options
-@cover_options
-@probing_options
-@option(
-    "--engine",
-    type=click.Choice(("live", "ansible")),
-    default="live",
-    show_default=True,
-    help="Who gets onto the hosts: netprobe itself, or ansible-playbook, for many hosts.",
-)
-@output_option(RUN_FORMATS)
-@redact_option
-@earlier_options
-@option(
-    "--evidence",
-    type=FILE,
-    metavar="DIR",
-    help="Keep packets of what did not pass: one pcapng a finding, in this folder.",
-)
-@flag("-v", "--verbose", "Say what the run waits for, and at the end where the time went.")
-def run(**options: Any) -> int:
+@take_options(RunOptions)
+def run(options: RunOptions) -> int:
     """Probe every required flow from its source host, and report."""
-    from netprobe.cli.asked import RunOptions
-
-    asked = RunOptions(**options)
-    if asked.engine == "ansible":
+    if options.engine == "ansible":
         from netprobe.cli.ansible_run import ansible_verb
 
-        return ansible_verb(asked)
+        return ansible_verb(options)
     from netprobe.cli.run import run_verb
 
-    return run_verb(asked)
+    return run_verb(options)
 
 
 @cli.command()
-@request_options
-@cover_options
-@flag("--count", "Print the totals only.")
-@output_option()
-def plan(**options: Any) -> int:
+@take_options(CostOptions)
+def plan(options: CostOptions) -> int:
     """Print exactly what `run` would send, without sending anything."""
-    from netprobe.cli.asked import CostOptions
     from netprobe.cli.plan import plan_verb
 
-    return plan_verb(CostOptions(**options))
+    return plan_verb(options)
 
 
 @cli.command()
-@matrix_option
-def init(matrices: tuple[str, ...]) -> int:
+@take_options(InitOptions)
+def init(options: InitOptions) -> int:
     """Print a commented inventory to start from."""
     from netprobe.cli.files import init_verb
 
-    return init_verb(matrices)
+    return init_verb(options.matrices)
 
 
 @cli.command()
-@click.argument("files", nargs=-1, type=FileType("a file to check"))
-@flag("--hosts", "Start and stop an agent on every host, probe nothing, and say what each can do.")
-@flag("--registry", "Check matrices as registries of ports: duplicates, ranges, gaps.")
-@accepted_options
-@request_options
-@start_options
-@output_option()
-def check(**options: Any) -> int:
+@take_options(CheckOptions, "files", "hosts", "registry", "accepted", "max_acceptance")
+def check(options: CheckOptions) -> int:
     """Check FILES (matrices, inventories, manifests, accepted flows), or with --hosts the hosts.
 
     Without FILES it checks what a run would read: --matrix, and --inventory or ./inventory.yaml.
     """
-    from netprobe.cli.asked import CheckOptions
+    from netprobe.cli.explain import check_hosts_verb
     from netprobe.cli.files import check_files_verb, check_registry_verb
-    from netprobe.cli.hosts import check_hosts_verb
 
-    asked = CheckOptions(**options)
-    if asked.registry:
-        return check_registry_verb(asked)
-    if not asked.hosts:
-        return check_files_verb(asked)
-    if asked.files:
+    if options.registry:
+        return check_registry_verb(options)
+    if not options.hosts:
+        return check_files_verb(options)
+    if options.files:
         raise click.UsageError("--hosts takes no FILES; give --matrix and --inventory.")
-    return check_hosts_verb(asked)
+    return check_hosts_verb(options)
 
 
 @cli.group()
@@ -164,39 +134,29 @@ def matrix_list() -> int:
 
 
 @matrix.command("show")
-@click.argument("name", type=MatrixType("the matrix"), shell_complete=complete_matrix)
-@set_option
-@output_option(MATRIX_FORMATS)
-def matrix_show(**options: Any) -> int:
+@take_options(ShowOptions)
+def matrix_show(options: ShowOptions) -> int:
     """Show a matrix: a bundled NAME, or a file."""
-    from netprobe.cli.asked import ShowOptions
     from netprobe.cli.files import matrix_show_verb
 
-    return matrix_show_verb(ShowOptions(**options))
+    return matrix_show_verb(options)
 
 
 @cli.command(epilog=EPILOG)
-@click.argument("file", type=FileType("the file to read"))
-@accepted_options
-@output_option(RUN_FORMATS)
-@redact_option
-def report(**options: Any) -> int:
+@take_options(ReportOptions)
+def report(options: ReportOptions) -> int:
     """Print the report of an earlier run again: FILE is a record or a JSON report.
 
     With --accepted it is held against what is accepted today, else as it was then.
     """
-    from netprobe.cli.asked import ReportOptions
     from netprobe.cli.report import report_verb
 
-    return report_verb(ReportOptions(**options))
+    return report_verb(options)
 
 
 @cli.command()
-@click.argument("file", type=FileType("the file to read"), required=False)
-@rule_options
-@output_option(REQUEST_FORMATS)
-@plan_options
-def request(**options: Any) -> int:
+@take_options(RequestOptions)
+def request(options: RequestOptions) -> int:
     """Ask for the firewall rules that a run lacks: FILE is a record or a JSON report of it.
 
     The rules together open exactly what the run found blocked, and say who must apply them.
@@ -207,29 +167,24 @@ def request(**options: Any) -> int:
       netprobe request run.jsonl -o xlsx=ticket.xlsx -o json=request.json
       netprobe run -m deckhouse-nodes --retry request.json
     """
-    from netprobe.cli.asked import RequestOptions
     from netprobe.cli.request import request_verb
 
-    return request_verb(RequestOptions(**options))
+    return request_verb(options)
 
 
 @cli.command()
-@click.argument("old", type=FileType("the earlier run"))
-@click.argument("new", type=FileType("the later run"))
-@output_option(DIFF_FORMATS)
-def diff(**options: Any) -> int:
+@take_options(DiffOptions)
+def diff(options: DiffOptions) -> int:
     """Tell what changed between two runs, of what both have probed: newly blocked, fixed, moved,
     unchanged; and what only one of them has probed. Exit status 1: something is newly blocked."""
-    from netprobe.cli.asked import DiffOptions
     from netprobe.cli.report import diff_verb
 
-    return diff_verb(DiffOptions(**options))
+    return diff_verb(options)
 
 
 @cli.command()
-@click.argument("run_file", metavar="RUN", type=FILE)
-@consent_options
-def accept(**options: Any) -> int:
+@take_options(AcceptOptions)
+def accept(options: AcceptOptions) -> int:
     """Accept a finding until a day: RUN is the record or JSON report of a run.
 
     Prints entries for a file of accepted flows; its failures no longer decide the exit status.
@@ -239,37 +194,128 @@ def accept(**options: Any) -> int:
           --owner platform-team --ticket CHG-77 --until 2027-01-31 >> accepted.yaml
       netprobe run -m deckhouse-nodes --accepted accepted.yaml
     """
-    from netprobe.cli.accept import accept_verb
-    from netprobe.cli.asked import AcceptOptions
+    from netprobe.cli.report import accept_verb
 
-    return accept_verb(AcceptOptions(**options))
+    return accept_verb(options)
 
 
 @cli.command(epilog=EPILOG)
-@click.argument("source")
-@click.argument("destination")
-@click.argument("wire", metavar="PROTOCOL/PORT")
-@inventory_option
-@matrix_option
-@set_option
-@role_option
-@flow_options
-@output_option()
-def explain(**options: Any) -> int:
+@take_options(ExplainOptions, "inventories")
+def explain(options: ExplainOptions) -> int:
     """Explain one flow, every step with its evidence, on one page.
 
     SOURCE is a host of the inventory, DESTINATION another or an address or name, PROTOCOL/PORT
     such as tcp/6443, udp/8472, icmp or ipproto/4. With --matrix, the requirement that has this
     flow says what is sent and what is expected.
     """
-    from netprobe.cli.asked import ExplainOptions
     from netprobe.cli.explain import explain_verb
 
-    return explain_verb(ExplainOptions(**options))
+    return explain_verb(options)
 
 
-for command in (audit, diagnose, runtime, bundle, merge):
-    cli.add_command(command)
+@cli.group()
+def audit() -> None:
+    """Compare hosts with what the matrices say; nothing is probed: ports."""
+
+
+@audit.command("ports", epilog=AUDIT_EPILOG)
+@take_options(AuditOptions)
+def audit_ports(options: AuditOptions) -> int:
+    """Tell which processes listen on ports that the matrices do not give them.
+
+    Agents list the listening sockets of every host, with process, unit or pod. The matrices are
+    the registry: their rows say who may hold which port, on hosts of which role.
+
+    \b
+      netprobe audit ports -m openshift-host-ports -i inventory.yaml
+      kubectl get pods -A -o json > pods.json
+      netprobe audit ports -m openshift-host-ports -m ./site.yaml --pods pods.json
+    """
+    from netprobe.cli.explain import audit_ports_verb
+
+    return audit_ports_verb(options)
+
+
+@cli.group()
+def diagnose() -> None:
+    """Find out why something that should run does not: konnectivity."""
+
+
+@diagnose.command("konnectivity", epilog=TUNNEL_EPILOG)
+@take_options(DiagnoseOptions)
+def diagnose_konnectivity(options: DiagnoseOptions) -> int:
+    """Tell why Konnectivity tunnels do not come up: from this host, or from every worker of an
+    inventory. It never registers as an agent.
+
+    \b
+      netprobe diagnose konnectivity --server konnectivity-hc1.example.com --publishing route
+      netprobe diagnose konnectivity --server 10.0.0.7:31234 --publishing nodeport -i inventory.yaml
+    """
+    from netprobe.cli.diagnose import konnectivity_verb
+
+    return konnectivity_verb(options)
+
+
+@cli.group()
+def runtime() -> None:
+    """The Pythons that netprobe sends to hosts that have none."""
+
+
+@runtime.command("build")
+@take_options(RuntimeOptions)
+def runtime_build(options: RuntimeOptions) -> int:
+    """Build one out of this machine's Python and its libraries, for hosts of its architecture.
+
+    Runs do this by themselves when a host needs it. Build it by hand where hosts are of another
+    architecture than the machine that runs netprobe: on a machine that is like them.
+    """
+    from netprobe.cli.launch import build_verb
+
+    return build_verb(options.python, options.output)
+
+
+@runtime.command("list")
+def runtime_list() -> int:
+    """List those that are kept on this machine."""
+    from netprobe.cli.launch import list_verb
+
+    return list_verb()
+
+
+@cli.command()
+@take_options(BundleOptions)
+def bundle(options: BundleOptions) -> int:
+    """Write a run that hosts carry out by themselves, where nothing can talk to all of them.
+
+    Each host writes one file; `netprobe merge` reports. Whoever has a bundle can answer probes of
+    this run. One file for all hosts holds the keys of all: each host could write the results of
+    the others, and the report says so. With --per-host no host can.
+
+    \b
+      netprobe bundle -m deckhouse-nodes --start 14:00Z --window 10m > run.pyz
+      python3 run.pyz --out /media/usb                   # on every host, before 14:00
+      netprobe merge run.pyz /media/usb/*.npr
+
+    \b
+      netprobe bundle -m deckhouse-nodes --start 14:00Z --per-host run
+      python3 worker-1.pyz --out /media/usb              # on worker-1; keep plan.pyz
+      netprobe merge run/plan.pyz /media/usb/*.npr
+    """
+    from netprobe.cli.bundle import bundle_verb
+
+    return bundle_verb(options)
+
+
+@cli.command(epilog=EPILOG)
+@take_options(MergeOptions, "outputs", "redact", "record")
+def merge(options: MergeOptions) -> int:
+    """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files.
+
+    Flows of hosts without a file are not tested, nor are those of a host with a bad one.
+    """
+    from netprobe.cli.merge import merge_verb
+
+    return merge_verb(options)
 
 
 @cli.command()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from netprobe import pipeline
-from netprobe.cli.asked import (
-    CostOptions,
-    PlanOptions,
-    ScriptOptions,
-)
-from netprobe.cli.covering import read_cover
+from netprobe.cli.asked import CostOptions
+from netprobe.cli.option_groups import CoverOptions, PlanOptions, ScriptOptions
 from netprobe.cli.options import PAGE_FORMATS, require_matrix
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.streams import tell
@@ -19,6 +17,7 @@ from netprobe.errors import RequestError
 from netprobe.load.manifest.manifests import GivenManifests
 from netprobe.model.exit import PASS, UNKNOWN
 from netprobe.model.plan import Plan
+from netprobe.model.run import RunInfo
 from netprobe.plan.asked import keep_asked, keep_ruled
 from netprobe.plan.choices import CoverChoice, PlanPart, choose_part, refuse_too_much
 from netprobe.plan.cost import estimate
@@ -31,6 +30,8 @@ from netprobe.report.verbs.plan import (
     write_plan_json,
     write_plan_text,
 )
+
+_COVER: Final = re.compile(r"all|zones(?::([1-9]\d{0,3}))?", re.ASCII)
 
 
 def plan_verb(options: CostOptions) -> int:
@@ -72,6 +73,31 @@ def make_plan(
         options.matrices, options.inventories, options.sets, selection, options.roles, zone_groups,
         manifests=GivenManifests(options.manifests, options.networks), probing=probing,
     )  # fmt: skip
+
+
+def read_cover(
+    options: CoverOptions, sample: int | None = None, earlier: RunInfo | None = None
+) -> CoverChoice:
+    """Read ``--cover`` and ``--seed``; without them an earlier run is gone on with as it was.
+
+    Raises RequestError.
+    """
+    text = options.cover
+    if text is None and earlier is not None:
+        was = earlier.coverage
+        return CoverChoice(is_said=True) if was is None else CoverChoice(was.copies, was.seed, True)
+    if text is None:
+        return CoverChoice(is_said=sample is not None)
+    found = _COVER.fullmatch(text)
+    if found is None:
+        raise RequestError(
+            f"--cover {text}: expected all, zones, or zones:K with K from 1, such as zones:3"
+        )
+    if text == "all":
+        return CoverChoice(is_said=True)
+    if sample is not None:
+        raise RequestError("--cover zones and --sample contradict each other: give one of them")
+    return CoverChoice(int(found[1] or 1), options.seed, True)
 
 
 def choose_asked_part(

@@ -1,32 +1,42 @@
-"""The verbs about earlier runs, ``report`` and ``diff``; and the end of every run."""
+"""The verbs about earlier runs, ``report``, ``diff`` and ``accept``; and the end of every run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 
-from netprobe.cli.asked import AcceptedOptions, DiffOptions, ReportOptions
+from netprobe.cli.asked import AcceptOptions, DiffOptions, ReportOptions, TellingOptions
+from netprobe.cli.given import read_days, read_last_day
+from netprobe.cli.option_groups import AcceptedOptions
 from netprobe.cli.options import DIFF_FORMATS, RUN_FORMATS
 from netprobe.cli.outputs import read_outputs
-from netprobe.cli.result_options import read_days
 from netprobe.cli.streams import tell
-from netprobe.errors import FAILED
+from netprobe.errors import FAILED, RequestError
 from netprobe.judge.accepted import Acceptances
 from netprobe.judge.findings import fold
+from netprobe.model.accepted import NEVER
 from netprobe.model.exit import BLOCKED, PASS, exit_status
+from netprobe.model.plan import Plan
 from netprobe.model.result import Finding, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.outputs import OutputTarget, write_or_raise, write_outputs
+from netprobe.report.page.wording import excuse_text, number, plural
 from netprobe.report.record.changes import Changes, compare, fates_of
 from netprobe.report.record.collector import Collector, Report, collect
+from netprobe.report.record.earlier import Baseline
 from netprobe.report.record.evidence import EvidenceFolder
-from netprobe.report.record.reading import read_earlier, read_run
+from netprobe.report.record.record import read_earlier, read_run
 from netprobe.report.run import REPORTS
 from netprobe.report.run.headline import totals
 from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
+from netprobe.request.accepting import Consent, accept, addresses_of_run, write_accepted
+from netprobe.session import Mark
 
 
 def report_verb(options: ReportOptions) -> int:
@@ -116,3 +126,120 @@ def diff_verb(options: DiffOptions) -> int:
         diff = RunDiff((old, new), (old_info, new_info), changes)
         write_or_raise(wanted, {name: partial(write, diff) for name, write in DIFF_WRITERS.items()})
     return BLOCKED if changes.worse else PASS
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is said of judged results: that they are accepted, or known of a baseline."""
+
+    accepted: Acceptances | None
+    baseline: Baseline | None
+
+    @property
+    def functions(self) -> tuple[Mark, ...]:
+        """What marks results, in this order."""
+        return tuple(one.mark for one in (self.accepted, self.baseline) if one is not None)
+
+
+def read_marks(options: TellingOptions, plan: Plan) -> Marks:
+    """Read what is accepted, and the baseline. Raises RequestError."""
+    return Marks(read_acceptances(options), _read_baseline(options, plan))
+
+
+def _read_baseline(options: TellingOptions, plan: Plan) -> Baseline | None:
+    """Read the run that ``--baseline`` names. Raises RequestError, also for other matrices."""
+    only_new = options.fail_on == "new"
+    if not options.baseline:
+        if only_new:
+            raise RequestError("--fail-on new: new since when? Give --baseline RUN")
+        return None
+    earlier = read_earlier(options.baseline)
+    baseline = Baseline(earlier.path, earlier.info, fates_of(earlier.read_results()), only_new)
+    baseline.refuse_other_matrices(plan)
+    return baseline
+
+
+def accept_verb(options: AcceptOptions) -> int:
+    """Write the entries to standard output, and say on standard error what they accept."""
+    consent = _read_consent(options, date.today())
+    info, collector = read_run(options.run_file)
+    with closing(collector):
+        findings = {one.number: one for one in fold_failures(info, collector)}
+        chosen = [_choose_finding(findings, given) for given in dict.fromkeys(options.findings)]
+        members = {one.number: _choose_members(one) for one in chosen}
+        known = addresses_of_run(collector.results())
+    parts = [
+        (
+            f"finding {one.number} of {options.run_file}: {one.title}",
+            accept(members[one.number], known, consent),
+        )
+        for one in chosen
+    ]
+    is_new = not options.append and not _stdout_has_entries()
+    write_or_raise(
+        [OutputTarget("yaml")],
+        {"yaml": lambda stream: write_accepted(parts, stream, is_new=is_new)},
+    )
+    entries = sum(len(some) for _, some in parts)
+    flows = sum(one.port_count for some in members.values() for one in some)
+    until = "without an end" if consent.until == NEVER else f"until {consent.until}"
+    words = f"{plural(flows, 'flow')} accepted {until}"
+    tell(f"netprobe: {words} ({number(entries)} {'entry' if entries == 1 else 'entries'})")
+    return PASS
+
+
+def _read_consent(options: AcceptOptions, today: date) -> Consent:
+    texts = {"reason": options.reason, "owner": options.owner, "ticket": options.ticket}
+    texts = {name: text.strip() for name, text in texts.items()}
+    for name, text in texts.items():
+        if not text:
+            raise RequestError(f"--{name}: the text is empty, expected some words")
+    until = _read_until(options.until, today, read_days(options.max_acceptance))
+    return Consent(**texts, since=today.isoformat(), until=until, same_place=options.same_place)
+
+
+def _read_until(text: str, today: date, max_days: int) -> str:
+    until = read_last_day(text, NEVER)
+    if until is None:
+        return NEVER
+    days = (until - today).days
+    if days > max_days:
+        raise RequestError(
+            f"--until {text}: that is in {days:,} days, expected {max_days:,} at most "
+            f"(--max-acceptance), or {NEVER}"
+        )
+    return until.isoformat()
+
+
+def _choose_finding(findings: Mapping[int, Finding], given: int) -> Finding:
+    if not findings:
+        raise RequestError(f"--finding {given}: this run has no finding")
+    if given not in findings:
+        known = "only finding 1" if len(findings) == 1 else f"findings 1 to {len(findings)}"
+        raise RequestError(f"--finding {given}: this run has {known}")
+    return findings[given]
+
+
+def _choose_members(finding: Finding) -> Sequence[Result]:
+    """Give the flows to accept. Raises RequestError for what decides nothing or nobody saw."""
+    members = finding.members
+    if not any(one.decides for one in members):
+        why = excuse_text(members[0])
+        raise RequestError(
+            f"--finding {finding.number}: it does not decide the exit status anyway ({why})"
+        )
+    if finding.verdict == "not-tested":
+        raise RequestError(
+            f"--finding {finding.number}: it is not-tested, and nobody knows what would be "
+            "accepted; let netprobe look first"
+        )
+    return members
+
+
+def _stdout_has_entries() -> bool:
+    """Tell whether standard output is a file with something in it: ``>> accepted.yaml``."""
+    try:
+        found = os.fstat(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0

@@ -15,12 +15,13 @@ from ipaddress import ip_address
 import click
 from click.core import ParameterSource
 
-from netprobe.cli.asked import PlanOptions, RequestOptions
+from netprobe.cli.asked import RequestOptions
+from netprobe.cli.given import read_last_day
+from netprobe.cli.option_groups import PlanOptions
 from netprobe.cli.options import REQUEST_FORMATS
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.plan import make_plan
 from netprobe.cli.report import fold_failures
-from netprobe.cli.result_options import read_last_day
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS
@@ -31,7 +32,7 @@ from netprobe.model.result import Result
 from netprobe.report.outputs import OutputTarget, WriteReport, write_or_raise
 from netprobe.report.page.wording import number, plural
 from netprobe.report.record.collector import Collector
-from netprobe.report.record.reading import read_run
+from netprobe.report.record.record import read_run
 from netprobe.request.build import request_of_plan, request_of_run
 from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES

@@ -11,16 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from netprobe.cli.asked import (
-    RunOptions,
-    TellingOptions,
-)
+from netprobe.cli.asked import RunOptions, TellingOptions
 from netprobe.cli.launch import make_launcher, settings_of
-from netprobe.cli.marks import Marks, read_marks
 from netprobe.cli.options import RUN_FORMATS
 from netprobe.cli.outputs import read_outputs
 from netprobe.cli.plan import choose_asked_part, make_plan, tell_note
-from netprobe.cli.report import finish
+from netprobe.cli.report import Marks, finish, read_marks
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
@@ -33,12 +29,10 @@ from netprobe.report.outputs import OutputTarget, check_file
 from netprobe.report.page.progress import phases_text, progress
 from netprobe.report.record.changes import Changes, compare
 from netprobe.report.record.collector import Collector
-from netprobe.report.record.earlier import TakeOver, word_changes
+from netprobe.report.record.earlier import TakeOver, rule_notes, word_changes
 from netprobe.report.record.evidence import EvidenceFolder, open_folder
 from netprobe.report.record.merge import ranges_of
-from netprobe.report.record.reading import read_earlier
-from netprobe.report.record.record import RecordWriter, header_of
-from netprobe.report.run.asked_rules import rule_notes
+from netprobe.report.record.record import RecordWriter, header_of, read_earlier
 from netprobe.session import RunRequest, Session
 from netprobe.signals import MakeLoop, run_until_signal
 from netprobe.vantage.open_files import make_room_for_agents

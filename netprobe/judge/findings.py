@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from netprobe.judge.advice import advice, kind_and_title
 from netprobe.judge.naming import Naming, count_flows, titled
-from netprobe.judge.passing import Zones
 from netprobe.judge.places import common_places
 from netprobe.judge.rules import (
     Stopped,
@@ -16,6 +15,7 @@ from netprobe.judge.rules import (
     is_stopped_by_rule,
     speaker_of,
 )
+from netprobe.judge.walls import Zones
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, Result
 

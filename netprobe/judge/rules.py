@@ -11,9 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from netprobe.judge.naming import group_by_wire
-from netprobe.judge.passing import FlowEnds, Pair, Passing, ProtocolPort, Zones, port_of, way_of
 from netprobe.judge.places import split_by_place
-from netprobe.judge.walls import find_dead_pairs
+from netprobe.judge.walls import (
+    FlowEnds,
+    Pair,
+    Passing,
+    ProtocolPort,
+    Zones,
+    find_dead_pairs,
+    port_of,
+    way_of,
+)
 from netprobe.model.ports import PortRange, normalise
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result

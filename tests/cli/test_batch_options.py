@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.cli.batch_options import read_seconds, read_start
+from netprobe.cli.given import read_seconds, read_start
 from netprobe.errors import RequestError
 from tests.cli.command import COMMAND, environment, netprobe
 

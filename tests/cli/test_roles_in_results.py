@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
 
 from netprobe.model.run import RunIndex
-from netprobe.report.record.reading import read_run
+from netprobe.report.record.record import read_run
 from tests.cli.command import netprobe
 from tests.cli.conftest import DGRAM, FIRST, LAST, WEB
 

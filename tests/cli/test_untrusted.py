@@ -230,9 +230,9 @@ CORE = """
 import os, resource, sys
 hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
 resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
-from netprobe.cli.asked import LaunchOptions
+from netprobe.cli.option_groups import LaunchOptions
 from netprobe.cli.launch import make_launcher
-launcher = make_launcher(LaunchOptions(ask_become_pass=False))
+launcher = make_launcher(LaunchOptions(ask_become_pass=False, agent_python=()))
 if sys.argv[1] == "unlimited":
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
 os.abort()

@@ -25,9 +25,8 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import Result
 from netprobe.plan.asked import keep_asked, keep_ruled
-from netprobe.report.record.reading import read_earlier
-from netprobe.report.record.record import Earlier
-from netprobe.report.run.asked_rules import rule_notes
+from netprobe.report.record.earlier import rule_notes
+from netprobe.report.record.record import Earlier, read_earlier
 from netprobe.request.safe import check_words
 from tests.foreign import documents
 from tests.foreign.payloads import PAYLOADS, kind_of, put_text, rename_texts, texts_in

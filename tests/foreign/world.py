@@ -12,7 +12,7 @@ from typing import Any
 from netprobe.cli.main import status_of
 from netprobe.cli.options import REQUEST_FORMATS, RUN_FORMATS
 from netprobe.errors import FileErrors
-from netprobe.report.record.reading import read_run
+from netprobe.report.record.record import read_run
 from netprobe.request.syntaxes import SYNTAXES
 from tests.foreign.proofs import REPORTS, REQUESTS, check_text
 from tests.foreign.sandbox import check_commands, listed_rules, run_scripts

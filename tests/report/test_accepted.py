@@ -20,8 +20,7 @@ from netprobe.model.accepted import Acceptance
 from netprobe.model.exit import exit_status
 from netprobe.model.result import AcceptedBy, Result
 from netprobe.report.record.collector import Report, collect
-from netprobe.report.record.reading import read_run
-from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.record.record import RecordWriter, header_of, read_run
 from netprobe.report.record.spool import Spool
 from netprobe.report.run import REPORTS
 from netprobe.report.run.accepted_text import entry_text

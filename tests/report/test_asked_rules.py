@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from netprobe.model.firewall import Enforcer, FirewallRule, RuleEnd
-from netprobe.report.run.asked_rules import rule_notes
+from netprobe.report.record.earlier import rule_notes
 from tests.report.samples import BLOCKED, PASSED
 
 ENDS = (RuleEnd("master-0", "10.0.0.10"), RuleEnd("master-1", "10.0.0.11"))

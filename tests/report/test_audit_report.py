@@ -27,9 +27,9 @@ from netprobe.report.verbs.audit import (
     KINDS,
     audit_schema_text,
     write_audit_json,
+    write_audit_junit,
     write_audit_text,
 )
-from netprobe.report.verbs.audit_junit import write_audit_junit
 from tests.report.test_junit import SCHEMA as JENKINS
 
 FILE = Path(__file__).parents[2] / "schemas" / "audit.schema.json"

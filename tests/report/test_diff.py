@@ -72,7 +72,7 @@ def test_a_changed_place_is_moved() -> None:
     """Another place or another router is moved; another reason at the same place is not."""
     changes = compare(fates_of(OLD), NEW)
 
-    assert [*changes.moved] == ["filtered, no-response [destination, path]"]
+    assert [*map(str, changes.moved)] == ["filtered, no-response [destination, path]"]
     assert [(one.port, one.end_port) for one in changes.moved.popitem()[1]] == [(20, 24)]
     assert [(one.port, one.end_port) for one in changes.otherwise.popitem()[1]] == [(25, 29)]
 

@@ -10,9 +10,9 @@ import pytest
 from netprobe.errors import RequestError
 from netprobe.model.plan import PATH_MTU, PlannedMatrix
 from netprobe.model.result import AcceptedBy
-from netprobe.report.record.changes import compare
+from netprobe.report.record.changes import compare, key_of
 from netprobe.report.record.earlier import TakeOver, done_ports, word_changes
-from netprobe.report.record.record import RecordWriter, key_of, read_record
+from netprobe.report.record.record import RecordWriter, read_record
 from tests.report.plans import ETCD, PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, REFUSED, port
 from tests.report.test_record import HEADER, written

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from netprobe.judge.findings import fold
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
-from netprobe.report.page.sentences import fill_holes, make_holes
+from netprobe.report.page.wording import fill_holes, make_holes
 from netprobe.report.record.collector import Report
 from netprobe.report.run import write_html
 from netprobe.report.run.html import island, parts

@@ -19,8 +19,7 @@ from netprobe.errors import RequestError
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.report.record.collector import Report, collect
 from netprobe.report.record.earlier import TakeOver, done_ports
-from netprobe.report.record.reading import read_earlier
-from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.record.record import RecordWriter, header_of, read_earlier
 from netprobe.report.run.json import write_json
 from tests.judge.test_accepted import ENTRY
 from tests.mutations import damaged, json_of, mutated

@@ -149,7 +149,9 @@ def test_diff() -> None:
     assert [(one.port, one.end_port) for one in changes.still] == [(7010, 7014)]
     assert [(one.port, one.end_port) for one in changes.fixed] == [(7015, 7019)]
     assert [one.port for one in changes.unknown] == [80]
-    assert [*changes.moved] == ["filtered, admin-prohibited [destination, path] by 10.0.0.1"]
+    assert [*map(str, changes.moved)] == [
+        "filtered, admin-prohibited [destination, path] by 10.0.0.1"
+    ]
     assert (changes.only_later.flows, changes.only_later.failed) == (1, 1)
     assert (changes.only_earlier.flows, changes.only_earlier.failed) == (6, 0)
     check_golden("diff.txt", stream.getvalue())

@@ -8,8 +8,8 @@ import pytest
 
 from netprobe.model.result import HostReport
 from netprobe.model.run import RunInfo
-from netprobe.report.page.live import live_progress
 from netprobe.report.page.progress import PlainProgress, phases_text, progress
+from netprobe.report.page.terminal import live_progress
 
 LOST = HostReport("worker-3", "failed", words="ssh: \x1b[31mtimed out\nreally")
 

@@ -10,8 +10,7 @@ import pytest
 
 from netprobe.errors import FileErrors
 from netprobe.report.record.collector import Report
-from netprobe.report.record.reading import read_run
-from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.record.record import RecordWriter, header_of, read_run
 from netprobe.report.run.json import write_json
 from tests.report.plans import PLAN
 from tests.report.samples import PASSED, everything, port

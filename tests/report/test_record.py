@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 
 from netprobe.errors import FileErrors, NetprobeError
 from netprobe.model.result import Result
-from netprobe.report.record.record import (
-    RecordWriter,
-    header_of,
-    key_of,
-    read_record,
-)
+from netprobe.report.record.changes import key_of
+from netprobe.report.record.record import RecordWriter, header_of, read_record
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, port
 from tests.report.strategies import possible_results

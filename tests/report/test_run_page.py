@@ -11,9 +11,8 @@ import pytest
 from netprobe.model.printable import escape_markdown
 from netprobe.report.page.page import Field, PageSection
 from netprobe.report.page.terminal import write_terminal
-from netprobe.report.record.changes import Changes, Unshared
+from netprobe.report.record.changes import Changes, Fate, Unshared, key_of
 from netprobe.report.record.collector import Report
-from netprobe.report.record.record import key_of
 from netprobe.report.run import REPORTS
 from netprobe.report.run.run_page import make_page
 from netprobe.report.run.text import text_parts
@@ -29,6 +28,7 @@ REST = [
     "inconclusive", "not-tested", "mixed", "not-covered", "covered-failing", "covered", "refusals",
     "accepted", "excused", "limits", "skipped", "notes",
 ]  # fmt: skip
+THEN = Fate("bad", "filtered", "no-response", ("path",))
 # The section that a format prints in another place, and otherwise.
 SKIPPED = ("skipped", "html")
 
@@ -40,7 +40,7 @@ def make_full_run() -> Report:
     alone = Unshared()
     alone.add(key_of(one), "bad", ((443, 443),))
     changes = Changes(
-        worse=[one], fixed=[one], still=[one], otherwise={"then": [one]}, moved={"there": [one]},
+        worse=[one], fixed=[one], still=[one], otherwise={THEN: [one]}, moved={THEN: [one]},
         unknown=[one], only_later=alone, only_earlier=alone,
     )  # fmt: skip
     coverage = report.info.coverage
@@ -115,3 +115,29 @@ def test_one_reason_of_several_sources_is_one_group() -> None:
 
     (section,) = make_page(report_of(unseen)).rest
     assert len(section.groups) == 1
+    assert list_seen(section) == ["the agent of node-1 is gone (no-agent)"]
+
+
+def test_reasons_decide_which_untested_flows_are_one_group() -> None:
+    """Sentences may differ: all that are not alike stand in the group of their reason."""
+    unseen = [
+        flow(
+            BLOCKED, at, source=f"node-{at}", verdict="not-tested", state="unknown", reason=reason,
+            because=because,
+        )
+        for at, (reason, because) in enumerate(
+            (("no-agent", "node-0: timeout"), ("no-agent", "node-1: refused"), ("stopped", "end"))
+        )
+    ]  # fmt: skip
+
+    (section,) = make_page(report_of(unseen)).rest
+    assert len(section.groups) == 2
+    assert list_seen(section) == [
+        "node-0: timeout (no-agent)", "node-1: refused (no-agent)", "end (stopped)",
+    ]  # fmt: skip
+
+
+def list_seen(section: PageSection) -> list[str]:
+    """Give what a section says was seen, over all of its groups."""
+    fields = [part for group in section.groups for part in group if isinstance(part, Field)]
+    return [str(line) for one in fields if one.label == "seen" for line in one.lines]

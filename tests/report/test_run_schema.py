@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # h
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.codec import info_to_json, result_to_json
 from netprobe.report.record.changes import Changes
-from netprobe.report.record.reading import read_run
-from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.record.record import RecordWriter, header_of, read_run
 from netprobe.report.run.schema import run_schema_text
 from tests.judge.test_accepted import ENTRY
 from tests.report.plans import PLAN

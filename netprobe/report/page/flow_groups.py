@@ -21,6 +21,7 @@ MOST_ADDRESSES = 6
 
 EndAddress = tuple[str, str]  # destination and the address that was probed
 Addresses = Mapping[str, Sequence[str]]  # of each host, those that its probes start from
+NeedKey = tuple[str, str, str]  # matrix, requirement and purpose
 ProtocolPorts = tuple[tuple[str, Ports], ...]  # the ports of every protocol
 
 
@@ -154,10 +155,12 @@ class FlowNames:
 class Survey(FlowNames):
     """Counts and names of many results, without the results: for flows that were not tested.
 
-    ``first`` is the first result.
+    ``first`` is the first result. ``causes`` has each sentence about flows that were not tested,
+    with a hole for the source: what several sources have is listed once.
     """
 
     first: Result
+    causes: dict[str, str] = field(default_factory=dict)
     requirements: dict[tuple[str, str], Result] = field(default_factory=dict)
 
     def add(self, result: Result) -> None:
@@ -169,12 +172,20 @@ class Survey(FlowNames):
 
 def needs(results: Iterable[Result], most: int = 4) -> list[str]:
     """Give the purpose and document row of each requirement."""
-    names = {need(result): result.requirement for result in results}
-    texts = list(names)
-    if len(texts) <= most:
+    by_need: dict[NeedKey, Result] = {}
+    for result in results:
+        by_need.setdefault(need_key(result), result)
+    firsts = list(by_need.values())
+    texts = list(map(need, firsts[:most]))
+    if len(firsts) <= most:
         return texts
-    rest = list(dict.fromkeys(names[text] for text in texts[most - 1 :]))
-    return [*texts[: most - 1], f"and {len(texts) - most + 1} more ({listed(rest, 12)})"]
+    rest = list(dict.fromkeys(result.requirement for result in firsts[most - 1 :]))
+    return [*texts[: most - 1], f"and {len(firsts) - most + 1} more ({listed(rest, 12)})"]
+
+
+def need_key(result: Result) -> NeedKey:
+    """Give what tells needs apart: the path MTUs of several overlays are one requirement."""
+    return (result.matrix, result.requirement, result.purpose)
 
 
 def need(result: Result) -> str:

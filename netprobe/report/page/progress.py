@@ -28,7 +28,7 @@ def progress(stream: TextIO, *, verbose: bool = False) -> Iterator[Events]:
     """
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         # rich takes 60 ms to import, and pipes do not need it.
-        from netprobe.report.page.live import live_progress  # noqa: PLC0415
+        from netprobe.report.page.terminal import live_progress  # noqa: PLC0415
 
         with live_progress(stream) as events:
             yield events

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
-from netprobe.model.result import PORTLESS, Result
+from netprobe.model.result import PORTLESS, Place, Result, State
 from netprobe.report.page.flow_groups import FlowNames
-from netprobe.report.record.record import ResultKey, key_of
+
+ResultKey = tuple[str, str, str, str, str, str]
+
+FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "protocol")
+# The key that all results of one flow share, whatever their ports.
+key_of: Callable[[Result], ResultKey] = attrgetter(*FLOW_KEYS)
 
 Class = Literal["good", "bad", "open", "untested"]
 
@@ -25,8 +31,15 @@ class Fate(NamedTuple):
     """What became of a flow in one run; of a failure also what was seen of it, and where."""
 
     kind: Class
-    seen: str = ""
-    place: str = ""
+    state: State = "unknown"
+    reason: str = ""
+    where: tuple[Place, ...] = ()
+    rejected_by: str | None = None
+
+    def __str__(self) -> str:
+        """Word a failure: ``filtered, no-response [destination, path]``."""
+        by = f" by {self.rejected_by}" if self.rejected_by else ""
+        return f"{self.state}, {self.reason} [{', '.join(self.where)}]{by}"
 
 
 # That of a flow which a run has not.
@@ -69,17 +82,17 @@ class Changes:
     """Flows that both runs have probed by what became of them, and those of one run alone.
 
     ``otherwise`` are failures that fail in another way than before, ``moved`` those that fail at
-    another place, both by what was seen then. ``unknown`` ones are inconclusive now. ``known``
-    counts flows that pass and could not be judged before, ``unchanged`` all others. ``failed``
-    counts those that failed before, whether or not the new run has them. A flow that is not tested
-    was not probed; ``lost`` counts those that failed before.
+    another place, both by what became of them then. ``unknown`` ones are inconclusive now.
+    ``known`` counts flows that pass and could not be judged before, ``unchanged`` all others.
+    ``failed`` counts those that failed before, whether or not the new run has them. A flow that is
+    not tested was not probed; ``lost`` counts those that failed before.
     """
 
     worse: list[Result] = field(default_factory=list)
     fixed: list[Result] = field(default_factory=list)
     still: list[Result] = field(default_factory=list)
-    otherwise: dict[str, list[Result]] = field(default_factory=dict)
-    moved: dict[str, list[Result]] = field(default_factory=dict)
+    otherwise: dict[Fate, list[Result]] = field(default_factory=dict)
+    moved: dict[Fate, list[Result]] = field(default_factory=dict)
     unknown: list[Result] = field(default_factory=list)
     known: int = 0
     unchanged: int = 0
@@ -153,9 +166,7 @@ def _fate_of(result: Result) -> Fate:
     kind = _CLASSES.get(result.verdict, "open")
     if kind != "bad":
         return Fate(kind)
-    by = f" by {result.rejected_by}" if result.rejected_by else ""
-    place = f"[{', '.join(result.where)}]{by}"
-    return Fate(kind, f"{result.state}, {result.reason}", place)
+    return Fate(kind, result.state, result.reason, result.where, result.rejected_by)
 
 
 def _sort_in(changes: Changes, result: Result, before: Fate) -> None:
@@ -188,11 +199,10 @@ def _sort_in_shared(changes: Changes, result: Result, now: Fate, before: Fate) -
 
 
 def _sort_in_failure(changes: Changes, result: Result, now: Fate, before: Fate) -> None:
-    then = f"{before.seen} {before.place}"
-    if now.place != before.place:
-        changes.moved.setdefault(then, []).append(result)
+    if (now.where, now.rejected_by) != (before.where, before.rejected_by):
+        changes.moved.setdefault(before, []).append(result)
     elif now != before:
-        changes.otherwise.setdefault(then, []).append(result)
+        changes.otherwise.setdefault(before, []).append(result)
     else:
         changes.still.append(result)
 

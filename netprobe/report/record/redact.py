@@ -14,8 +14,8 @@ from netprobe.model.dataclass_json import to_json
 from netprobe.model.result import Coverage, HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
-from netprobe.report.page.sentences import fill_holes, make_holes
-from netprobe.report.record.changes import Changes, Unshared
+from netprobe.report.page.wording import fill_holes, make_holes
+from netprobe.report.record.changes import Changes, Fate, Unshared
 from netprobe.report.record.collector import Collector, collect
 from netprobe.report.record.hidden_names import HiddenNames
 
@@ -105,8 +105,13 @@ class Redactor:
         def hide(results: Iterable[Result]) -> list[Result]:
             return [self.result(one) for one in results]
 
-        def hide_seen(by_text: Mapping[str, list[Result]]) -> dict[str, list[Result]]:
-            return {self.text(seen): hide(results) for seen, results in by_text.items()}
+        def hide_fates(by_fate: Mapping[Fate, list[Result]]) -> dict[Fate, list[Result]]:
+            return {
+                fate._replace(rejected_by=fate.rejected_by and self.text(fate.rejected_by)): hide(
+                    some
+                )
+                for fate, some in by_fate.items()
+            }
 
         return replace(
             changes,
@@ -114,8 +119,8 @@ class Redactor:
             fixed=hide(changes.fixed),
             still=hide(changes.still),
             unknown=hide(changes.unknown),
-            otherwise=hide_seen(changes.otherwise),
-            moved=hide_seen(changes.moved),
+            otherwise=hide_fates(changes.otherwise),
+            moved=hide_fates(changes.moved),
             only_later=self._hide_unshared(changes.only_later),
             only_earlier=self._hide_unshared(changes.only_earlier),
         )

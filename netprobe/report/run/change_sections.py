@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from netprobe.model.result import Result
-from netprobe.report.page.flow_groups import Addresses, flow_lines, need
+from netprobe.report.page.flow_groups import Addresses, NeedKey, flow_lines, need, need_key
 from netprobe.report.page.page import (
     Field,
     Line,
@@ -15,7 +15,10 @@ from netprobe.report.page.page import (
     section,
 )
 from netprobe.report.page.wording import number, plural
-from netprobe.report.record.changes import Changes, Unshared, count_flows
+from netprobe.report.record.changes import Changes, Fate, Unshared, count_flows
+
+# Results by what became of their flows before, where that says something.
+Changed = Mapping[Fate, Sequence[Result]] | Mapping[None, Sequence[Result]]
 
 _MOST_LINES = 40
 _MOST_REQUIREMENTS = 20
@@ -23,13 +26,13 @@ _MOST_REQUIREMENTS = 20
 
 def change_sections(changes: Changes, addresses: Addresses) -> Iterator[PageSection]:
     """Give a section for each kind of change that there is, and for what each run alone probed."""
-    kinds: tuple[tuple[str, str, Mapping[str, Sequence[Result]], Style], ...] = (
-        ("worse", "NEWLY BLOCKED OR EXPOSED", {"": changes.worse}, "bad"),
-        ("unknown", "NO LONGER KNOWN", {"": changes.unknown}, "doubt"),
-        ("fixed", "FIXED", {"": changes.fixed}, "good"),
+    kinds: tuple[tuple[str, str, Changed, Style], ...] = (
+        ("worse", "NEWLY BLOCKED OR EXPOSED", {None: changes.worse}, "bad"),
+        ("unknown", "NO LONGER KNOWN", {None: changes.unknown}, "doubt"),
+        ("fixed", "FIXED", {None: changes.fixed}, "good"),
         ("moved", "MOVED: STILL BLOCKED OR EXPOSED, AT ANOTHER PLACE", changes.moved, "plain"),
         ("otherwise", "STILL BLOCKED OR EXPOSED, IN ANOTHER WAY", changes.otherwise, "plain"),
-        ("still", "STILL BLOCKED OR EXPOSED", {"": changes.still}, "plain"),
+        ("still", "STILL BLOCKED OR EXPOSED", {None: changes.still}, "plain"),
     )
     for name, title, by_fate, style in kinds:
         flows = sum(map(count_flows, by_fate.values()))
@@ -55,12 +58,14 @@ def _list_unshared(
     yield from section(name, Line(title, "doubt"), lines)
 
 
-def _list_results(then: str, results: Sequence[Result], addresses: Addresses) -> Iterator[Field]:
-    by_need: dict[str, list[Result]] = {}
+def _list_results(
+    then: Fate | None, results: Sequence[Result], addresses: Addresses
+) -> Iterator[Field]:
+    by_need: dict[NeedKey, list[Result]] = {}
     for result in results:
-        by_need.setdefault(need(result), []).append(result)
-    for text, members in by_need.items():
+        by_need.setdefault(need_key(result), []).append(result)
+    for members in by_need.values():
         yield from field("flows", flow_lines(members, addresses, _MOST_LINES))
-        yield from field("purpose", [text])
-        yield from field("before", [then])
+        yield from field("purpose", [need(members[0])])
+        yield from field("before", [str(then)] if then else [])
         yield from field("seen", [members[0].because])

@@ -10,10 +10,9 @@ from netprobe.model.accepted import NEVER
 from netprobe.model.exit import tested
 from netprobe.model.result import Summary
 from netprobe.report.page.page import Line
-from netprobe.report.page.wording import duration, number, plural
+from netprobe.report.page.wording import duration, is_failure, number, plural
 from netprobe.report.record.collector import Report
 from netprobe.report.run.coverage_text import coverage_line
-from netprobe.report.run.findings import is_failure
 
 
 class Headline(NamedTuple):

@@ -14,8 +14,7 @@ from netprobe.model.result import Finding
 from netprobe.report.page.page import Field, PageSection
 from netprobe.report.page.wording import number, plural
 from netprobe.report.record.collector import Report
-from netprobe.report.run.findings import finding_section
-from netprobe.report.run.run_page import make_page
+from netprobe.report.run.run_page import finding_section, make_page
 
 MOST_BYTES = 1_000_000
 # Left for what follows the findings: each of its sections is bounded, and may be cut as well.

@@ -1,32 +1,315 @@
-"""What a report says of a run, before anybody prints it: every format for people prints this."""
+"""What a report says of a run, before anybody prints it: every format for people prints this.
+
+Findings (flows, purpose, evidence, place and advice), and the sections beside them in their order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final, NamedTuple
 
-from netprobe.model.result import Finding
-from netprobe.report.page.flow_groups import Addresses
-from netprobe.report.page.page import Line, PageSection
-from netprobe.report.record.collector import Report
-from netprobe.report.run import sections
+from netprobe.model.accepted import STATES
+from netprobe.model.names import names_text
+from netprobe.model.result import Finding, HostReport, Result
+from netprobe.report.page.flow_groups import (
+    MOST_LINES,
+    Addresses,
+    Survey,
+    addresses_of,
+    flow_lines,
+    needs,
+)
+from netprobe.report.page.page import (
+    MOST_PARTS,
+    Field,
+    Line,
+    More,
+    PageSection,
+    Style,
+    count_more,
+    field,
+    section,
+)
+from netprobe.report.page.progress import host_text
+from netprobe.report.page.wording import (
+    HOLES,
+    excuse_of,
+    excuse_text,
+    is_failure,
+    number,
+    plural,
+    port_text,
+    replace_name,
+    where_text,
+)
+from netprobe.report.record.collector import Report, Warned
+from netprobe.report.record.spool import place
+from netprobe.report.run.accepted_text import entry_text
+from netprobe.report.run.change_sections import change_sections
+from netprobe.report.run.coverage_text import coverage_sections
 from netprobe.report.run.headline import Headline, headline, origin, totals
 
+# Evidence sentences of one finding; the others have the same state and reason as one of these.
+_MOST_EVIDENCE = 3
+
+
+def finding_section(
+    finding: Finding, addresses: Addresses, most_flows: int = MOST_LINES, *, brief: bool = False
+) -> PageSection:
+    """Give a finding with so many lines of flows; ``brief`` leaves out what tickets need not."""
+    head = f"{finding.number}. "
+    title = f"{head}{finding.verdict.upper()}: {finding.title}"
+    style: Style = "bad" if is_failure(finding) else "doubt"
+    fields = tuple(_list_fields(finding, addresses, most_flows, brief))
+    return PageSection(f"finding-{finding.number}", Line(title, style, len(head)), (fields,))
+
+
+def _list_fields(
+    finding: Finding, addresses: Addresses, most_flows: int, brief: bool
+) -> Iterator[Field]:
+    members = finding.members
+    yield from field("flows", flow_lines(members, addresses, most_flows))
+    yield from field("purpose", needs(members))
+    yield from field("seen", _list_sentences(members) if brief else _word_evidence(members))
+    yield from field("where", [where_text(finding)])
+    yield from field("to do", [finding.advice])
+    if finding.evidence is not None and not brief:
+        yield from field("packets", [finding.evidence])
+
+
+def _list_sentences(members: tuple[Result, ...]) -> list[str]:
+    return list(dict.fromkeys(member.because for member in members))[:_MOST_EVIDENCE]
+
+
+def _word_evidence(members: tuple[Result, ...]) -> list[str]:
+    """The evidence of one flow for each state, reason and router, named where flows are several."""
+    kinds: dict[tuple[str, ...], list[Result]] = {}
+    for member in members:
+        # TCP refuses by a reset, UDP by an error message.
+        refused = member.protocol if member.state == "closed" else ""
+        kind = (member.state, member.reason, member.rejected_by or "", refused)
+        kinds.setdefault(kind, []).append(member)
+    lines = [_evidence_line(alike, len(members) > 1) for alike in kinds.values()]
+    more = len(lines) - _MOST_EVIDENCE
+    return lines if more <= 0 else [*lines[:_MOST_EVIDENCE], f"and {more} more kinds of evidence"]
+
+
+def _evidence_line(alike: list[Result], named: bool) -> str:
+    first = alike[0]
+    kind = f"{first.state}, {first.reason}"
+    if not named:
+        return f"{first.because} ({kind})"
+    who = f"{first.source} → {first.destination}"
+    others = plural(sum(result.port_count for result in alike), "flow")
+    return f"{who}: {first.because} ({kind}: {others})"
+
+
+MOST_NAMES = 8
+
+Surveys = dict[tuple[object, ...], Survey]
+
+
+class RunSurvey(NamedTuple):
+    """A run, and its flows without a finding by section and in groups: memory grows with those."""
+
+    report: Report
+    addresses: Addresses
+    groups: Mapping[str, Surveys]
+
+
+def survey_run(report: Report) -> RunSurvey:
+    """Read all failures once and group those that no finding holds."""
+    told = {place(member) for one in report.findings for member in one.members}
+    entries = {one.id for one in report.info.accepted}
+    groups: dict[str, Surveys] = {"inconclusive": {}, "not-tested": {}, "excused": {}}
+    for result in report.collector.failures():
+        if result.accepted is not None and result.accepted.id in entries:
+            continue  # its entry has a line
+        if not result.decides or place(result) not in told:
+            name, key = _choose_group(result)
+            survey = groups[name].setdefault(key, Survey(result))
+            survey.add(result)
+            if name == "not-tested":
+                cause = replace_name(result.because, result.source, HOLES[0])
+                survey.causes.setdefault(cause, result.because)
+    return RunSurvey(report, addresses_of(report.info), groups)
+
+
+def _choose_group(result: Result) -> tuple[str, tuple[object, ...]]:
+    requirement = (result.matrix, result.requirement)
+    if not result.decides:
+        excuse = str(excuse_of(result))
+        return "excused", (result.verdict, *requirement, excuse, getattr(result, excuse))
+    if result.verdict == "not-tested":
+        return "not-tested", (result.reason,)
+    return "inconclusive", (result.protocol, result.reason, result.where, *requirement)
+
+
+def open_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """First the inconclusive flows, then those that were not tested."""
+    for name, words in (
+        ("inconclusive", "INCONCLUSIVE: the evidence allows both"),
+        ("not-tested", "NOT TESTED: nobody could look"),
+    ):
+        surveys = about.groups[name]
+        if surveys:
+            flows = sum(survey.flows for survey in surveys.values())
+            title = Line(f"{words} ({plural(flows, 'flow')})", "doubt")
+            told = islice(surveys.values(), MOST_PARTS)
+            groups = tuple(tuple(_survey_fields(one, about.addresses)) for one in told)
+            yield PageSection(name, title, groups, count_more(len(surveys), "more groups"))
+
+
+def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[Field]:
+    first = survey.first
+    yield from field("flows", [survey.text(addresses)])
+    yield from field("purpose", needs(survey.requirements.values()))
+    if first.verdict == "not-tested":
+        seen: list[str | More] = [f"{text} ({first.reason})" for text in survey.causes.values()]
+        rest = len(seen) - MOST_LINES
+        yield from field(
+            "seen", seen if rest <= 0 else [*seen[:MOST_LINES], More(f"and {rest} more")]
+        )
+    else:
+        yield from field("seen", [f"{first.because} ({first.state}, {first.reason})"])
+        yield from field("where", [where_text(first)])
+
+
+def unprobed_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """Show the flows that were not probed, and what is known of them."""
+    return coverage_sections(about.report.info.coverage)
+
+
+def refusal_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """Passes that rest on a refusal, by destination: what a rejecting firewall gives, too."""
+    refused = about.report.collector.refused
+    flows = sum(survey.flows for survey in refused.values())
+    verb = "passes" if flows == 1 else "pass"
+    title = (
+        f"ON A REFUSAL: {plural(flows, 'flow')} {verb} only because the destination refused; "
+        "nothing proved that a listener there can be reached, and a firewall that rejects may look "
+        "the same (--strict: inconclusive)"
+    )
+    ordered = sorted(refused.values(), key=lambda survey: place(survey.first))
+    lines = (Line(survey.text(about.addresses)) for survey in ordered)
+    yield from section("refusals", Line(title, "doubt"), lines, "more groups")
+
+
+def excused_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """Optional, waived and known flows that did not pass: one line each, they decide nothing."""
+    surveys = about.groups["excused"].values()
+    known = "KNOWN, " if "known" in {excuse_of(survey.first) for survey in surveys} else ""
+    title = Line(f"{known}OPTIONAL OR WAIVED (not counted against the result)", "strong")
+    lines = (_excused_line(one, about.addresses) for one in surveys)
+    yield from section("excused", title, lines, "more groups")
+
+
+def _excused_line(survey: Survey, addresses: Addresses) -> Line:
+    first = survey.first
+    what = f"{first.requirement}, {survey.text(addresses)}"
+    return Line(f"{first.verdict}: {what}: {first.because} [{excuse_text(first)}]")
+
+
+def accepted_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """Every entry of accepted flows in one line, first those that somebody has to look at."""
+    entries = sorted(about.report.info.accepted, key=lambda entry: STATES.index(entry.state))
+    flows = plural(about.report.summary.accepted, "flow")
+    title = Line(f"ACCEPTED (not counted against the result): {flows}", "strong")
+    lines = (
+        Line(entry_text(one), "plain" if one.state in ("active", "unseen") else "doubt")
+        for one in entries
+    )
+    yield from section("accepted", title, lines, "more", "json")
+
+
+def changed_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """What changed since the run that is retried or the baseline.
+
+    The findings say what still fails as before.
+    """
+    changes = about.report.changes
+    if changes is not None:
+        yield from change_sections(replace(changes, still=[]), about.addresses)
+
+
+def warning_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """Warnings of results, each sentence once with the first flow that carries it."""
+    warned = sorted(about.report.collector.warned.items(), key=lambda item: place(item[1].first))
+    lines = (_warning_line(*one) for one in warned)
+    yield from section("warnings", Line("WARNINGS", "doubt"), lines, "more")
+
+
+def _warning_line(text: str, about: Warned) -> Line:
+    rest = about.flows - about.first.port_count
+    more = f" and {plural(rest, 'more flow')}" if rest else ""
+    return Line(f"{_name_flow(about.first)}{more}: {text}")
+
+
+def _name_flow(result: Result) -> str:
+    ports = f" {port_text(result)}" if port_text(result) else ""
+    return f"{result.source} → {result.destination} {result.protocol}{ports}"
+
+
+def limit_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """Show the cost of missing rights and agents; hosts listed as not tested are not repeated."""
+    hosts = about.report.info.hosts
+    told = {source for survey in about.groups["not-tested"].values() for source in survey.sources}
+    failed = [
+        host_text(host)
+        for host in hosts
+        if host.state in ("failed", "lost") and host.name not in told
+    ]
+    yield from _list_texts("limits", "LIMITS OF THIS RUN", [*_word_costs(hosts), *failed])
+
+
+def _word_costs(hosts: Sequence[HostReport]) -> list[str]:
+    names: dict[str, list[str]] = {}
+    for host in hosts:
+        for cost in host.cost:
+            names.setdefault(cost, []).append(host.name)
+    return [f"{names_text(who, MOST_NAMES)}: {cost}" for cost, who in names.items()]
+
+
+def skipped_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """Show the number of skipped requirements, and the most frequent reasons."""
+    skipped = about.report.info.skipped
+    reasons = Counter(item.reason for item in skipped)
+    texts = [f"{reason} ({number(count)})" for reason, count in reasons.most_common(4)]
+    rest = len(reasons) - len(texts)
+    if rest > 0:
+        texts.append(f"and {plural(rest, 'more reason')}; -o wide lists them all")
+    title = f"SKIPPED on purpose: {number(len(skipped))}"
+    yield from _list_texts("skipped", title, texts, "quiet")
+
+
+def note_sections(about: RunSurvey) -> Iterator[PageSection]:
+    """Show the notes of the plan and of the run."""
+    yield from _list_texts("notes", "NOTES", about.report.info.notes)
+
+
+def _list_texts(
+    name: str, title: str, texts: Sequence[str], style: Style = "plain"
+) -> Iterator[PageSection]:
+    yield from section(name, Line(title, "strong"), (Line(text, style) for text in texts))
+
+
 # What stands beside the findings, in its order; news stand before findings that are no failures.
-NEWS: Final[tuple[Callable[[sections.RunSurvey], Iterator[PageSection]], ...]] = (
-    sections.changed_sections,
-    sections.warning_sections,
+NEWS: Final[tuple[Callable[[RunSurvey], Iterator[PageSection]], ...]] = (
+    changed_sections,
+    warning_sections,
 )
-REST: Final[tuple[Callable[[sections.RunSurvey], Iterator[PageSection]], ...]] = (
-    sections.open_sections,
-    sections.unprobed_sections,
-    sections.refusal_sections,
-    sections.accepted_sections,
-    sections.excused_sections,
-    sections.limit_sections,
-    sections.skipped_sections,
-    sections.note_sections,
+REST: Final[tuple[Callable[[RunSurvey], Iterator[PageSection]], ...]] = (
+    open_sections,
+    unprobed_sections,
+    refusal_sections,
+    accepted_sections,
+    excused_sections,
+    limit_sections,
+    skipped_sections,
+    note_sections,
 )
 
 
@@ -53,7 +336,7 @@ class RunPage:
 
 def make_page(report: Report) -> RunPage:
     """Make the page of a run; its failures are read once."""
-    about = sections.survey_run(report)
+    about = survey_run(report)
     return RunPage(
         headline(report),
         tuple(origin(report)),

@@ -7,10 +7,9 @@ from typing import TextIO
 
 from netprobe.model.result import Finding
 from netprobe.report.page.page import Line, PagePart, PageSection, write_page
-from netprobe.report.page.wording import number
+from netprobe.report.page.wording import is_failure, number
 from netprobe.report.record.collector import Report
-from netprobe.report.run.findings import finding_section, is_failure
-from netprobe.report.run.run_page import make_page
+from netprobe.report.run.run_page import finding_section, make_page
 
 # With more findings than these a table of them comes first.
 _MOST_WITHOUT_TABLE = 10

@@ -16,7 +16,7 @@ from netprobe.model.run import RunInfo
 from netprobe.report.page.flow_groups import addresses_of
 from netprobe.report.page.page import Line, PageSection, write_page
 from netprobe.report.page.wording import number, plural
-from netprobe.report.record.changes import Changes, Unshared
+from netprobe.report.record.changes import Changes, Fate, Unshared
 from netprobe.report.run.change_sections import change_sections
 from netprobe.report.run.json import write_document
 from netprobe.report.run.markdown import MOST_BYTES, MarkdownRoom, section_lines
@@ -111,10 +111,10 @@ def _run_to_json(file: str, info: RunInfo) -> Json:
     }
 
 
-def _list_with_before(by_fate: Mapping[str, Iterable[Result]]) -> Iterator[Json]:
+def _list_with_before(by_fate: Mapping[Fate, Iterable[Result]]) -> Iterator[Json]:
     for before, results in by_fate.items():
         for result in results:
-            yield {"before": before, **result_to_json(result)}
+            yield {"before": str(before), **result_to_json(result)}
 
 
 def _list_unshared(some: Unshared) -> Iterator[Json]:

@@ -1,9 +1,12 @@
-"""The page of one explained flow, for people and for programs (``netprobe.explain/1``)."""
+"""The page of one explained flow, for people and for programs (``netprobe.explain/1``).
+
+Trails of steps are also those of ``diagnose konnectivity``.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 import netprobe
@@ -11,9 +14,69 @@ from netprobe.model.codec import result_to_json
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.result import Result, Verdict
+from netprobe.model.story import Step, TrailStatus
 from netprobe.report.page.page import Line, PagePart, Style, field, write_page
 from netprobe.report.page.wording import duration, port_text, where_text
-from netprobe.report.verbs.trail import steps_to_json, trail_fields
+
+# The mark before an entry's words, so that the failing step stands out.
+_MARKS: dict[TrailStatus, str] = {
+    "ok": "", "bad": "!! ", "doubt": "?? ", "not-needed": "-- ", "not-possible": "-- ",
+}  # fmt: skip
+# The column of a table; in lower case they are the status words of ``netprobe.konnectivity/1``.
+_COLUMN: dict[TrailStatus, str] = {
+    "ok": "ok", "bad": "FAIL", "doubt": "warn", "not-needed": "-", "not-possible": "-",
+}  # fmt: skip
+_STEP_STYLES: dict[TrailStatus, Style] = {
+    "ok": "plain", "bad": "bad", "doubt": "doubt", "not-needed": "quiet", "not-possible": "quiet",
+}  # fmt: skip
+
+
+def trail_fields(entries: Iterable[Step]) -> Iterator[PagePart]:
+    """Give each entry as a labelled field, one line a sentence."""
+    for entry in entries:
+        first, *rest = entry.words
+        yield from field(entry.name.replace("-", " "), [f"{_MARKS[entry.status]}{first}", *rest])
+
+
+def trail_lines(entries: Iterable[Step], width: int) -> Iterator[PagePart]:
+    """Each entry as one line: its name in a column of this width, its status, its sentences."""
+    for entry in entries:
+        words = "; ".join(entry.words)
+        text = f"   {entry.name:<{width}}  {_COLUMN[entry.status]:<4}  {words}"
+        yield Line(text.rstrip(), _STEP_STYLES[entry.status], hang=width + 11)
+
+
+def status_column(entries: Iterable[Step], name: str) -> str:
+    """Give one word for the status of the entry of this name, as a table shows it."""
+    return next((_COLUMN[entry.status] for entry in entries if entry.name == name), "-")
+
+
+def steps_to_json(entries: Iterable[Step]) -> list[Json]:
+    """``steps`` of ``netprobe.explain/1``."""
+    return [
+        {
+            "name": entry.name,
+            "status": entry.status,
+            "facts": dict(entry.facts),
+            "words": list(entry.words),
+        }
+        for entry in entries
+    ]
+
+
+def stages_to_json(entries: Iterable[Step]) -> list[Json]:
+    """``stages`` of ``netprobe.konnectivity/1``, with status words of their own."""
+    return [
+        {
+            "name": entry.name,
+            "status": "skipped" if entry.is_skipped else _COLUMN[entry.status].lower(),
+            "said": "; ".join(entry.words),
+            "elapsed_ms": entry.elapsed_ms,
+            "facts": dict(entry.facts),
+        }
+        for entry in entries
+    ]
+
 
 EXPLAIN_SCHEMA = "netprobe.explain/1"
 

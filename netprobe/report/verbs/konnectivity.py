@@ -11,7 +11,7 @@ from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.konnectivity import STAGES, CommonCause, Diagnosis, TunnelReport
 from netprobe.report.page.page import Line, PagePart, Style, align, field, write_page
 from netprobe.report.page.wording import plural
-from netprobe.report.verbs.trail import stages_to_json, status_column, trail_lines
+from netprobe.report.verbs.explain import stages_to_json, status_column, trail_lines
 
 _STYLES: dict[str, Style] = {
     "ok": "good", "fault": "bad", "unsure": "doubt", "not-tested": "doubt",

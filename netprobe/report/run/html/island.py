@@ -18,8 +18,7 @@ from typing import Any
 from netprobe.model.dataclass_json import Json
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
-from netprobe.report.page.sentences import make_holes
-from netprobe.report.page.wording import excuse_of, excuse_text
+from netprobe.report.page.wording import excuse_of, excuse_text, make_holes
 from netprobe.report.record.collector import Report
 from netprobe.report.record.spool import place
 from netprobe.report.run.pair_map import sort_hosts

@@ -9,11 +9,10 @@ from netprobe.report.page.page import Field, Line, More, PageSection
 from netprobe.report.page.progress import host_words
 from netprobe.report.page.wording import EXCUSES, number, plural
 from netprobe.report.record.collector import Report
-from netprobe.report.run.findings import finding_section
 from netprobe.report.run.html.elements import Child, Markup, element
 from netprobe.report.run.map import SIGNS
 from netprobe.report.run.pair_map import WORST, Cell, PairFate, PairMap
-from netprobe.report.run.run_page import RunPage
+from netprobe.report.run.run_page import RunPage, finding_section
 
 # Of a finding's groups of flows; the search of the page finds all of them.
 MOST_FLOW_LINES = 40

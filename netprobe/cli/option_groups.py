@@ -1,0 +1,390 @@
+"""The options that verbs share, in groups; one verb alone has those about rules and carried runs.
+
+What is written first is listed first by the help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import click
+
+from netprobe.cli.given import FILE, INVENTORY, FileType, MatrixType
+from netprobe.cli.options import (
+    PROTOCOLS,
+    REQUEST_FORMATS,
+    RUN_FORMATS,
+    complete_format,
+    complete_matrix,
+    flag,
+    number,
+    option,
+    output_option,
+    repeat_option,
+)
+from netprobe.model.accepted import MAX_ACCEPTANCE_DAYS
+from netprobe.probe.settings import FORKS  # the help must import nothing heavier
+
+Texts = tuple[str, ...]
+
+DEFAULT_WINDOW: Final = "10m"
+DEFAULT_MARGIN: Final = "30s"
+_END: Final = "HOST|ROLE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleOptions:
+    """Which rules are asked for, and how they are written."""
+
+    by: Literal["device", "finding", "requirement"] = option(
+        "--by",
+        type=click.Choice(("device", "finding", "requirement")),
+        default="device",
+        help="What never shares a rule: flows of different devices, findings or requirements.",
+    )
+    at: str | None = option(
+        "--at",
+        metavar="path|destination|source|ADDRESS",
+        show_default="everywhere",
+        help="Only rules to be applied there: on the way, on the hosts at an end, or on the router "
+        "of this address. With --from-plan: where they shall be applied (path).",
+    )
+    include: Texts = repeat_option(
+        "--include",
+        type=click.Choice(("inconclusive", "exposed")),
+        text="Ask also for what may be blocked; ask to close what must not answer and does.",
+    )
+    into: Texts = repeat_option(
+        "--into",
+        metavar="[FORMAT=]WHERE",
+        text="Where the rules go: nftables inet/filter/forward, iptables a chain, cisco-* a list, "
+        "paloalto, fortios and junos FROM/TO (zones), calico a selector, aerleon a target.",
+    )
+    stateless: bool = flag(
+        "--stateless", "Ask also for the way back: for devices that keep no state."
+    )
+    one_per_row: bool = flag(
+        "--one-per-row", "Tables: one pair of addresses and one port or range in a row."
+    )
+    until: str = option(
+        "--until", metavar="DATE", default="permanent", help="Until when the rules are asked for."
+    )
+    ticket: Texts = repeat_option(
+        "--ticket",
+        metavar="KEY=VALUE",
+        text="A field of your forms, such as workflow=..., subject=... or Owner=... .",
+    )
+    undo: Texts = repeat_option(
+        "--undo",
+        metavar="FORMAT[=FILE]",
+        show_default="none",
+        text="Write what takes the rules away again.",
+    )
+    outputs: Texts = output_option(REQUEST_FORMATS)
+    from_plan: bool = flag(
+        "--from-plan", "Ask for all that is required, before any probe; takes no FILE."
+    )
+
+
+def add_inventory_option(show_default: str, text: str) -> Texts:
+    """Give ``--inventory``, with what it means for a verb."""
+    inventories: Texts = repeat_option(
+        "-i",
+        "--inventory",
+        type=FileType(INVENTORY),
+        metavar="FILE",
+        show_default=show_default,
+        text=text,
+    )
+    return inventories
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """What is required between which hosts, and the part of it that filters choose."""
+
+    matrices: Texts = repeat_option(
+        "-m",
+        "--matrix",
+        type=MatrixType("--matrix"),
+        metavar="NAME|FILE",
+        shell_complete=complete_matrix,
+        text="What must reach what: a bundled matrix (`netprobe matrix list`), or a file of your "
+        "own (its path has a / or ends in .yaml).",
+    )
+    inventories: Texts = add_inventory_option(
+        "./inventory.yaml",
+        "Which machines there are and how to get onto them: an inventory of netprobe or of "
+        "Ansible.",
+    )
+    manifests: Texts = repeat_option(
+        "--manifest",
+        type=FILE,
+        metavar="FILE",
+        text="Take settings, addresses and proxies from manifests of the installation: "
+        "HostedCluster, NodePool, install-config, Kubean, Deckhouse and others, YAML or JSON.",
+    )
+    networks: Texts = repeat_option(
+        "--network",
+        metavar="NAME=CIDR",
+        text="A further network of yours, which no subnet of a manifest may overlap.",
+    )
+    sets: Texts = repeat_option(
+        "--set",
+        metavar="[MATRIX:]KEY=VALUE",
+        text="A setting of the installation, such as cni=cilium; lists are a,b.",
+    )
+    roles: Texts = repeat_option(
+        "--role",
+        metavar="ROLE=ROLE[,ROLE]",
+        text="What a role or group of the inventory stands for, such as kube_node=node.",
+    )
+    limit: Texts = repeat_option(
+        "--limit", metavar=_END, text="Only flows that touch this host or role at either end."
+    )
+    from_: Texts = repeat_option("--from", metavar=_END, text="Only flows from this host or role.")
+    to: Texts = repeat_option("--to", metavar=_END, text="Only flows to this host or role.")
+    only: Texts = repeat_option(
+        "--only", metavar="REQUIREMENT", text="Only the requirement of this id."
+    )
+    protocol: Texts = repeat_option(
+        "--protocol",
+        metavar="PROTOCOL",
+        shell_complete=complete_format(PROTOCOLS),
+        text="Only tcp, udp, icmp, ipproto or ipproto/N.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoverOptions:
+    """Which hosts stand for others."""
+
+    cover: str | None = option(
+        "--cover",
+        metavar="all|zones[:K]",
+        show_default="all, up to 5 minutes",
+        help="zones: probe each host to and from each zone (K times), and each port between each "
+        "pair of zones; the rest is covered, and probed only where zones turn out to be mixed.",
+    )
+    seed: int = option(
+        "--seed",
+        type=click.IntRange(0, 2**31 - 1),
+        metavar="N",
+        default=0,
+        help="Which hosts --cover zones pairs: another number, other pairs.",
+    )
+    zone_groups: Texts = repeat_option(
+        "--zone-groups",
+        metavar="PATTERN",
+        show_default="`zone:` of a host, else its network",
+        text="Groups or roles that are zones, such as 'rack_*'.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarryOptions:
+    """When hosts probe by themselves, and where the files for them go."""
+
+    start: str | None = option(
+        "--start",
+        metavar="TIME",
+        show_default="no clock: an engine says when, or each host begins at once",
+        help="When all hosts probe, by their own clocks: 14:00Z (UTC), 14:00 (as here), or "
+        "2027-01-31T14:00Z. Each is started before.",
+    )
+    window: str = option(
+        "--window", metavar="TIME", default=DEFAULT_WINDOW, help="How long probing may take."
+    )
+    margin: str = option(
+        "--margin",
+        metavar="TIME",
+        default=DEFAULT_MARGIN,
+        help="How far clocks may be apart: listeners are open so much longer, before and after.",
+    )
+    output: str | None = option(
+        "-o",
+        "--output",
+        type=FILE,
+        metavar="FILE",
+        show_default="standard output",
+        help="Write the bundle to this file.",
+    )
+    folder: str | None = option(
+        "--folder",
+        type=FILE,
+        metavar="DIR",
+        help="Write no bundle, but the folder from which an engine runs commands on all hosts.",
+    )
+    per_host: str | None = option(
+        "--per-host",
+        type=FILE,
+        metavar="DIR",
+        help="Write no bundle for all, but into a new folder HOST.pyz for each host, so that no "
+        "host can write the results of another, and plan.pyz for merge: keep that.",
+    )
+    with_runtime: bool = flag(
+        "--with-runtime", "Write a shell script that brings a Python, for hosts without one."
+    )
+    next_: str | None = option(
+        "--next",
+        type=FILE,
+        metavar="FILE|DIR",
+        help="Ask what the rounds so far have left open: of this bundle, with the RESULTS of its "
+        "hosts, or of this folder.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SilenceOptions:
+    """How long and how often answers are waited for. ``timeout``: seconds of one look."""
+
+    timeout: float | None = option(
+        "--timeout",
+        type=click.FloatRange(0.1, 600),
+        metavar="SECONDS",
+        show_default="learned from round trips, 4 s at most",
+        help="How long one look waits for an answer.",
+    )
+    retries: int | None = number(
+        "--retries", 0, 20, "How often silence is asked again, instead of as often as makes an "
+        "error unlikely; a refusal never is.",
+    )  # fmt: skip
+
+
+_RATE = number(
+    "--rate",
+    1,
+    10_000_000,
+    "At most so many probes a second, over all sources. Closed UDP is paced anyway.",
+    show_default="not limited",
+)
+FORKS_OPTION = number(
+    "--forks", 1, 100_000, "How many destinations are worked on at a time.", default=FORKS
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchOptions:
+    """How agents get onto hosts."""
+
+    ask_become_pass: bool = flag(
+        "--ask-become-pass",
+        "Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
+    )
+    agent_python: Texts = option(
+        "--agent-python",
+        multiple=True,
+        type=FILE,
+        metavar="FILE",
+        show_default="the kept one, or one built now",
+        help="The Python for hosts that have none: a file of `netprobe runtime build`; repeat it "
+        "for other architectures.",
+    )
+
+
+_NO_LISTEN = flag(
+    "--no-listen", "Open no listeners: only what runs already, or refuses, can answer."
+)
+_NO_RECORDER = flag("--no-recorder", "Record no packets: of silence, less can be said about where.")
+STRICT_OPTION = flag(
+    "--strict", "Accept no refusal and no bare handshake as proof: they become inconclusive."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookOptions(SilenceOptions):
+    """How flows are probed."""
+
+    no_listen: bool = _NO_LISTEN
+    no_recorder: bool = _NO_RECORDER
+    live: bool = flag(
+        "--live", "Everything is supposed to run: a refusal is a failure of the service."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptOptions(PlanOptions, CoverOptions, LookOptions):
+    """A part of a plan, and how it is probed: by a live run, or by scripts. ``rate``: a second."""
+
+    rate: int | None = _RATE
+    sample: int | None = number(
+        "--sample",
+        1,
+        1_000_000,
+        "Probe a sample only: N peers of each host, and N ports of each range.",
+        show_default="everything is probed",
+    )
+    max_results: int = number(
+        "--max-results",
+        1,
+        1_000_000_000,
+        "Refuse a plan with more results than this.",
+        default=5_000_000,
+    )
+
+
+ENGINE_OPTION = option(
+    "--engine",
+    type=click.Choice(("live", "ansible")),
+    default="live",
+    help="Who gets onto the hosts: netprobe itself, or ansible-playbook, for many hosts.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedOptions:
+    """Where a run is told, and to whom."""
+
+    outputs: Texts = output_option(RUN_FORMATS)
+    redact: bool = flag(
+        "--redact",
+        "For strangers: all reports say host-1, address-1 ... for hosts, addresses and other "
+        "names. The record keeps them.",
+    )
+    record: str | None = option(
+        "--record",
+        type=FILE,
+        metavar="FILE",
+        help="Write every result to this new file as it becomes final.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierOptions:
+    """An earlier run of which results are kept."""
+
+    resume: str | None = option(
+        "--resume",
+        type=FILE,
+        metavar="FILE",
+        help="Keep the final results (pass, blocked, exposed) of this record or JSON report; probe "
+        "the rest.",
+    )
+    retry: str | None = option(
+        "--retry",
+        type=FILE,
+        metavar="FILE",
+        help="After a fix: keep what passed in this record or JSON report, probe again what did "
+        "not, and say what changed. Of a request (`netprobe request -o json=FILE`): probe what it "
+        "asks for.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceptedOptions:
+    """Failures that somebody accepted."""
+
+    accepted: Texts = repeat_option(
+        "--accepted",
+        type=FILE,
+        metavar="FILE",
+        show_default="nothing is accepted",
+        text="Failures that somebody accepted until a day (`netprobe accept`): they do not decide.",
+    )
+    max_acceptance: str = option(
+        "--max-acceptance",
+        metavar="DAYS",
+        default=f"{MAX_ACCEPTANCE_DAYS}d",
+        help="For how long a failure may be accepted, from its first day to its last.",
+    )
