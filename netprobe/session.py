@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from netprobe.errors import FAULT, bug_words
+from netprobe.judge.clocks_apart import ServerAnswer, judge_clocks
+from netprobe.judge.of_hosts import judge_resolvers
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Plan
@@ -23,10 +25,12 @@ from netprobe.model.run import Events, PacketSink, RunInfo, Silent, Sink, info_b
 from netprobe.plan.choices import PlanPart
 from netprobe.plan.cover.completion import Completion
 from netprobe.plan.cover.conclusion import conclude
+from netprobe.plan.of_hosts import list_clocks, list_lookups
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.collect import collect
 from netprobe.probe.flows.work import STOPPED, Want
+from netprobe.probe.resolvers import look_at_resolvers
 from netprobe.probe.settings import ProbeSettings
 from netprobe.report.record.earlier import done_ports
 
@@ -101,6 +105,7 @@ class _Run:
         self._started = datetime.now(UTC)
         self._begun_s = time.monotonic()
         self._waits_for = ""
+        self._clocks: list[ServerAnswer] = []
 
     async def probe(self) -> None:
         """Probe everything; each result is told once."""
@@ -111,6 +116,17 @@ class _Run:
             self._request.part.plan, self._settings, self._fleet, self.emit, kept,
             self._watch_phases, self._next_plan,
         )  # fmt: skip
+        await self._judge_hosts()
+
+    async def _judge_hosts(self) -> None:
+        """Tell the faults of hosts that are those of no flow."""
+        plan, fleet = self._request.part.plan, self._fleet
+        clocks = list_clocks(plan)
+        skews = ((name, fleet.agent(one.flow.source).skew_s) for name, one in clocks.items())
+        hosts_s = {name: skew_s for name, skew_s in skews if skew_s is not None}
+        self._tell_results(judge_clocks(clocks, hosts_s, self._clocks))
+        looked = await look_at_resolvers(list_lookups(plan), fleet)
+        self._tell_results(judge_resolvers(looked))
 
     def conclude(self) -> RunInfo:
         """Give all that is known of the run beside its results."""
@@ -137,12 +153,20 @@ class _Run:
             self._known_flows += result.port_count
             if self._completion is not None:
                 self._completion.add(result)
-            for marked in self._request.mark((result,)):
-                for sink in self._sinks:
-                    sink.add(marked)
+            self._tell_results((result,))
+        self._clocks += (
+            ServerAnswer(one.flow.source.name, one.flow.destination.name, one.outcome.clock)
+            for one in found
+            if one.outcome is not None and one.outcome.clock is not None
+        )
         probed = [one for one in found if one.untested != STOPPED]
         self._done_flows += sum(count_ports(one.ports) or 1 for one in probed)
         self._tell_progress()
+
+    def _tell_results(self, results: Iterable[Result]) -> None:
+        for marked in self._request.mark(results):
+            for sink in self._sinks:
+                sink.add(marked)
 
     def _note_kept(self, result: Result) -> Result:
         if self._completion is not None:

@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 from netprobe.judge.name_rows import ROWS as NAME_ROWS
+from netprobe.judge.of_hosts import REASONS_OF_HOSTS, make_fault
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.verdict import Rules, judge, judge_row, narrowed
 from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
@@ -28,7 +29,7 @@ from netprobe.model.evidence import (
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.matrix import Condition, Expect, Requirement
 from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
-from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow
+from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, HostFlow
 from netprobe.model.result import Place, Proof, Result
 from netprobe.model.story import Sight, Story, StoryPlace
 
@@ -67,6 +68,7 @@ def list_results() -> Iterator[Result]:
     yield from _list_results_of("denied", DENIED)
     yield from _list_untested()
     yield from _list_path_mtu()
+    yield from _list_faults_of_hosts()
 
 
 def _list_results_of(expect: Expect, rows: Iterable[VerdictRow]) -> Iterator[Result]:
@@ -129,6 +131,15 @@ def _list_path_mtu() -> Iterator[Result]:
             mtu = PathMtu(size, 1450, proof, limited_by=router, lost_back=back)
             evidence = make_evidence(expect, protocol, outcome=outcome, mtu=mtu)
             yield from judge(evidence, ORDER, Rules())
+
+
+def _list_faults_of_hosts() -> Iterator[Result]:
+    """Give the faults of hosts that are those of no flow."""
+    flow = make_evidence("allowed", "udp", outcome=None).flow
+    for name in REASONS_OF_HOSTS:
+        requirement = replace(flow.block.requirement, id=name)
+        block = replace(flow.block, requirement=requirement)
+        yield make_fault(HostFlow(replace(flow, block=block), ORDER), "")
 
 
 @cache

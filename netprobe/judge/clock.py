@@ -72,11 +72,12 @@ def _find_doubts(clock: ServerClock, server: str, source: str) -> Iterator[str]:
     if offset is not None and abs(offset) - clock.error_ms > MOST_OFFSET_MS:
         way = "ahead of" if offset > 0 else "behind"
         yield (
-            f"the clock of {source} is {_word_ms(abs(offset))} {way} that of {server} (wrong by "
-            f"{_word_ms(clock.error_ms)} at most); to do: set it (chronyc makestep), or mend the "
+            f"the clock of {source} is {word_ms(abs(offset))} {way} that of {server} (wrong by "
+            f"{word_ms(clock.error_ms)} at most); to do: set it (chronyc makestep), or mend the "
             "server where other hosts and servers agree with this one"
         )
 
 
-def _word_ms(time_ms: float) -> str:
+def word_ms(time_ms: float) -> str:
+    """Word a time: ``12 ms``, ``2.5 s``."""
     return f"{time_ms / 1000:,.1f} s" if time_ms >= 1000 else f"{time_ms:.0f} ms"

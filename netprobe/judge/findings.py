@@ -70,6 +70,8 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     if shares == "address":
         return (result.verdict, result.reason, result.decides, result.address)
     common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
+    if shares == "reason":
+        return common
     if shares == "next-hop":
         return (*common, result.source, result.next_hop)
     if shares == "name":
@@ -84,7 +86,7 @@ def _cause_key(result: Result) -> tuple[object, ...]:
 def _split_by_pairs(members: Sequence[Result]) -> list[list[Result]]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
     first = members[0]
-    shared = find_reason(first.reason).shares in ("address", "next-hop", "holder")
+    shared = find_reason(first.reason).shares in ("address", "next-hop", "holder", "reason")
     if shared or first.where == ("source",):
         return [list(members)]
     pairs: dict[PortKey, set[SourcePair]] = {}

@@ -53,7 +53,7 @@ class Rules:
 
 def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list[Result]:
     """The results of one evidence: one for each run of neighbouring ports, or one without ports."""
-    base = _untouched_result(evidence, order)
+    base = begin_result(evidence, order)
     outcome = evidence.heard
     if outcome is None:
         reason, words = evidence.untested or ("not-tested", "nobody looked")
@@ -70,7 +70,8 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
 
 
-def _untouched_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:
+def begin_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:
+    """Give the result of evidence that nobody has judged yet, without its ports."""
     flow = evidence.flow
     block = flow.block
     requirement = block.requirement

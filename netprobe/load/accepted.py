@@ -32,7 +32,7 @@ from netprobe.model.accepted import (
 )
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix
-from netprobe.model.plan import PATH_MTU
+from netprobe.model.plan import ADDED
 from netprobe.model.ports import WITH_PORTS, normalise
 from netprobe.model.result import Place
 from netprobe.model.shapes import ADDRESS, LINE, PROTOCOL
@@ -157,8 +157,7 @@ def check_names(
     if document is None:
         return
     requirements = {
-        one.matrix.name: [*(item.id for item in one.matrix.requirements), PATH_MTU]
-        for one in chosen
+        one.matrix.name: [*(item.id for item in one.matrix.requirements), *ADDED] for one in chosen
     }
     hosts = [host.name for host in inventory.hosts]
     for index, entry in enumerate(read_accepted([path], [], sys.maxsize)):

@@ -49,6 +49,7 @@ class ServerTold:
     ``strangers`` and ``serials`` go by the domain that the names are in. ``resolver``: it stands in
     the source's own resolv.conf, and the inventory may not know it. ``varying``: names that it
     answers otherwise each time, as balancers do. ``alive``: it answered anything at all.
+    ``resolves``: it said of anything that it exists, or that it does not.
     """
 
     source: str
@@ -59,6 +60,7 @@ class ServerTold:
     resolver: bool = False
     varying: tuple[str, ...] = ()
     alive: bool = True
+    resolves: bool = True
 
     def of(self, name: str) -> NameTold | None:
         """Give what it told of this name."""
@@ -77,3 +79,14 @@ class NameFacts:
     own: ServerTold
     others: tuple[ServerTold, ...] = ()
     elsewhere: tuple[ServerTold, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResolverFacts:
+    """What the name servers told one host that it is configured with, each one ``ServerTold``.
+
+    ``unresolved``: names set to look up that its programs get no address for.
+    """
+
+    servers: tuple[ServerTold, ...]
+    unresolved: tuple[str, ...]

@@ -18,6 +18,11 @@ from netprobe.model.shapes import LineText, Name, ProtocolText
 
 # The ``probe`` of requirements that ask whether full-size packets get through.
 PATH_MTU = "path-mtu"
+# Results of one host, written only where it has that fault; no plan has them.
+RESOLVER = "resolver"
+CLOCK = "clock"
+# What no matrix asks for by itself.
+ADDED = (PATH_MTU, RESOLVER, CLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,20 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
+class HostFlow:
+    """What a result of one host is of: a flow from the host to itself, and its place in the plan.
+
+    ``asked`` are names that its name servers are asked for, ``ends`` those of destinations that it
+    resolves itself.
+    """
+
+    flow: Flow
+    order: tuple[int, int, int]
+    asked: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A requirement, or a part of one, that is not tested on purpose, with the reason.
 
@@ -221,6 +240,14 @@ class Plan:
     def flow_count(self) -> int:
         """Tell how many flows (pair and port) the plan holds, without walking them."""
         return sum(block.flow_count() for block in self.blocks)
+
+    def count_names(self) -> int | None:
+        """Count the names that hosts look up; None where the plan asks no name server."""
+        if all(block.requirement.probe != "dns" for block in self.blocks):
+            return None
+        asked = {one.name for block in self.blocks for one in block.names}
+        named = [block for block in self.blocks if block.family is None]
+        return len(asked.union(end.text for block in named for _, end in block.destinations))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from netprobe.model.result import Place
 # What became of the packets.
 End = Literal["dropped", "rejected", "reset"]
 # What failures of one cause share: the rule of a firewall · the address that nobody, or somebody
-# else, has · the next hop · the name that does not resolve · the process that holds the port.
-Share = Literal["rule", "address", "next-hop", "name", "holder"]
+# else, has · the next hop · the name that does not resolve · the process that holds the port ·
+# nothing but the reason: each has it by itself.
+Share = Literal["rule", "address", "next-hop", "name", "holder", "reason"]
 Advice = Mapping[tuple[Place, ...], str]
 
 
@@ -132,6 +133,17 @@ REASONS: Final[Mapping[str, Reason]] = {
         advice={
             _SERVICE: "Mend the time source of {destination} (chronyc sources there), or give "
             "hosts another server."
+        },
+    ),
+    "clock-apart": Reason(
+        kind="clock",
+        title="the clock of {sources} is minutes from the others'",
+        rule_causes=False,
+        rule_mends=False,
+        shares="reason",
+        advice={
+            _SOURCE: "Set the clock of {source} (chronyc makestep), and see what it follows "
+            "(chronyc sources): TLS and tokens fail by it."
         },
     ),
     "name-not-found": _NAMES_FAIL,
@@ -268,6 +280,17 @@ REASONS: Final[Mapping[str, Reason]] = {
         shares="name",
         advice={
             _SOURCE: "Create the DNS record of {address}, or correct the resolver of {source}."
+        },
+    ),
+    "no-resolver": Reason(
+        kind="resolver",
+        title="{sources} has no name server that resolves names",
+        rule_causes=False,
+        rule_mends=False,
+        shares="reason",
+        advice={
+            _SOURCE: "On {source}, correct resolv.conf, or mend the name servers there and the way "
+            "to them; dig @SERVER NAME on {source} shows the same."
         },
     ),
     "net-unreach": Reason(

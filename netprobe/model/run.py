@@ -26,6 +26,7 @@ class RunInfo:
     ``trust`` is one sentence where hosts could have written each other's results, else None.
     ``baseline`` is one sentence on what is new since another run, else None. ``accepted`` are the
     entries of the files of accepted flows, held against this run.
+    ``names_set`` counts the names that hosts look up; None where they ask no name server.
     Files of an older netprobe have no ``requirements``, and their hosts no roles.
     """
 
@@ -47,6 +48,7 @@ class RunInfo:
     requirements: tuple[PlannedRequirement, ...] = ()
     notes: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    names_set: int | None = None
 
 
 def info_before(plan: Plan, started_at: str) -> RunInfo:
@@ -72,6 +74,7 @@ def info_before(plan: Plan, started_at: str) -> RunInfo:
         requirements=plan.requirements,
         notes=plan.notes,
         skipped=plan.skipped,
+        names_set=plan.count_names(),
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.judge import mtu, name_rows
 from netprobe.judge.findings import fold
+from netprobe.judge.of_hosts import REASONS_OF_HOSTS
 from netprobe.judge.rows import ALLOWED, DENIED
 from netprobe.judge.symptom import symptom
 from netprobe.konnectivity.symptoms import tcp_symptom
@@ -34,6 +35,7 @@ def all_reasons() -> Iterator[str]:
     templates = {row.reason for row in (*ALLOWED, *DENIED)}
     templates |= {row.reason for row in mtu.ROWS.values()}
     templates |= {row.reason for row in name_rows.ROWS.values() if row.reason is not None}
+    templates |= set(REASONS_OF_HOSTS.values())
     for template in templates - {"{failure}"}:
         if template == "{icmp}":
             yield from (words.word for words in ICMP_ERRORS.values())

@@ -67,6 +67,10 @@ class NameWorld(Lab):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"nameserver {server}\n" for server in servers))
 
+    def set_hosts(self, worker: str, *lines: str) -> None:
+        """Write the worker's /etc/hosts."""
+        self.resolv_conf(worker).with_name("hosts").write_text("".join(f"{one}\n" for one in lines))
+
     def build(self) -> None:
         """Build all of it."""
         router = self.router("r", ROUTER)

@@ -72,14 +72,23 @@ def run(lab: Lab, *words: str) -> tuple[Finished, dict[str, tuple[str, str, str]
     return done, {
         one["destination"]: (one["verdict"], one["because"], "\n".join(one["warnings"]))
         for one in done.results
+        if one["requirement"] == "ntp"
     }
 
 
 def test_clocks_before_the_installation(lab: Lab) -> None:
-    """All pass; of a clock that is off, or a server without time, a warning says what and how."""
+    """All flows pass; of a clock that is off, or a server without time, a warning says what and
+    how; the server that is an hour behind all others has a result of its own."""
     done, found = run(lab)
 
-    assert done.status == 0
+    assert done.status == 1
+    (apart,) = [one for one in done.results if one["requirement"] == "clock"]
+    assert (apart["source"], apart["verdict"], apart["reason"]) == (
+        "behind", "blocked", "clock-apart",
+    )  # fmt: skip
+    assert (
+        "the clock of the time server behind is 3,600.0 s behind the clock of" in apart["because"]
+    )
     assert {verdict for verdict, _, _ in found.values()} == {"pass"}
     warnings = {name: text for name, (_, _, text) in found.items() if text}
     assert set(warnings) == {"unsynchronised", "ahead", "behind", "alone"}
@@ -96,9 +105,31 @@ def test_a_server_without_time_fails_a_live_run(lab: Lab) -> None:
 
     assert done.status == 1
     assert [name for name, one in found.items() if one[0] == "blocked"] == ["unsynchronised"]
-    (finding,) = done.document["findings"]
+    finding, _apart = done.document["findings"]
     assert finding["title"] == "unsynchronised has no time to give (1 flow)"
     assert "chronyc sources" in finding["advice"]
+
+
+def test_a_host_whose_clock_is_minutes_ahead(lab: Lab) -> None:
+    """It is named, held against the other hosts and the server; no flow changes its verdict."""
+    for name in ("other", "shifted"):
+        if name not in lab.namespaces:
+            lab.host(name, lab["r"], {"other": "10.93.1.2", "shifted": "10.93.1.3"}[name])
+    roles = {"node": ["node"], "other": ["node"], "shifted": ["node"], "good": ["external-ntp"]}
+    late = {"vantage": {"command": [*lab["shifted"].enter, "faketime", "-f", "+420s"]}}
+    inventory = lab.inventory(roles, without_agent=("good",), overrides={"shifted": late})
+    done = netprobe(
+        "run", "-m", "deckhouse-nodes", "-i", str(inventory), "--only", "ntp", "-o", "json"
+    )
+
+    assert done.status == 1, done.stdout
+    (apart,) = [one for one in done.results if one["requirement"] == "clock"]
+    assert apart["source"] == "shifted"
+    assert apart["because"].startswith("the clock of shifted is 4")
+    assert "s ahead of the clock of node, other, the time server good" in apart["because"]
+    others = [one for one in done.results if one["requirement"] == "ntp"]
+    assert {one["verdict"] for one in others} == {"pass"}
+    assert len(others) == 3
 
 
 @pytest.mark.full

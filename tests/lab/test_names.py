@@ -21,6 +21,7 @@ from tests.lab.name_world import (
     OTHER_API,
     SIX,
     WILD,
+    WORKERS,
     ZONE,
     NameWorld,
 )
@@ -243,6 +244,33 @@ def test_the_hosts_own_resolv_conf(world: NameWorld) -> None:
         in said
     )
     assert f"old ({OLD_BIND}) says {OLD_API} for api.{ZONE}, and {MASQ} of its resolv.conf" in said
+
+
+def test_a_host_whose_only_name_server_is_dead(world: NameWorld) -> None:
+    """The flows pass, and the host is blocked once, with the names that it has no address for."""
+    world.set_resolvers("w1", NOBODY)
+    try:
+        done = world.run_names(
+            {"bind": BIND}, {"api-hostname": f"api.{ZONE}"}, workers=tuple(WORKERS)
+        )
+        world.set_resolvers("w1", NOBODY, MASQ)
+        helped = world.run_names({"bind": BIND}, {"api-hostname": f"api.{ZONE}"})
+        world.set_resolvers("w1", NOBODY)
+        world.set_hosts("w1", f"{API} api.{ZONE}")
+        own = world.run_names({"bind": BIND}, {"api-hostname": f"api.{ZONE}"})
+    finally:
+        world.set_resolvers("w1", BIND)
+        world.set_hosts("w1")
+
+    assert done.status == 1, done.stdout
+    (fault,) = [one for one in done.results if one["requirement"] == "resolver"]
+    assert (fault["source"], fault["verdict"], fault["reason"]) == ("w1", "blocked", "no-resolver")
+    assert f"({NOBODY} answers for no name)" in fault["because"]
+    assert fault["because"].endswith(f"an address of api.{ZONE}")
+    others = [one for one in done.results if one["requirement"] != "resolver"]
+    assert {one["verdict"] for one in others} == {"pass"}
+    assert len(others) == 4
+    assert (helped.status, own.status) == (0, 0)
 
 
 @pytest.mark.full

@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.model.name_facts import NO_ANSWERS, NameTold, ServerTold
+from netprobe.model.name_facts import NO_ANSWERS, VIEWS, NameTold, ServerTold
 from netprobe.probe.settings import Timing
+from netprobe.protocols.base import is_address
 from netprobe.protocols.packets.dns import NameAnswer, make_server_question, question, read_answer
 
 DNS_PORT = 53
+# A program asks no more than three of its resolv.conf (resolv.conf(5), MAXNS).
+RESOLVERS = 3
 TIMING = Timing(None, 1500, 2)
 # What is asked after silence: somebody answered other questions by then.
 AGAIN = Timing(None, 1500, 1)
@@ -22,6 +25,7 @@ FULL_BYTES = 4096
 SMALL_BYTES = 1232
 PACKET_BYTES = 1472
 WILDCARD = "*."
+ROOT = "."
 # Of a balancer that gives one of four addresses, 1 of 64 gives the same one so often.
 MORE_ASKINGS = 3
 
@@ -71,6 +75,11 @@ def make_stranger(key: bytes) -> str:
     return f"netprobe-{hashlib.sha256(key).hexdigest()[:12]}"
 
 
+def choose_resolvers(servers: Iterable[str]) -> list[str]:
+    """Choose the servers of a resolv.conf that programs ask."""
+    return [one for one in list(servers)[:RESOLVERS] if is_address(one.partition("%")[0])]
+
+
 class NameQuestions:
     """Asks name servers from one host; ``ask`` sends a request there."""
 
@@ -95,6 +104,7 @@ class NameQuestions:
         )
         by_name = {one.name: one for one in told}
         alive = any(one.said not in NO_ANSWERS for one in told)
+        knows = any(one.said in VIEWS for one in told) or any(one is not None for one in serials)
         return ServerTold(
             self._source,
             server,
@@ -106,6 +116,7 @@ class NameQuestions:
                 if serial is not None
             ),
             alive=alive or await self._is_alive(server, survey),
+            resolves=knows or (alive and await self._knows_root(server, survey)),
         )
 
     async def ask_plainly(
@@ -139,6 +150,11 @@ class NameQuestions:
         request = make_server_question(survey.protocol)
         asking = (survey.protocol, server, DNS_PORT, request, AGAIN, survey.src)
         return any(outcome.data for outcome in await self._ask_service(*asking))
+
+    async def _knows_root(self, server: str, survey: NameSurvey) -> bool:
+        """Tell whether a server that fails for all names knows of the root: it may know others."""
+        reply = await self._send_question(server, ROOT, "SOA", survey)
+        return isinstance(reply, NameAnswer) and reply.rcode in VIEWS
 
     async def _ask_serial(self, server: str, domain: str, survey: NameSurvey) -> int | None:
         if not domain:

@@ -11,14 +11,15 @@ from netprobe.model.name_facts import NameFacts, ServerTold
 from netprobe.model.notes import NamesNote
 from netprobe.model.plan import AskedName
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.agents.name_questions import DNS_PORT, NameSurvey, make_stranger
+from netprobe.probe.agents.name_questions import (
+    DNS_PORT,
+    NameSurvey,
+    choose_resolvers,
+    make_stranger,
+)
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
-from netprobe.protocols.base import is_address
-
-# A program asks no more than three of its resolv.conf (resolv.conf(5), MAXNS).
-RESOLVERS = 3
 
 
 class Names(Check):
@@ -143,8 +144,8 @@ async def _ask_flow(
         own = await agent.names.ask(task.address, survey)
         resolvers = [
             one
-            for one in (await agent.nameservers()).servers[:RESOLVERS]
-            if one != task.address and one not in siblings and is_address(one.partition("%")[0])
+            for one in choose_resolvers((await agent.nameservers()).servers)
+            if one != task.address and one not in siblings
         ]
         # Programs leave the address to the kernel.
         as_programs = replace(survey, src=None)

@@ -26,6 +26,9 @@ KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
     "--retry": frozenset({"pass"}),
 }
 
+# What these answer is held against what they answer others in the same run, and hosts' clocks.
+ASKED_AGAIN: Final = frozenset({"dns", "ntp"})
+
 # The key of a flow of the plan; no address where the source resolves a name.
 _FlowKey = tuple[str, str, str, str, str | None, str]
 # Every place of a flow in the plan, and its block there.
@@ -198,7 +201,8 @@ def _keep_planned(result: Result, flows: _PlannedFlow) -> Iterator[Result]:
     same = (one for one in flows if one[1].requirement.purpose == result.purpose)
     order, block = next(same, flows[0])
     requirement = block.requirement
-    if result.expect != requirement.expect:
+    asked_again = requirement.probe in ASKED_AGAIN and result.verdict == "pass"
+    if result.expect != requirement.expect or asked_again:
         return
     kept = replace(
         result,
