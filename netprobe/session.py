@@ -122,8 +122,8 @@ class _Run:
         """Tell the faults of hosts that are those of no flow."""
         plan, fleet = self._request.part.plan, self._fleet
         clocks = list_clocks(plan)
-        skews = ((name, fleet.agent(one.flow.source).skew_s) for name, one in clocks.items())
-        hosts_s = {name: skew_s for name, skew_s in skews if skew_s is not None}
+        agents = [fleet.agent(one.flow.source) for one in clocks.values()]
+        hosts_s = {agent.host.name: agent.skew_s for agent in agents if agent.tells_skew}
         self._tell_results(judge_clocks(clocks, hosts_s, self._clocks))
         looked = await look_at_resolvers(list_lookups(plan), fleet)
         self._tell_results(judge_resolvers(looked))

@@ -42,6 +42,11 @@ PLACES = 5
 REPLIES = (None, "not-permitted", "network-unreachable", NO_NEIGHBOUR)
 RULES = tuple(Rules(strict, live) for strict, live in product((False, True), repeat=2))
 NO_TIME = ServerClock(stratum=16, good=False)
+# A server that fails for everything.
+NAMES_FAIL = NameFacts(
+    (AskedName("setting", "n"),),
+    ServerTold("a", "10.0.0.1", (NameTold("n", "SERVFAIL"),), resolves=False),
+)
 # Stands in evidence for whatever a kernel, a router or a proxy says.
 SPOKEN = Outcome("connect", SAID)
 
@@ -99,6 +104,11 @@ def _apply_later_steps(row: VerdictRow, view: Evidence) -> Iterator[Result]:
         later.append(replace(view, outcome=replace(SPOKEN, clock=NO_TIME)))
         kinds = [kind for kind, told in NAME_ROWS.items() if told.reason is not None]
         later += [replace(view, names=_make_trouble(kind)) for kind in kinds]
+        later.append(replace(view, names=NAMES_FAIL))
+    if (row.verdict, row.reason) == ("inconclusive", "no-response"):
+        requirement = replace(view.flow.block.requirement, probe="dns")
+        block = replace(view.flow.block, requirement=requirement)
+        later.append(replace(view, flow=replace(view.flow, block=block), served=("c",)))
     for existing, rules, evidence in product((False, True), RULES, later):
         block = replace(evidence.flow.block, existing=existing)
         one = replace(evidence, flow=replace(evidence.flow, block=block))

@@ -10,7 +10,8 @@ from statistics import median
 from typing import NamedTuple
 
 from netprobe.judge.clock import word_ms
-from netprobe.judge.of_hosts import join_some, make_fault
+from netprobe.judge.of_hosts import make_fault
+from netprobe.judge.words import join_some
 from netprobe.model.evidence import ServerClock
 from netprobe.model.plan import HostFlow
 from netprobe.model.result import Result

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
+from netprobe.judge.holder import must_run
 from netprobe.judge.name_rows import ROWS, SAID
 from netprobe.model.evidence import Evidence
 from netprobe.model.name_facts import NO_ANSWERS, NameFacts, NameTold, ServerTold
@@ -27,6 +28,8 @@ def judge_names(result: Result, evidence: Evidence, live: bool) -> Result:
     facts = evidence.names
     if facts is None or result.verdict != "pass":
         return result
+    if must_run(evidence, live=False) and not live and _fails_for_all(facts.own):
+        return _doubt_server(result, evidence)
     failures: list[str] = []
     warnings: list[str] = []
     reason = ""
@@ -44,6 +47,24 @@ def judge_names(result: Result, evidence: Evidence, live: bool) -> Result:
     return replace(
         result, verdict="blocked", reason=reason, proof="none", where=("service",), because=because
     )
+
+
+def _fails_for_all(own: ServerTold) -> bool:
+    """Tell whether a server says SERVFAIL to everything that it was asked, of the root too."""
+    return not own.resolves and {one.said for one in (*own.told, *own.strangers)} == {"SERVFAIL"}
+
+
+def _doubt_server(result: Result, evidence: Evidence) -> Result:
+    """What answers is a name server, and of no use so far."""
+    server = f"{evidence.flow.destination.name} ({evidence.address})"
+    because = (
+        f"{server} answers, and says SERVFAIL to everything that it was asked, while name servers "
+        f"run before the installation; to do: {ROWS['server-failure'].to_do}"
+    )
+    return replace(
+        result, verdict="inconclusive", reason="name-server-failure", proof="none",
+        where=("service",), because=because,
+    )  # fmt: skip
 
 
 def find_troubles(evidence: Evidence, facts: NameFacts) -> Iterator[NamedTrouble]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from netprobe.judge.verdict import begin_result
+from netprobe.judge.words import join_some
 from netprobe.model.evidence import Evidence
 from netprobe.model.name_facts import NO_ANSWERS, ResolverFacts, ServerTold
 from netprobe.model.plan import CLOCK, RESOLVER, HostFlow
@@ -14,7 +15,6 @@ from netprobe.model.result import Result
 
 # The reason of each.
 REASONS_OF_HOSTS: Final[dict[str, str]] = {RESOLVER: "no-resolver", CLOCK: "clock-apart"}
-MOST_SHOWN = 4
 
 
 def judge_resolvers(found: Iterable[tuple[HostFlow, ResolverFacts]]) -> Iterator[Result]:
@@ -48,10 +48,4 @@ def _word_servers(one: HostFlow, facts: ResolverFacts) -> str:
 
 def _word_server(told: ServerTold) -> str:
     codes = dict.fromkeys(one.said for one in told.told if one.said not in NO_ANSWERS)
-    return f"says {' or '.join(codes)} for every name" if codes else "answers for no name"
-
-
-def join_some(names: Sequence[str]) -> str:
-    """List a few names, and how many more there are."""
-    more = len(names) - MOST_SHOWN
-    return ", ".join(names[:MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return f"says {' or '.join(codes)} to all that it was asked" if codes else "answers nothing"

@@ -10,6 +10,7 @@ from netprobe.judge.clock import judge_clock
 from netprobe.judge.holder import holder_word, must_run
 from netprobe.judge.name_troubles import judge_names
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
+from netprobe.judge.served import judge_served
 from netprobe.judge.symptom import is_down, reply_failure, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
@@ -137,7 +138,8 @@ def judge_row(
     )
     if evidence.limited and result.verdict == "blocked":
         result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
-    result = judge_clock(_apply_rules(result, evidence, rules), evidence, rules.live)
+    result = judge_served(_apply_rules(result, evidence, rules), evidence)
+    result = judge_clock(result, evidence, rules.live)
     return judge_names(result, evidence, rules.live)
 
 

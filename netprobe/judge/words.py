@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from netprobe.judge.symptom import name_failure, reply_failure
 from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, Witness
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.story import Story
 from netprobe.protocols.services.services import service_for
 
+MOST_SHOWN = 4
 # What a reader gets to know beside the verdict, where it was not the service that answered.
 _TOLD = {
     **dict.fromkeys(("other", "tls", "plaintext"), ", and something else answered"),
@@ -15,6 +18,12 @@ _TOLD = {
     "reset": "; when it was asked who it is, the connection was reset",
     "silent": "; when it was asked who it is, it said nothing",
 }
+
+
+def join_some(names: Sequence[str]) -> str:
+    """List a few names, and how many more there are."""
+    more = len(names) - MOST_SHOWN
+    return ", ".join(names[:MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:

@@ -106,7 +106,7 @@ async def _look_from(
     log: Log, agent: AgentMethods, tunnel: Tunnel, via: ProxyRoute, sources: tuple[str, ...]
 ) -> Conclusion:
     log.warnings += warn_of_port(tunnel)
-    clocks.look_at_clock(agent.skew_s or 0.0, tunnel.identity, log)
+    clocks.look_at_clock(agent.skew_s, tunnel.identity, log)
     first = tunnel.host if via.proxy is None else via.proxy.host
     addresses, what = await dialling.look_up(agent, first, log, proxy=via.proxy is not None)
     if what is not None:

@@ -304,6 +304,7 @@ class Evidence(FlowFacts):
     hop there does not answer; ``host_up``: it answered somebody, or its agent has the
     address, or "host unreachable" is a refusal there.
     ``platform_runs``: the destination's agent says that the platform (a kubelet) runs there.
+    ``served``: the sources that the service, which the flow asks for, has answered in this run.
     """
 
     flow: Flow
@@ -314,3 +315,4 @@ class Evidence(FlowFacts):
     given_up_by: str | None = None
     host_up: bool = False
     platform_runs: bool = False
+    served: tuple[str, ...] = ()

@@ -284,7 +284,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "no-resolver": Reason(
         kind="resolver",
-        title="{sources} has no name server that resolves names",
+        title="no configured name server of {sources} resolves names",
         rule_causes=False,
         rule_mends=False,
         shares="reason",

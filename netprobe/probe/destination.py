@@ -123,6 +123,8 @@ class Destination:
                 source, address = seen.task.source.name, seen.task.address
                 outcome, forged = seen.heard or seen.outcome, seen.reset.forged
                 self._answered.note(source, address, outcome, seen.conclusion, forged)
+                if outcome.answer == "service":
+                    self._answered.note_served(seen.task)
         self._emit_all(wants, by_way, observations)
 
     def _list_places(self, tasks: Iterable[Task]) -> set[str]:
@@ -342,6 +344,7 @@ class Destination:
             given_up_by=self._answered.given_up_by(*pair),
             host_up=has_address or self._is_up(*pair),
             platform_runs=runs_platform(self._agent),
+            served=self._answered.list_served(seen.task),
             **facts,
         )
         return [made]

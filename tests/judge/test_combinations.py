@@ -91,6 +91,7 @@ FACTS = st.fixed_dictionaries({
     "given_up_by": st.sampled_from((None, "10.0.0.254")),
     "host_up": st.booleans(),
     "platform_runs": st.booleans(),
+    "served": st.sampled_from(((), ("c",))),
 })  # fmt: skip
 EVIDENCE = st.builds(
     lambda expect, protocol, existing, facts: make_evidence(expect, protocol, existing, **facts),

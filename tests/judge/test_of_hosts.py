@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -10,13 +11,17 @@ import pytest
 from netprobe.judge.clocks_apart import ServerAnswer, judge_clocks
 from netprobe.judge.findings import fold
 from netprobe.judge.of_hosts import judge_resolvers
+from netprobe.model.codec import info_to_json
 from netprobe.model.evidence import ServerClock
 from netprobe.model.inventory import Address
 from netprobe.model.name_facts import NameTold, ResolverFacts, ServerTold
 from netprobe.model.plan import AskedName, Block, Plan
 from netprobe.model.result import Result
+from netprobe.model.run import info_before
 from netprobe.plan.of_hosts import list_clocks, list_lookups
+from netprobe.report.record.collector import Report, collect
 from netprobe.report.record.contradictions import check_alone
+from netprobe.report.run.headline import totals
 from tests.plan.conftest import host, requirement
 
 NAME = "api.x.test"
@@ -49,7 +54,7 @@ def test_a_host_without_a_name_server_that_resolves() -> None:
     assert (result.source, result.destination, result.port, result.where) == (
         "a", "a", 53, ("source",),
     )  # fmt: skip
-    for words in ("10.0.0.2 answers for no name", "127.0.0.53 says SERVFAIL", f"address of {NAME}"):
+    for words in ("10.0.0.2 answers nothing", "127.0.0.53 says SERVFAIL", f"address of {NAME}"):
         assert words in result.because
     check_alone(result)
 
@@ -70,7 +75,7 @@ def test_hosts_with_one_fault_are_one_finding() -> None:
     (finding,) = fold(judge_resolvers((one, facts) for one in list_lookups(PLAN)))
 
     assert len(finding.members) == 3
-    assert finding.title == "a, b, c has no name server that resolves names (3 flows)"
+    assert finding.title == "no configured name server of a, b, c resolves names (3 flows)"
 
 
 def test_an_optional_row_makes_an_optional_result() -> None:
@@ -88,6 +93,24 @@ def test_who_has_no_names_is_not_asked() -> None:
         BLOCK, names=(), family=None, destinations=((SERVER, Address("t.x.test", None)),)
     )
     assert [one.ends for one in list_lookups(Plan((), (named,)))] == [("t.x.test",)] * 3
+
+
+@pytest.mark.parametrize(
+    ("block", "names", "said"),
+    [
+        (BLOCK, 1, False),
+        (replace(BLOCK, names=()), 0, True),
+        (replace(BLOCK, names=(), requirement=requirement("web", "node", "ntp")), None, False),
+    ],
+)
+def test_the_report_says_where_no_name_was_set(block: Block, names: int | None, said: bool) -> None:
+    """Beside the counts of what was checked, where name servers are asked; JSON has the number."""
+    info = replace(info_before(Plan((), (block,)), "now"), complete=True)
+    with closing(collect([])) as collector:
+        line = totals(Report(info, collector)).text
+
+    assert info.names_set == names == info_to_json(info).get("names_set")
+    assert ("; no name was set to look up; " in line) is said
 
 
 def clocks(hosts_s: Mapping[str, float], servers_s: Iterable[float] = ()) -> dict[str, str]:

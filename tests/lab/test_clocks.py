@@ -111,25 +111,73 @@ def test_a_server_without_time_fails_a_live_run(lab: Lab) -> None:
 
 
 def test_a_host_whose_clock_is_minutes_ahead(lab: Lab) -> None:
-    """It is named, held against the other hosts and the server; no flow changes its verdict."""
+    """It is named, held against the other hosts and the server; no flow changes its verdict. It can
+    be accepted, and is asked again, as any result is."""
     for name in ("other", "shifted"):
         if name not in lab.namespaces:
             lab.host(name, lab["r"], {"other": "10.93.1.2", "shifted": "10.93.1.3"}[name])
     roles = {"node": ["node"], "other": ["node"], "shifted": ["node"], "good": ["external-ntp"]}
-    late = {"vantage": {"command": [*lab["shifted"].enter, "faketime", "-f", "+420s"]}}
+    late: dict[str, object] = {
+        "vantage": {"command": [*lab["shifted"].enter, "faketime", "-f", "+420s"]}
+    }
     inventory = lab.inventory(roles, without_agent=("good",), overrides={"shifted": late})
-    done = netprobe(
-        "run", "-m", "deckhouse-nodes", "-i", str(inventory), "--only", "ntp", "-o", "json"
+    chosen = ("run", "-m", "deckhouse-nodes", "-i", str(inventory), "--only", "ntp", "-o", "json")
+    done = netprobe(*chosen)
+    first = lab.write("first.json", done.stdout)
+    entries = netprobe(
+        "accept", str(first), "--finding", "1", "--reason", "known", "--owner", "team",
+        "--ticket", "CHG-7", "--until", "never",
+    )  # fmt: skip
+    accepted = lab.write("accepted.yaml", entries.stdout)
+    check = netprobe(
+        "check", "--accepted", str(accepted), "-m", "deckhouse-nodes", "-i", str(inventory)
     )
+    same = netprobe(*chosen, "--accepted", str(accepted))
+    again = netprobe(*chosen, "--retry", str(first))
 
     assert done.status == 1, done.stdout
+    assert (entries.status, check.status, same.status) == (0, 0, 0), check.stderr + same.stderr
+    assert [one["verdict"] for one in again.results] == [one["verdict"] for one in done.results]
     (apart,) = [one for one in done.results if one["requirement"] == "clock"]
     assert apart["source"] == "shifted"
     assert apart["because"].startswith("the clock of shifted is 4")
-    assert "s ahead of the clock of node, other, the time server good" in apart["because"]
+    assert all(name in apart["because"] for name in ("node", "other", "the time server good"))
     others = [one for one in done.results if one["requirement"] == "ntp"]
     assert {one["verdict"] for one in others} == {"pass"}
     assert len(others) == 3
+
+
+def test_a_server_that_ignores_one_host(lab: Lab) -> None:
+    """chronyd lets one node ask and not the other, which is blocked; `service` stays a place."""
+    address = "10.93.2.8"
+    nodes = {"asker": "10.93.1.4", "ignored": "10.93.1.5"}
+    for name, own in nodes.items():
+        lab.host(name, lab["r"], own)
+    host = lab.host("choosy", lab["r"], address)
+    own = f"pidfile {lab.folder}/choosy.pid\nbindaddress {address}\n"
+    allowed = nodes["asker"]
+    config = lab.write("choosy.conf", f"local stratum 3\nallow {allowed}\ncmdport 0\n{own}")
+    config.chmod(0o644)
+    host.spawn(
+        "chronyd", "-d", "-x", "-u", "root", "-f", str(config),
+        stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    host.wait_until_listening(place("udp", address, 123))
+    roles = {"asker": ["node"], "ignored": ["node"], "choosy": ["external-ntp"]}
+    chosen = ("-m", "deckhouse-nodes", "--only", "ntp", "-o", "json")
+
+    both = netprobe("run", *chosen, "-i", str(lab.inventory(roles, without_agent=("choosy",))))
+    del roles["asker"]
+    alone = netprobe("run", *chosen, "-i", str(lab.inventory(roles, without_agent=("choosy",))))
+
+    verdicts = {one["source"]: one["verdict"] for one in both.results}
+    assert verdicts == {"asker": "pass", "ignored": "blocked"}
+    (result,) = [one for one in both.results if one["source"] == "ignored"]
+    assert {"path", "service"} <= {*result["where"]}
+    assert "in this run it answered asker: something on the way stops ignored" in result["because"]
+    (result,) = alone.results
+    assert result["verdict"] == "inconclusive"
+    assert "in this run it answered nobody" in result["because"]
 
 
 @pytest.mark.full

@@ -265,12 +265,36 @@ def test_a_host_whose_only_name_server_is_dead(world: NameWorld) -> None:
     assert done.status == 1, done.stdout
     (fault,) = [one for one in done.results if one["requirement"] == "resolver"]
     assert (fault["source"], fault["verdict"], fault["reason"]) == ("w1", "blocked", "no-resolver")
-    assert f"({NOBODY} answers for no name)" in fault["because"]
+    assert f"({NOBODY} answers nothing)" in fault["because"]
     assert fault["because"].endswith(f"an address of api.{ZONE}")
     others = [one for one in done.results if one["requirement"] != "resolver"]
     assert {one["verdict"] for one in others} == {"pass"}
     assert len(others) == 4
     assert (helped.status, own.status) == (0, 0)
+
+
+def test_a_firewall_that_drops_one_hosts_questions(world: NameWorld) -> None:
+    """The other host is answered by the same server: so the silence is blocked."""
+    with world.rules(f"ip saddr {WORKERS['w2']} ip daddr {MASQ} udp dport 53 drop"):
+        done = world.run_names({"masq": MASQ}, {}, workers=tuple(WORKERS))
+
+    assert done.status == 1
+    assert warned(done, "masq") == warned(done, "masq", "tcp", "w2") == ""
+    result = by_protocol(done, "w2")["masq", "udp"]
+    assert (result["verdict"], result["reason"]) == ("blocked", "no-response")
+    assert {"path", "service"} <= {*result["where"]}
+    assert "in this run it answered w1: something on the way stops w2" in result["because"]
+
+
+def test_a_server_that_fails_for_everything(world: NameWorld) -> None:
+    """It must run before the installation, and its answers are of no use: no pass; nor are they
+    to the host that has no other name server."""
+    done = world.run_names({"bind": BIND}, {"api-hostname": "x.broken.test"})
+
+    (fault,) = [one for one in done.results if one["requirement"] == "resolver"]
+    assert f"({BIND} says SERVFAIL to all that it was asked)" in fault["because"]
+    result = by_protocol(done)["bind", "udp"]
+    assert (result["verdict"], result["reason"]) == ("inconclusive", "name-server-failure")
 
 
 @pytest.mark.full

@@ -109,6 +109,23 @@ def test_retry_keeps_passes_only(tmp_path: Path) -> None:
     assert word_changes(changes) == "2 failed before: 1 pass now, 1 not in this plan"
 
 
+@pytest.mark.parametrize("option", ["--retry", "--resume"])
+def test_name_and_time_servers_are_asked_again(option: str, tmp_path: Path) -> None:
+    """What they answer is held against their answers to others, and against clocks, of one run;
+    faults of hosts are looked for anew."""
+    (first, *_) = PLAN.blocks
+    asking = replace(first, requirement=replace(first.requirement, probe="ntp"))
+    fault = replace(
+        BLOCKED, requirement="clock", destination=BLOCKED.source, protocol="udp",
+        state="unknown", reason="clock-apart", where=("source",), rejected_by=None, last_hop=None,
+    )  # fmt: skip
+    again = taken(written(tmp_path / "r", PASSED, port(BLOCKED, 2380), fault), option)
+
+    kept = list(again.kept(replace(PLAN, blocks=(asking,))))
+    assert [one.verdict for one in kept] == (["blocked"] if option == "--resume" else [])
+    assert not [one for one in kept if one.requirement == "clock"]
+
+
 def test_what_the_plan_knows_comes_from_the_plan(tmp_path: Path) -> None:
     """A record cannot make a failure optional or waived, nor name it otherwise."""
     forged = replace(BLOCKED, optional=True, waived="on Monday", purpose="?", row="?")

@@ -124,9 +124,14 @@ class AgentMethods(ABC):
         """What the agent said of itself; None where there is none."""
 
     @property
-    def skew_s(self) -> float | None:
-        """How far its clock is ahead of ours, at least; below zero: behind; None: not known."""
-        return None
+    def skew_s(self) -> float:
+        """How far its clock is ahead of ours, at least; below zero: behind."""
+        return 0.0
+
+    @property
+    def tells_skew(self) -> bool:
+        """Whether it was seen how far its clock is from ours."""
+        return False
 
     @property
     def refused(self) -> AgentError | None:
@@ -266,9 +271,14 @@ class Agent(AgentMethods):
         return self.link.hello if self.link is not None else None
 
     @property
-    def skew_s(self) -> float | None:
-        """How far its clock is ahead of ours, at least; below zero: behind; None: not known."""
-        return self.link.skew_s if self.link is not None else None
+    def skew_s(self) -> float:
+        """How far its clock is ahead of ours, at least; below zero: behind."""
+        return self.link.skew_s if self.link is not None else 0.0
+
+    @property
+    def tells_skew(self) -> bool:
+        """Whether it was seen how far its clock is from ours."""
+        return self.link is not None
 
     @property
     def alive(self) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.icmp import HOST_DOWN_MS
+from netprobe.model.matrix import AnyProbe
 from netprobe.probe.flows.chance import Chance
+from netprobe.probe.flows.work import Task
 
 # A refusal arrives within a round trip.
 REFUSED_MS = 500
@@ -31,6 +33,8 @@ class Answered:
         self._slowest_ms: dict[tuple[str, str], float] = {}
         self._fastest_ms: dict[tuple[str, str], float] = {}
         self._given_up: dict[tuple[str, str], str] = {}
+        # Sources that a server answered, by its address, protocol and service.
+        self._served: dict[tuple[str, str, AnyProbe], dict[str, None]] = {}
         # Pairs of which a check found that the router gave up, however early its words came.
         self._no_refusals: set[tuple[str, str]] = set()
 
@@ -45,6 +49,18 @@ class Answered:
             self._fastest_ms[pair] = min(self._fastest_ms.get(pair, rtt_ms), rtt_ms)
         if outcome.icmp is not None and outcome.icmp.origin == "router":
             self._hear_routers.add(source)
+
+    def note_served(self, task: Task) -> None:
+        """Remember that the service which a task asks for answered its source."""
+        if task.probe is not None:
+            key = (task.address, task.protocol, task.probe)
+            self._served.setdefault(key, {})[task.source.name] = None
+
+    def list_served(self, task: Task) -> tuple[str, ...]:
+        """List the sources that the service has answered which a task asks for."""
+        if task.probe is None:
+            return ()
+        return tuple(self._served.get((task.address, task.protocol, task.probe), ()))
 
     def note_through(self, source: str) -> None:
         """Remember that a TCP connection of the source came through to somebody, or was reset."""
