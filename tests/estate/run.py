@@ -12,8 +12,10 @@ from functools import cache
 from typing import Any
 
 from netprobe.judge.accepted import Acceptances
+from netprobe.judge.clocks_apart import judge_clocks
 from netprobe.judge.findings import fold
 from netprobe.judge.name_rows import ROWS as NAME_ROWS
+from netprobe.judge.of_hosts import judge_resolvers
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.verdict import Rules, judge, judge_row
 from netprobe.model.dataclass_json import Nanoseconds
@@ -32,8 +34,18 @@ from netprobe.model.evidence import (
 from netprobe.model.icmp import ICMP_ERRORS
 from netprobe.model.inventory import Host
 from netprobe.model.matrix import Expect, Waiver
-from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
-from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, PlannedRequirement, Skipped
+from netprobe.model.name_facts import NameFacts, NameTold, ResolverFacts, ServerTold
+from netprobe.model.plan import (
+    CLOCK,
+    PATH_MTU,
+    RESOLVER,
+    AskedName,
+    Block,
+    Flow,
+    HostFlow,
+    PlannedRequirement,
+    Skipped,
+)  # fmt: skip
 from netprobe.model.result import HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
@@ -231,8 +243,27 @@ def _change_answer(told: ServerTold, server: str) -> ServerTold:
 
 def list_results() -> list[Result]:
     """Every result of the estate, in the order of its plan."""
-    tables = list(_judge_tables())
-    return [*tables, *_judge_rest(len(tables))]
+    results = list(_judge_tables())
+    results += _judge_rest(len(results))
+    results += _judge_hosts(len(results))
+    return results
+
+
+def _judge_hosts(place: int) -> Iterator[Result]:
+    """Faults that are those of a host: its name servers, and its clock."""
+    source = SOURCES[0]
+    for at, kind in enumerate((RESOLVER, CLOCK), place):
+        block = make_block(kind, "udp", at)
+        block = replace(
+            block, sources=(source,), destinations=((source, source.addresses[0]),), local=True
+        )
+        one = HostFlow(make_evidence(block, outcome=None).flow, (at, 0, 0))
+        if kind == RESOLVER:
+            dead = ServerTold(source.name, "10.1.2.20", (), resolver=True, resolves=False)
+            yield from judge_resolvers([(one, ResolverFacts((dead,), ("api.example.com",)))])
+        else:
+            ahead_s = {source.name: 420.0, SOURCES[1].name: 0.0, SOURCES[2].name: 0.1}
+            yield from judge_clocks({source.name: one}, ahead_s, ())
 
 
 def _report_hosts() -> tuple[HostReport, ...]:
