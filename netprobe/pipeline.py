@@ -47,8 +47,5 @@ def make_plan(  # noqa: PLR0913  # all that a user may name
 def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostReport, ...]:
     """Start and stop every agent of the plan, and say what each can do. Nothing is probed."""
     work = preflight.check_hosts(plan, launcher, events.host, say_held)
-    return tuple(_add_roles(report, plan) for report in run_to_end(work))
-
-
-def _add_roles(report: HostReport, plan: Plan) -> HostReport:
-    return replace(report, roles=plan.roles.get(report.name, ()))
+    reports = run_to_end(work)
+    return tuple(replace(one, roles=plan.roles.get(one.name, ())) for one in reports)

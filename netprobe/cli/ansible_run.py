@@ -18,8 +18,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import netprobe
 from netprobe.batch.engine_folder import ENGINE_FILE
@@ -58,16 +57,7 @@ class GuardedPlay:
                 pass_fds=(theirs.fileno(),),
             )
 
-    def __enter__(self) -> Self:
-        """Give the play."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Let the guard remove the folder; what a killed one has left, too."""
         self._control.close()
         self._guard.wait()
@@ -134,7 +124,7 @@ def ansible_verb(options: RunOptions) -> int:
     program = _find_ansible()
     inventories = options.inventories or find_inventories()
     password = read_become_password(options)
-    with GuardedPlay() as guarded:
+    with contextlib.closing(GuardedPlay()) as guarded:
         folder = guarded.folder / FOLDER
         write_engine_run(options, folder)
         stopped = _play_folder(guarded, program, inventories, password)

@@ -35,6 +35,7 @@ from netprobe.cli.options import (
     again,
     argument,
     complete_matrix,
+    file_option,
     flag,
     number,
     option,
@@ -48,11 +49,8 @@ class TellingOptions(ReportedOptions, AcceptedOptions):
     """How a run is judged, what it is held against, and where it is told."""
 
     strict: bool = STRICT_OPTION
-    baseline: str | None = option(
-        "--baseline",
-        type=FILE,
-        metavar="FILE",
-        help="Say what is new since the run of this record or JSON report.",
+    baseline: str | None = file_option(
+        "--baseline", "FILE", "Say what is new since the run of this record or JSON report."
     )
     fail_on: str = option(
         "--fail-on",
@@ -71,11 +69,10 @@ class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
     forks: int = FORKS_OPTION
     # Scripts still give it; it does nothing.
     jobs: int | None = option("--jobs", type=click.IntRange(1, 1024), hidden=True)
-    evidence: str | None = option(
+    evidence: str | None = file_option(
         "--evidence",
-        type=FILE,
-        metavar="DIR",
-        help="Keep packets of what did not pass: one pcapng a finding, in this folder.",
+        "DIR",
+        "Keep packets of what did not pass: one pcapng a finding, in this folder.",
     )
     verbose: bool = flag(
         "-v", "--verbose", "Say what the run waits for, and at the end where the time went."
@@ -152,11 +149,8 @@ class AuditOptions(LaunchOptions):
     inventories: Texts = PlanOptions.inventories
     sets: Texts = PlanOptions.sets
     roles: Texts = PlanOptions.roles
-    pods: str | None = option(
-        "--pods",
-        type=FILE,
-        metavar="FILE",
-        help="Compare pods too: what `kubectl get pods -A -o json` prints.",
+    pods: str | None = file_option(
+        "--pods", "FILE", "Compare pods too: what `kubectl get pods -A -o json` prints."
     )
     ask_become_pass: bool = again(LaunchOptions.ask_become_pass)
     agent_python: Texts = ()
@@ -199,14 +193,10 @@ class DiagnoseOptions:
         help="The agents' HTTPS proxy. env: HTTPS_PROXY and NO_PROXY of this process, or `proxy:` "
         "of a host of the inventory. A URL is used whatever NO_PROXY says.",
     )
-    ca: str | None = option(
-        "--ca", type=FILE, metavar="FILE", help="Verify the server's chain against this CA (PEM)."
-    )
-    client_cert: str | None = option(
-        "--client-cert", type=FILE, metavar="FILE", help="The agent's certificate (PEM)."
-    )
-    client_key: str | None = option(
-        "--client-key", type=FILE, metavar="FILE", help="Its key (PEM, without a password)."
+    ca: str | None = file_option("--ca", "FILE", "Verify the server's chain against this CA (PEM).")
+    client_cert: str | None = file_option("--client-cert", "FILE", "The agent's certificate (PEM).")
+    client_key: str | None = file_option(
+        "--client-key", "FILE", "Its key (PEM, without a password)."
     )
     repeat: int = number(
         "--repeat",
@@ -312,11 +302,10 @@ class RuntimeOptions:
         show_default="the Python that runs netprobe",
         help="Build it from this interpreter (3.6 or later) of this machine.",
     )
-    output: str | None = option(
+    output: str | None = file_option(
         "-o",
         "--output",
-        type=FILE,
-        metavar="FILE",
+        "FILE",
+        "Write it here, for --agent-python on another machine.",
         show_default="netprobe's folder of caches, where runs find it",
-        help="Write it here, for --agent-python on another machine.",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 
 from netprobe.cli.asked import DiagnoseOptions
 from netprobe.cli.launch import make_runtimes
@@ -29,7 +28,7 @@ from netprobe.model.konnectivity import TunnelReport
 from netprobe.model.printable import word_command
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.page.progress import progress
-from netprobe.report.verbs.konnectivity import write_konnectivity_json, write_konnectivity_text
+from netprobe.report.verbs.konnectivity import KONNECTIVITY_WRITERS
 from netprobe.vantage.launch import Launcher
 
 
@@ -55,12 +54,7 @@ def konnectivity_verb(options: DiagnoseOptions) -> int:
     launcher = Launcher(runtimes=make_runtimes(options.agent_python))
     with progress(sys.stderr) as events:
         report = run(tunnel, hosts, options.proxy, options.inventories, launcher, events)
-
-    writers = {
-        "text": partial(write_konnectivity_text, report),
-        "json": partial(write_konnectivity_json, report),
-    }
-    write_or_raise(outputs, writers)
+    write_or_raise(outputs, KONNECTIVITY_WRITERS, report)
     return _exit_status(report)
 
 

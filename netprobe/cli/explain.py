@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from datetime import date
-from functools import partial
 
 from netprobe import pipeline
 from netprobe.audit.run import AuditJob, audit_ports
@@ -24,9 +23,9 @@ from netprobe.model.explanation import Explanation
 from netprobe.model.result import HostReport
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.page.progress import progress
-from netprobe.report.verbs.audit import write_audit_json, write_audit_junit, write_audit_text
-from netprobe.report.verbs.explain import write_explain_json, write_explain_text
-from netprobe.report.verbs.hosts import write_hosts_json, write_hosts_text
+from netprobe.report.verbs.audit import AUDIT_WRITERS
+from netprobe.report.verbs.explain import EXPLAIN_WRITERS
+from netprobe.report.verbs.hosts import HOSTS_WRITERS
 from netprobe.signals import run_to_end
 
 
@@ -51,11 +50,7 @@ def explain_verb(options: ExplainOptions) -> int:
             return await explain(request, plan, settings, rules, launcher, events.host)
 
         explanation = run_to_end(explain_flow())
-    writers = {
-        "text": partial(write_explain_text, explanation),
-        "json": partial(write_explain_json, explanation),
-    }
-    write_or_raise(outputs, writers)
+    write_or_raise(outputs, EXPLAIN_WRITERS, explanation)
     return exit_status(summary_of(explanation), interrupted=False)
 
 
@@ -71,8 +66,7 @@ def check_hosts_verb(options: CheckOptions) -> int:
     launcher = make_launcher(options)
     with progress(sys.stderr) as events:
         hosts = pipeline.check_hosts(plan, launcher, events)
-    writers = {"text": partial(write_hosts_text, hosts), "json": partial(write_hosts_json, hosts)}
-    write_or_raise(outputs, writers)
+    write_or_raise(outputs, HOSTS_WRITERS, hosts)
     if any(host.facts.taken for host in hosts):
         return BLOCKED
     return UNKNOWN if any(map(_falls_short, hosts)) else PASS
@@ -95,12 +89,7 @@ def audit_ports_verb(options: AuditOptions) -> int:
     with progress(sys.stderr) as events:
         job = AuditJob(chosen, inventory, pods, notes)
         audit = audit_ports(job, make_launcher(options), events)
-    writers = {
-        "text": partial(write_audit_text, audit),
-        "json": partial(write_audit_json, audit),
-        "junit": partial(write_audit_junit, audit),
-    }
-    write_or_raise(outputs, writers)
+    write_or_raise(outputs, AUDIT_WRITERS, audit)
     return _exit_status(audit)
 
 

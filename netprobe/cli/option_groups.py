@@ -17,6 +17,7 @@ from netprobe.cli.options import (
     RUN_FORMATS,
     complete_format,
     complete_matrix,
+    file_option,
     flag,
     number,
     option,
@@ -202,35 +203,27 @@ class CarryOptions:
         default=DEFAULT_MARGIN,
         help="How far clocks may be apart: listeners are open so much longer, before and after.",
     )
-    output: str | None = option(
-        "-o",
-        "--output",
-        type=FILE,
-        metavar="FILE",
-        show_default="standard output",
-        help="Write the bundle to this file.",
+    output: str | None = file_option(
+        "-o", "--output", "FILE", "Write the bundle to this file.", show_default="standard output"
     )
-    folder: str | None = option(
+    folder: str | None = file_option(
         "--folder",
-        type=FILE,
-        metavar="DIR",
-        help="Write no bundle, but the folder from which an engine runs commands on all hosts.",
+        "DIR",
+        "Write no bundle, but the folder from which an engine runs commands on all hosts.",
     )
-    per_host: str | None = option(
+    per_host: str | None = file_option(
         "--per-host",
-        type=FILE,
-        metavar="DIR",
-        help="Write no bundle for all, but into a new folder HOST.pyz for each host, so that no "
+        "DIR",
+        "Write no bundle for all, but into a new folder HOST.pyz for each host, so that no "
         "host can write the results of another, and plan.pyz for merge: keep that.",
     )
     with_runtime: bool = flag(
         "--with-runtime", "Write a shell script that brings a Python, for hosts without one."
     )
-    next_: str | None = option(
+    next_: str | None = file_option(
         "--next",
-        type=FILE,
-        metavar="FILE|DIR",
-        help="Ask what the rounds so far have left open: of this bundle, with the RESULTS of its "
+        "FILE|DIR",
+        "Ask what the rounds so far have left open: of this bundle, with the RESULTS of its "
         "hosts, or of this folder.",
     )
 
@@ -342,11 +335,8 @@ class ReportedOptions:
         "For strangers: all reports say host-1, address-1 ... for hosts, addresses and other "
         "names. The record keeps them.",
     )
-    record: str | None = option(
-        "--record",
-        type=FILE,
-        metavar="FILE",
-        help="Write every result to this new file as it becomes final.",
+    record: str | None = file_option(
+        "--record", "FILE", "Write every result to this new file as it becomes final."
     )
 
 
@@ -354,18 +344,16 @@ class ReportedOptions:
 class EarlierOptions:
     """An earlier run of which results are kept."""
 
-    resume: str | None = option(
+    resume: str | None = file_option(
         "--resume",
-        type=FILE,
-        metavar="FILE",
-        help="Keep the final results (pass, blocked, exposed) of this record or JSON report; probe "
+        "FILE",
+        "Keep the final results (pass, blocked, exposed) of this record or JSON report; probe "
         "the rest.",
     )
-    retry: str | None = option(
+    retry: str | None = file_option(
         "--retry",
-        type=FILE,
-        metavar="FILE",
-        help="After a fix: keep what passed in this record or JSON report, probe again what did "
+        "FILE",
+        "After a fix: keep what passed in this record or JSON report, probe again what did "
         "not, and say what changed. Of a request (`netprobe request -o json=FILE`): probe what it "
         "asks for.",
     )

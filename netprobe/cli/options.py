@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
+from netprobe.cli.given import FILE
 from netprobe.errors import RequestError
 
 if TYPE_CHECKING:
@@ -77,6 +78,12 @@ def flag(*words: str) -> Any:
     return option(*names, is_flag=True, show_default=False, help=text)
 
 
+def file_option(*words: str, **attributes: Any) -> Any:
+    """Give an option that names a file or folder: its names, metavar, and the words of the help."""
+    *names, metavar, text = words
+    return option(*names, type=FILE, metavar=metavar, help=text, **attributes)
+
+
 def number(name: str, low: int, high: int, text: str, **attributes: Any) -> Any:
     """Give a whole number within limits."""
     return option(name, type=click.IntRange(low, high), metavar="N", help=text, **attributes)
@@ -126,17 +133,6 @@ def complete_matrix(
     if "/" in incomplete or incomplete.startswith("."):
         return [CompletionItem(incomplete, type="file")]
     return [CompletionItem(name) for name in bundled_names() if name.startswith(incomplete)]
-
-
-def _complete_format(formats: tuple[str, ...]) -> Callable[..., list[CompletionItem]]:
-    def complete(
-        context: click.Context, parameter: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(name) for name in formats if name.startswith(incomplete)]
-
-    return complete
 
 
 def complete_format(formats: tuple[str, ...]) -> Callable[..., list[CompletionItem]]:

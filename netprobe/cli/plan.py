@@ -44,10 +44,10 @@ def plan_verb(options: CostOptions) -> int:
     if options.count:
         tell_notes(plan)
     writers = {
-        "text": partial(write_plan_count if options.count else write_plan_text, plan, cost),
-        "json": partial(write_plan_json, plan, cost, options.count),
+        "text": partial(write_plan_count if options.count else write_plan_text, plan),
+        "json": partial(write_plan_json, plan, count=options.count),
     }
-    write_or_raise(outputs, writers)
+    write_or_raise(outputs, writers, cost)
     return PASS if cost.flows else UNKNOWN
 
 

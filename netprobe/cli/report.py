@@ -124,7 +124,7 @@ def diff_verb(options: DiffOptions) -> int:
     with closing(old_results), closing(new_results):
         changes = compare(fates_of(old_results.results()), new_results.results())
         diff = RunDiff((old, new), (old_info, new_info), changes)
-        write_or_raise(wanted, {name: partial(write, diff) for name, write in DIFF_WRITERS.items()})
+        write_or_raise(wanted, DIFF_WRITERS, diff)
     return BLOCKED if changes.worse else PASS
 
 
@@ -176,10 +176,8 @@ def accept_verb(options: AcceptOptions) -> int:
         for one in chosen
     ]
     is_new = not options.append and not _stdout_has_entries()
-    write_or_raise(
-        [OutputTarget("yaml")],
-        {"yaml": lambda stream: write_accepted(parts, stream, is_new=is_new)},
-    )
+    writers = {"yaml": partial(write_accepted, is_new=is_new)}
+    write_or_raise([OutputTarget("yaml")], writers, parts)
     entries = sum(len(some) for _, some in parts)
     flows = sum(one.port_count for some in members.values() for one in some)
     until = "without an end" if consent.until == NEVER else f"until {consent.until}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields
 from datetime import UTC, datetime
-from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 
@@ -29,7 +28,7 @@ from netprobe.model.firewall import PERMANENT, RULE_PLACES, FirewallRequest
 from netprobe.model.printable import clean
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
-from netprobe.report.outputs import OutputTarget, WriteReport, write_or_raise
+from netprobe.report.outputs import OutputTarget, write_or_raise
 from netprobe.report.page.wording import number, plural
 from netprobe.report.record.collector import Collector
 from netprobe.report.record.record import read_run
@@ -52,11 +51,9 @@ def request_verb(options: RequestOptions) -> int:
     _check_paths(outputs, undo)
     wishes = _read_wishes(options, [output.format for output in (*outputs, *undo)])
     request = _make_request(options, wishes)
-    write_or_raise(outputs, {name: partial(one.write, request) for name, one in SYNTAXES.items()})
-    undoing: Mapping[str, WriteReport] = {
-        name: partial(one.undo, request) for name, one in SYNTAXES.items() if one.undo
-    }
-    write_or_raise(undo, undoing)
+    write_or_raise(outputs, {name: one.write for name, one in SYNTAXES.items()}, request)
+    undoing = {name: one.undo for name, one in SYNTAXES.items() if one.undo}
+    write_or_raise(undo, undoing, request)
     if all(output.path for output in outputs):
         tell(f"netprobe: {_word_totals(request)}")
     return PASS

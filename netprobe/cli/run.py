@@ -95,7 +95,7 @@ def run_and_report(
     """Run what is asked for over these agents, report it, and give the exit status."""
     options, request, taken, evidence = asked.options, asked.request, asked.taken, asked.evidence
     plan = request.part.whole
-    mark, baseline = asked.marks, asked.marks.baseline
+    baseline = asked.marks.baseline
     with closing(Collector(ranges_of(plan))) as collector:
         for result in request.mark(request.kept()):
             collector.add(result)
@@ -121,7 +121,7 @@ def run_and_report(
         if changes is not None and baseline is None:
             earlier = f"{earlier}; {word_changes(changes)}"
         info = replace(info, earlier=earlier)
-        info = _hold_against(info, collector, mark, changes, taken)
+        info = _hold_against(asked, info, collector, changes)
         ended = _end_record(writer, info)
         redact = options.redact
         return finish(info, collector, asked.outputs, ended, changes, evidence, redact=redact)
@@ -156,13 +156,10 @@ def _tell_of_evidence(info: RunInfo) -> None:
 
 
 def _hold_against(
-    info: RunInfo,
-    collector: Collector,
-    marks: Marks,
-    changes: Changes | None,
-    taken: TakeOver | None,
+    asked: AskedRun, info: RunInfo, collector: Collector, changes: Changes | None
 ) -> RunInfo:
     """Add what the run is next to its baseline, to what is accepted and to a request."""
+    marks, taken = asked.marks, asked.taken
     told = rule_notes(taken.earlier.rules or (), collector.results()) if taken else ()
     info = replace(info, notes=(*info.notes, *told))
     if marks.baseline is not None and changes is not None:

@@ -7,13 +7,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TextIO
+from functools import partial
+from typing import TextIO, TypeVar
 
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.files import open_output
 
 # Writes one report in one format.
 WriteReport = Callable[[TextIO], None]
+Told = TypeVar("Told")
+WriteTold = Callable[[Told, TextIO], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,14 @@ def check_file(option: str, path: str) -> None:
         raise RequestError(f"{option}: that is a folder, expected a file")
 
 
-def write_or_raise(outputs: Sequence[OutputTarget], writers: Mapping[str, WriteReport]) -> None:
-    """Write every output. Raises NetprobeError with a line for each that cannot be written."""
-    problems = write_outputs(outputs, writers)
+def write_or_raise(
+    outputs: Sequence[OutputTarget], writers: Mapping[str, WriteTold[Told]], told: Told
+) -> None:
+    """Write every output. Raises NetprobeError with a line for each that cannot be written.
+
+    ``told``: what each of the writers takes, beside the stream.
+    """
+    problems = write_outputs(outputs, {name: partial(one, told) for name, one in writers.items()})
     if problems:
         raise NetprobeError("\n".join(problems))
 

@@ -54,7 +54,7 @@ def test_plan_count() -> None:
 def test_plan_json(count: bool) -> None:
     """The plan as JSON: totals always, flows unless only the count was asked for."""
     stream = io.StringIO()
-    write_plan_json(PLAN, COST, count, stream)
+    write_plan_json(PLAN, COST, stream, count=count)
     read = json.loads(stream.getvalue())
 
     assert read["schema"] == "netprobe.plan/1"

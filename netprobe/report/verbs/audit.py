@@ -279,3 +279,10 @@ def _tell_case(host: str, case: _PortCase) -> JunitCase:
     message = "; ".join(dict.fromkeys(KINDS[one.kind] for one in told)) or case.words
     lines = [f"{one.because}. {one.remedy}" for one in case.found] or [case.words]
     return JunitCase(f"audit.{host}", case.name, case.fate, kinds, message, lines)
+
+
+AUDIT_WRITERS: Final = {
+    "text": write_audit_text,
+    "json": write_audit_json,
+    "junit": write_audit_junit,
+}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import TextIO
+from typing import Final, TextIO
 
 import netprobe
 from netprobe.model.codec import result_to_json
@@ -169,3 +169,6 @@ def _flow_to_json(story: FlowStory) -> Json:
         "advice": story.advice,
         "remarks": list(story.remarks),
     }
+
+
+EXPLAIN_WRITERS: Final = {"text": write_explain_text, "json": write_explain_json}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TextIO
+from typing import Final, TextIO
 
 from netprobe.model.dataclass_json import to_json
 from netprobe.model.printable import clean
@@ -91,3 +91,6 @@ def _word_totals(hosts: Sequence[HostReport]) -> str:
         f"{plural(len(hosts), 'host')}: {ready} with an agent{but}, {failed} without, "
         f"{destinations} declared as destination only"
     )
+
+
+HOSTS_WRITERS: Final = {"text": write_hosts_text, "json": write_hosts_json}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TextIO
+from typing import Final, TextIO
 
 import netprobe
 from netprobe.model.dataclass_json import Json, to_json
@@ -183,3 +183,6 @@ def _diagnosis_to_json(one: Diagnosis) -> Json:
         "evidence": dict(one.evidence),
         "stages": stages_to_json(one.stages),
     }
+
+
+KONNECTIVITY_WRITERS: Final = {"text": write_konnectivity_text, "json": write_konnectivity_json}

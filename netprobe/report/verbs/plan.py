@@ -126,7 +126,7 @@ def _ids_by_warning(plan: Plan) -> dict[str, list[str]]:
     return {text: list(ids) for text, ids in found.items()}
 
 
-def write_plan_json(plan: Plan, cost: PlanCost, count: bool, stream: TextIO) -> None:
+def write_plan_json(plan: Plan, cost: PlanCost, stream: TextIO, *, count: bool) -> None:
     """Write ``netprobe.plan/1`` as a stream, one flow a line; ``count`` leaves the flows out."""
     document: Json = {
         "schema": SCHEMA,
