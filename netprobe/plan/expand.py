@@ -21,11 +21,10 @@ from netprobe.model.matrix import (
     Waiver,
     fold_role,
 )
-from netprobe.model.plan import AskedName, Block, Plan, PlannedMatrix, Skipped
+from netprobe.model.plan import AskedName, Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.path_mtu import path_mtu_blocks
-from netprobe.plan.requirements import list_requirements
 
 WILDCARD = "*."
 
@@ -99,6 +98,41 @@ def make_plan(
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
     )
+
+
+def list_requirements(blocks: Iterable[Block]) -> tuple[PlannedRequirement, ...]:
+    """List each requirement of these blocks once a protocol, in plan order.
+
+    The path MTU of several overlays is one requirement: its roles are those of all.
+    """
+    found: dict[tuple[str, str, str], list[Block]] = {}
+    for block in blocks:
+        found.setdefault((block.matrix, block.requirement.id, block.protocol), []).append(block)
+    return tuple(_make_requirement(some) for some in found.values())
+
+
+def _make_requirement(blocks: Sequence[Block]) -> PlannedRequirement:
+    first = blocks[0]
+    named = first.requirement
+    existing = {block.existing for block in blocks}
+    return PlannedRequirement(
+        matrix=first.matrix,
+        id=named.id,
+        from_=tuple(dict.fromkeys(role for one in blocks for role in one.requirement.sources)),
+        to=tuple(dict.fromkeys(role for one in blocks for role in one.requirement.destinations)),
+        protocol=first.protocol,
+        ports=first.ports,
+        purpose=named.purpose,
+        row=named.row,
+        optional=all(block.requirement.optional for block in blocks),
+        expect=named.expect,
+        existing=existing.pop() if len(existing) == 1 else None,
+        waive=None if first.waiver is None else _word_waiver(first.waiver),
+    )
+
+
+def _word_waiver(waiver: Waiver) -> str:
+    return waiver.reason if waiver.until is None else f"{waiver.reason}, until {waiver.until}"
 
 
 def hosts_by_role(matrix: Matrix, inventory: Inventory) -> dict[str, tuple[Host, ...]]:

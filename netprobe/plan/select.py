@@ -11,9 +11,8 @@ from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix, fold_role
 from netprobe.model.plan import PATH_MTU, Block, Plan
-from netprobe.plan.expand import hosts_by_role
+from netprobe.plan.expand import hosts_by_role, list_requirements
 from netprobe.plan.path_mtu import path_mtu_blocks
-from netprobe.plan.requirements import list_requirements
 
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
 

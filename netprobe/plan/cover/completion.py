@@ -16,7 +16,7 @@ from netprobe.model.ports import count as count_ports
 from netprobe.model.result import Result
 from netprobe.plan.cost import RESULTS_PER_S
 from netprobe.plan.cover.cover import Between, Cover, cut_blocks
-from netprobe.plan.cover.ledger import LEAST_MEMBERS, BlockFacts, Ledger
+from netprobe.plan.cover.ledger import LEAST_MEMBERS, BlockFacts, Dead, Ledger
 from netprobe.plan.cover.pairing import PlacePair
 
 # What all completions of a run may take: five minutes of the coordinator, and so many flows.
@@ -53,7 +53,7 @@ class Completion:
     def next_plan(self) -> Plan | None:
         """Give what is to be probed after all that was; None: that was all."""
         self._rounds += 1
-        dead = Dead(self.ledger.dead_sources(), self.ledger.dead_ends())
+        dead = self.ledger.dead()
         found = [(facts, self._list_wanted(facts, dead)) for facts in self.ledger.told()]
         wanted = [(facts, some) for facts, some in found if some]
         if self._rounds > MOST_ROUNDS:
@@ -75,14 +75,15 @@ class Completion:
         if _key_of(facts) in self.given_up:
             return {}
         wanted = dict(_find_partners(facts, dead))
-        doubt, failing = find_doubt(facts, dead)
+        _, doubt, failing = find_doubt(facts, dead)
         if doubt:
             self.mixed[_word_zones(facts)] = None
         for pair in facts.all_pairs() if doubt else ():
             if dead.spares(facts, pair):
                 wanted[pair] = union((wanted.get(pair, ()), doubt))
-        for pair in failing:
-            wanted[pair] = normalise(facts.entries)
+        for pair, ports in failing.items():
+            if intersect(ports, doubt):
+                wanted[pair] = normalise(facts.entries)
         left = {pair: subtract(ports, facts.asked(pair)) for pair, ports in wanted.items()}
         return {pair: ports for pair, ports in left.items() if ports}
 
@@ -100,29 +101,18 @@ class Completion:
             yield facts, some
 
 
-@dataclass(frozen=True, slots=True)
-class Dead:
-    """Hosts with which nothing gets through, at either end: they are findings of their own."""
+def find_doubt(facts: BlockFacts, dead: Dead) -> tuple[Ports, Ports, dict[PlacePair, Ports]]:
+    """Give the ports at which all hosts of two zones fail alike, those to complete between the
+    zones, and the ports of each pair that fails.
 
-    sources: frozenset[str]
-    ends: frozenset[str]
-
-    def spares(self, facts: BlockFacts, pair: PlacePair) -> bool:
-        """Tell whether both hosts of a pair live."""
-        return facts.source_name(pair) not in self.sources and facts.end_name(pair) not in self.ends
-
-
-def find_doubt(facts: BlockFacts, dead: Dead) -> tuple[Ports, list[PlacePair]]:
-    """Give the ports to complete between two zones, and the pairs to ask for all their ports."""
+    A pair that fails at a port to complete is to be asked for all ports.
+    """
     failing = {pair: ports for pair, ports in facts.failing() if dead.spares(facts, pair)}
-    if not failing:
-        return (), []
-    whole = find_whole(facts, failing)
-    doubt = subtract(union(failing.values()), whole)
-    return doubt, [pair for pair, ports in failing.items() if intersect(ports, doubt)]
+    whole = _find_whole(facts, failing) if failing else ()
+    return whole, subtract(union(failing.values()), whole), failing
 
 
-def find_whole(facts: BlockFacts, failing: Mapping[PlacePair, Ports]) -> Ports:
+def _find_whole(facts: BlockFacts, failing: Mapping[PlacePair, Ports]) -> Ports:
     """Give the ports at which all hosts of two zones fail alike, as far as anybody asked.
 
     Three sources and three destinations must have failed at neighbouring ports: fewer say nothing
@@ -145,13 +135,14 @@ def _find_partners(facts: BlockFacts, dead: Dead) -> Iterator[tuple[PlacePair, P
 
     They ask what the old ones were to ask.
     """
-    if facts.relation.itself:
+    block, relation = facts.block, facts.relation
+    if relation.itself:
         return
     unknown = {pair for pair, _ in facts.unknown()}
     probed = list(facts.probed_pairs())
     good = [pair for pair in probed if pair not in unknown and dead.spares(facts, pair)]
-    starts = [at for at in facts.relation.sources if _lives_at(facts, at, dead)]
-    ends = [at for at in facts.relation.ends if _is_up(facts, at, dead)]
+    starts = [at for at in relation.sources if block.sources[at].name not in dead.sources]
+    ends = [at for at in relation.ends if block.destinations[at][0].name not in dead.ends]
     by_end, by_start = {pair[1]: pair for pair in probed}, {pair[0]: pair for pair in probed}
     seen_ends, seen_starts = {pair[1] for pair in good}, {pair[0] for pair in good}
     for end in ends:
@@ -173,14 +164,6 @@ def _first_pair(
         if not asked and facts.source_name(pair) != facts.end_name(pair):
             yield pair, facts.entries if old is None else facts.asked(old)
             return
-
-
-def _lives_at(facts: BlockFacts, source: int, dead: Dead) -> bool:
-    return facts.block.sources[source].name not in dead.sources
-
-
-def _is_up(facts: BlockFacts, end: int, dead: Dead) -> bool:
-    return facts.block.destinations[end][0].name not in dead.ends
 
 
 def _cut_wanted(facts: BlockFacts, wanted: Wanted) -> Iterator[Block]:

@@ -13,8 +13,8 @@ from netprobe.model.names import names_text
 from netprobe.model.ports import Ports, intersect, normalise, subtract, union
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import PORTLESS, VERDICTS, Coverage, StandIn, Unprobed, Verdict
-from netprobe.plan.cover.completion import Completion, Dead, find_doubt, find_whole
-from netprobe.plan.cover.ledger import BlockFacts
+from netprobe.plan.cover.completion import Completion, find_doubt
+from netprobe.plan.cover.ledger import BlockFacts, Dead
 from netprobe.plan.cover.pairing import PlacePair
 
 MOST_NAMES = 3
@@ -30,7 +30,7 @@ _WORST: tuple[Verdict, ...] = ("blocked", "exposed", "inconclusive")
 def conclude(completion: Completion) -> Coverage:
     """Give the coverage of a run that has come to its end, or was stopped."""
     ledger = completion.ledger
-    dead = Dead(ledger.dead_sources(), ledger.dead_ends())
+    dead = ledger.dead()
     sets = _HostSets()
     groups = tuple(
         group
@@ -122,13 +122,11 @@ class _Rest:
     ) -> Iterator[Unprobed]:
         facts = self.facts
         entries = normalise(facts.entries)
-        doubt, _ = find_doubt(facts, self.dead)
+        whole, doubt, failing = find_doubt(facts, self.dead)
         if (facts.block.index, facts.relation.between) in self.completion.given_up:
             doubt = entries
         yield from self._make_group(sources, ends, doubt, NOT_COMPLETED)
         entries = subtract(entries, doubt)
-        failing = {pair: ports for pair, ports in facts.failing() if self.dead.spares(facts, pair)}
-        whole = find_whole(facts, failing) if failing else ()
         by_worst: dict[Verdict, Ports] = {}
         left = whole
         for verdict in _WORST:

@@ -7,8 +7,9 @@ and the last port, and a slice of its own (docs/reach.md). Deterministic, as ``p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from netprobe.model.plan import Block, Plan
@@ -26,10 +27,11 @@ CHANCE_TO_MISS = 0.05
 # measured in another way stands for nothing else.
 Between = tuple[str, str, bool, bool]
 
-_Zone = TypeVar("_Zone")
+_Key = TypeVar("_Key")
+_Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Relation:
     """The hosts of two zones as places in a block, and the pairs of them that are probed."""
 
@@ -38,7 +40,11 @@ class Relation:
     ends: tuple[int, ...]
     pairs: tuple[PlacePair, ...]
     all_pairs: int
-    place_of: Mapping[PlacePair, int] = field(default_factory=dict)
+
+    @cached_property
+    def place_of(self) -> Mapping[PlacePair, int]:
+        """The place of each pair that is probed among all of them."""
+        return {pair: at for at, pair in enumerate(self.pairs)}
 
     @property
     def itself(self) -> bool:
@@ -130,9 +136,9 @@ class _Layouts:
             *((end[0], zone) for end, zone in zip(block.destinations, ends, strict=True)),
         ):
             self.zones.setdefault(zone, {})[host.name] = None
-        by_start = _places_by(starts)
+        by_start = _group_items((zone, at) for at, zone in enumerate(starts))
         bare = [host.vantage.kind == "none" for host, _ in block.destinations]
-        by_end = _places_by(list(zip(ends, bare, strict=True)))
+        by_end = _group_items((zone, at) for at, zone in enumerate(zip(ends, bare, strict=True)))
         relations = {
             one.between: one
             for start, sources in by_start.items()
@@ -153,25 +159,21 @@ class _Layouts:
         sources: tuple[int, ...],
         ends: tuple[int, ...],
     ) -> Iterator[Relation]:
-        places: dict[str, list[int]] = {}
-        for end in ends:
-            places.setdefault(block.destinations[end][0].name, []).append(end)
-        own = [(at, end) for at in sources for end in places.get(block.sources[at].name, ())]
+        places = _group_items((block.destinations[end][0].name, end) for end in ends)
+        own = tuple((at, end) for at in sources for end in places.get(block.sources[at].name, ()))
         if block.local and own:
-            used = [end for _, end in own]
-            yield _make_relation((*zones, True), [at for at, _ in own], used, own, len(own))
+            starts, used = zip(*own, strict=True)
+            yield Relation((*zones, True), starts, used, own, len(own))
         total = len(sources) * len(ends) - len(own)
         if total:
             pairs = self._pair_up(block, (*zones, False), sources, ends)
-            yield _make_relation((*zones, False), sources, ends, pairs, total)
+            yield Relation((*zones, False), sources, ends, pairs, total)
 
     def _pair_up(
         self, block: Block, between: Between, sources: tuple[int, ...], ends: tuple[int, ...]
     ) -> tuple[PlacePair, ...]:
         starts = {block.sources[at].name: at for at in sources}
-        places: dict[str, list[int]] = {}
-        for end in ends:
-            places.setdefault(block.destinations[end][0].name, []).append(end)
+        places = _group_items((block.destinations[end][0].name, end) for end in ends)
         known = self._pairs.setdefault(between, {})
         usable = [
             (starts[start], end)
@@ -190,31 +192,20 @@ class _Layouts:
         return pairs
 
 
-def _make_relation(
-    between: Between,
-    sources: Iterable[int],
-    ends: Iterable[int],
-    pairs: Iterable[PlacePair],
-    all_pairs: int,
-) -> Relation:
-    pairs = tuple(pairs)
-    places = {pair: at for at, pair in enumerate(pairs)}
-    return Relation(between, tuple(sources), tuple(ends), pairs, all_pairs, places)
-
-
-def _places_by(zones: Sequence[_Zone]) -> dict[_Zone, tuple[int, ...]]:
-    found: dict[_Zone, list[int]] = {}
-    for place, zone in enumerate(zones):
-        found.setdefault(zone, []).append(place)
-    return {zone: tuple(places) for zone, places in found.items()}
+def _group_items(items: Iterable[tuple[_Key, _Item]]) -> dict[_Key, tuple[_Item, ...]]:
+    """Give the items of each key, in their order."""
+    found: dict[_Key, list[_Item]] = {}
+    for key, item in items:
+        found.setdefault(key, []).append(item)
+    return {key: tuple(some) for key, some in found.items()}
 
 
 def planned_ports(block: Block, relation: Relation, pair: PlacePair) -> Ports:
-    """Give the ports that a pair of the relation is asked for; () where none, or none chosen."""
+    """Give the ports that a pair of the relation is asked for; () where it is not chosen."""
     place = relation.place_of.get(pair)
-    if place is None or not block.ports:
+    if place is None:
         return ()
-    return slice_ports(block.ports, place, len(relation.pairs))
+    return slice_ports(block.ports, place, len(relation.pairs)) or PORTLESS
 
 
 def slice_ports(entries: Ports, place: int, total: int) -> Ports:
@@ -228,14 +219,9 @@ def slice_ports(entries: Ports, place: int, total: int) -> Ports:
         size = max(-(-length // total), LEAST_SLICE)
         begin = first + place * length // total
         cut = (begin, min(last, begin + size - 1))
-        found += (
-            [(first, last)] if size >= length else _join_parts((first, first), cut, (last, last))
-        )
+        parts = ((first, first), cut, (last, last))
+        found += [(first, last)] if size >= length else normalise(parts)
     return tuple(found)
-
-
-def _join_parts(*parts: PortRange) -> Ports:
-    return normalise(parts)
 
 
 def _parts_of_block(block: Block, layout: Layout) -> Iterator[Block]:
@@ -257,9 +243,7 @@ def _parts_of_block(block: Block, layout: Layout) -> Iterator[Block]:
 
 def cut_blocks(block: Block, wanted: Mapping[PlacePair, Ports]) -> Iterator[Block]:
     """Give the parts of a block that ask these pairs for these ports."""
-    by_ports: dict[Ports, list[PlacePair]] = {}
-    for pair, ports in wanted.items():
-        by_ports.setdefault(ports, []).append(pair)
+    by_ports = _group_items((ports, pair) for pair, ports in wanted.items())
     for ports, pairs in by_ports.items():
         yield block.keep_pairs(() if ports == PORTLESS else ports, pairs)
 
@@ -272,8 +256,7 @@ def with_flows(cover: Cover, results: Iterable[Result]) -> Cover:
         for index, pair in places.find(result):
             block, layout = cover.whole.blocks[index], cover.layouts[index]
             relation = layout.relation_of(block, *pair)
-            known = pair in relation.place_of
-            planned = (planned_ports(block, relation, pair) or PORTLESS) if known else ()
+            planned = planned_ports(block, relation, pair)
             for part in subtract(result.ports or PORTLESS, planned):
                 wanted.setdefault(index, {}).setdefault(pair, []).append(part)
     more = (

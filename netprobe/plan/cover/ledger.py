@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from netprobe.model.plan import Block
@@ -43,9 +43,7 @@ class BlockFacts:
 
     def asked(self, pair: PlacePair) -> Ports:
         """Give the ports of a pair that were probed."""
-        planned: Ports = ()
-        if pair in self.relation.place_of:
-            planned = planned_ports(self.block, self.relation, pair) or PORTLESS
+        planned = planned_ports(self.block, self.relation, pair)
         more = self.extra.get(pair)
         return planned if more is None else union((planned, more))
 
@@ -84,6 +82,18 @@ class BlockFacts:
         yield from (pair for pair in self.extra if pair not in self.relation.place_of)
 
 
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """Hosts with which nothing gets through, at either end: they are findings of their own."""
+
+    sources: frozenset[str]
+    ends: frozenset[str]
+
+    def spares(self, facts: BlockFacts, pair: PlacePair) -> bool:
+        """Tell whether both hosts of a pair live."""
+        return facts.source_name(pair) not in self.sources and facts.end_name(pair) not in self.ends
+
+
 @dataclass(slots=True)
 class _Peers:
     """Of one host at one end: whether anything got through, and with whom nothing did."""
@@ -119,10 +129,7 @@ class Ledger:
         facts = self.facts(index, relation)
         ports = result.ports or PORTLESS
         pair = (source, end)
-        planned: Ports = ()
-        if pair in relation.place_of:
-            planned = planned_ports(block, relation, pair) or PORTLESS
-        more = subtract(ports, planned)
+        more = subtract(ports, planned_ports(block, relation, pair))
         if more:
             facts.extra[pair] = union((facts.extra.get(pair, ()), more))
         if result.verdict == "pass":
@@ -169,14 +176,9 @@ class Ledger:
         """Give those of which some result did not pass."""
         return [facts for facts in self._facts.values() if facts.others]
 
-    def dead_sources(self) -> frozenset[str]:
-        """Give the hosts from which nothing got through to anybody."""
-        return _list_dead(self._sources, is_source=True)
-
-    def dead_ends(self) -> frozenset[str]:
-        """Give the hosts to which nothing got through from anybody."""
-        return _list_dead(self._ends, is_source=False)
-
-
-def _list_dead(hosts: Mapping[str, _Peers], *, is_source: bool) -> frozenset[str]:
-    return frozenset(name for name, peers in hosts.items() if peers.is_dead(is_source=is_source))
+    def dead(self) -> Dead:
+        """Give the hosts from which, and those to which, nothing got through."""
+        return Dead(
+            frozenset(name for name, one in self._sources.items() if one.is_dead(is_source=True)),
+            frozenset(name for name, one in self._ends.items() if one.is_dead(is_source=False)),
+        )
