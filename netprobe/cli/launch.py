@@ -16,8 +16,8 @@ from netprobe.files import MIB
 from netprobe.model.exit import PASS
 from netprobe.model.printable import clean
 from netprobe.probe.settings import FORKS, ProbeSettings
-from netprobe.vantage.core_dumps import forbid_core_dumps
 from netprobe.vantage.launch import Launcher
+from netprobe.vantage.limits import forbid_core_dumps
 from netprobe.vantage.runtime.build import build_runtime
 from netprobe.vantage.runtime.cache import (
     Runtimes,

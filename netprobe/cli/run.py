@@ -35,7 +35,7 @@ from netprobe.report.record.merge import ranges_of
 from netprobe.report.record.record import RecordWriter, header_of, read_earlier
 from netprobe.session import RunRequest, Session
 from netprobe.signals import MakeLoop, run_until_signal
-from netprobe.vantage.open_files import make_room_for_agents
+from netprobe.vantage.limits import make_room_for_agents
 
 # A search for cycles visits everything that a run works on: begun after Python's own 700 new
 # objects it takes half of the coordinator's time.

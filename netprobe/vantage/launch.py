@@ -1,4 +1,7 @@
-"""Starts an agent on a host: connection, tries, sudo and the start without it, within limits."""
+"""Starts an agent on a host: connection, tries, sudo and the start without it, within limits.
+
+Of a host without a Python of use: what is said of it, and which Python can be sent to it.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,15 @@ from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
 from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, Way
-from netprobe.vantage.folder import CLOSE_S, HURRIED_CLOSE_S, PrivateFolder
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
-from netprobe.vantage.no_python import NoPython, find_runtime, read_useless_runtime
 from netprobe.vantage.pack import BOOTSTRAP
 from netprobe.vantage.patience import GRACE_S
-from netprobe.vantage.process import AgentProcess
-from netprobe.vantage.processor import measure_wait_s
-from netprobe.vantage.runtime.cache import Runtimes
+from netprobe.vantage.process import AgentProcess, measure_wait_s
+from netprobe.vantage.runtime.cache import NoRuntime, Runtimes
 from netprobe.vantage.runtime.file import Runtime
-from netprobe.vantage.runtime.script import runtime_script
-from netprobe.vantage.script import SUDO_LINE, agent_script
+from netprobe.vantage.runtime.script import USELESS_RUNTIME_LINE, runtime_script
+from netprobe.vantage.script import SUDO_LINE, USELESS_LINE, agent_script
 
 VANTAGES: dict[str, Way] = {"local": LOCAL, "ssh": ssh.SSH, "command": COMMAND}
 
@@ -45,6 +45,15 @@ MOST_LIMITS = 4
 LEAST_MORE_S = 0.5
 # A command that is ending needs a moment before it is killed.
 FAILED_START_S = 0.2
+
+# What a host says about the Python that it got may be long.
+MOST_WORDS = 400
+
+# What helps where a host has no Python, and cannot get ours.
+_WAYS = (
+    "or install python3 there, or start the agent in a container that has one (`vantage: {command: "
+    "[podman, ...]}`, docs/compose.md), or say `vantage: none`: then the host is a destination only"
+)
 
 
 class Launcher:
@@ -68,13 +77,13 @@ class Launcher:
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._hops: dict[str, str | None] = {}
         self.starts = asyncio.Semaphore(STARTS_AT_ONCE)
-        self.folder = PrivateFolder()
+        self.folder = ssh.PrivateFolder()
 
     async def __aenter__(self) -> Launcher:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_error: object) -> None:
-        await self.folder.close(CLOSE_S if kind is None else HURRIED_CLOSE_S)
+        await self.folder.close(ssh.CLOSE_S if kind is None else ssh.HURRIED_CLOSE_S)
 
     async def hop(self, host: Host, way: Way) -> str | None:
         """Find the first hop of a host, once. Raises FileNotFoundError without ssh."""
@@ -114,6 +123,14 @@ async def start_agent(host: Host, index: int, *, key: bytes, launcher: Launcher)
     link = await _Start(host, way, launcher).start()
     link.send(StartOrder(key, index, launcher.beats.silence_s))
     return link
+
+
+class NoPython(Exception):
+    """The host has no Python; the text says so, and ``machine`` is what it is (``uname -m``)."""
+
+    def __init__(self, said: Sequence[str], machine: str) -> None:
+        super().__init__(_word_useless_pythons(said))
+        self.machine = machine
 
 
 class _SudoFailed(Exception):
@@ -281,3 +298,31 @@ def _make_script(runtime: Runtime | None, sudo: str) -> str:
     if runtime is None:
         return agent_script(sudo)
     return runtime_script(runtime, BOOTSTRAP, sudo, SUDO_LINE)
+
+
+async def find_runtime(host: str, none: NoPython, runtimes: Runtimes) -> Runtime:
+    """Find the Python for the host. Raises AgentError, which says why there is none."""
+    try:
+        return await runtimes.find(none.machine)
+    except NoRuntime as error:
+        raise AgentError("no-python", f"{host}: {none}; {error}; {_WAYS}") from None
+
+
+def read_useless_runtime(host: str, said: Sequence[str]) -> AgentError | None:
+    """Read why the Python that was sent is of no use on the host; None: nothing says so."""
+    for line in said:
+        before, found, words = line.partition(f"{USELESS_RUNTIME_LINE}: ")
+        if found and not before:
+            none = "no Python 3.6 or later is there, and the one that netprobe sent cannot run"
+            return AgentError("no-python", f"{host}: {none}: {words[:MOST_WORDS]}; {_WAYS}")
+    return None
+
+
+def _word_useless_pythons(said: Sequence[str]) -> str:
+    """Say why no Python of a host is of use; one that does not start says why itself."""
+    useless = [line.partition(USELESS_LINE)[2].strip() for line in said if USELESS_LINE in line]
+    for found in filter(None, useless):
+        path, _, printed = found.partition(":")
+        told = f"prints: {printed.strip()}" if printed else "prints nothing when it is asked by -V"
+        return f"no Python 3.6 or later works there ({path} {told}); repair it"
+    return "no Python 3.6 or later was found there (python3, platform-python, python3.N)"

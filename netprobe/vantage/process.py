@@ -1,4 +1,7 @@
-"""The child process that an agent talks through: its pipes, the tail of its stderr, and its end."""
+"""The child process that an agent talks through: its pipes, the tail of its stderr, and its end.
+
+Also how long processes waited for a processor of this machine: then it is busy, and no host slow.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 STDERR_TAIL_BYTES = 16 * 1024
 STDOUT_LIMIT_BYTES = 1024 * 1024
@@ -14,6 +18,9 @@ KILL_WAIT_S = 0.5
 
 # The password of --ask-become-pass may sit in our environment, and ssh can be told to send it on.
 SECRET_VARIABLES = ("NETPROBE_BECOME_PASSWORD",)
+
+PROC = Path("/proc")
+_NS_PER_S = 1e9
 
 
 def lines_of(data: bytes) -> list[str]:
@@ -137,3 +144,17 @@ class AgentProcess:
             self._tail += data
             del self._tail[:-STDERR_TAIL_BYTES]
             self.on_stderr(data)
+
+
+def measure_wait_s(pid: int) -> float:
+    """Give the seconds for which a process and all that it started were ready and did not run.
+
+    0 where they are gone, or where the kernel does not say.
+    """
+    waited_ns, left = 0, [pid]
+    while left:
+        folder = PROC / str(left.pop())
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            waited_ns += int((folder / "schedstat").read_text().split()[1])
+            left += map(int, (folder / "task" / folder.name / "children").read_text().split())
+    return waited_ns / _NS_PER_S

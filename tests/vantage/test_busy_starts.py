@@ -13,7 +13,7 @@ import pytest
 from netprobe.errors import AgentError
 from netprobe.vantage import launch as launch_module
 from netprobe.vantage.launch import Launcher, start_agent
-from netprobe.vantage.processor import measure_wait_s
+from netprobe.vantage.process import measure_wait_s
 from tests.patience import wait_until
 from tests.vantage.support import HOST, KEY, command
 

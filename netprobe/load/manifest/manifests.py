@@ -16,9 +16,8 @@ from netprobe.load.manifest.hosts import (
     make_role_book,
 )
 from netprobe.load.manifest.kinds import KINDS, OTHER_KINDS
-from netprobe.load.manifest.kinds.hosted_cluster import version_of
+from netprobe.load.manifest.kinds.hosted_cluster import cluster_of, is_pool_of, nodes_of, version_of
 from netprobe.load.manifest.kinds.kubean import references_of
-from netprobe.load.manifest.kinds.node_pool import cluster_of, is_pool_of, nodes_of
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import NamedNetwork, read_network_options
 from netprobe.load.manifest.proxies import (

@@ -19,8 +19,8 @@ from netprobe.probe.agents.agent import Agent
 from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher, start_agent
+from netprobe.vantage.limits import make_room_for_agents
 from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
-from netprobe.vantage.open_files import make_room_for_agents
 
 # Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
 FEW_FILES = 256

@@ -1,7 +1,11 @@
-"""Room for the files that a run has open: every agent is a child process with pipes."""
+"""Limits of this process: room for the files that a run has open, and no core dump.
+
+Every agent is a child process with pipes. In a core dump a password would be.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import resource
 import sys
 from collections.abc import Iterable
@@ -14,6 +18,8 @@ from netprobe.model.inventory import Host
 FILES_PER_AGENT = 3 + (sys.version_info >= (3, 12))
 # Reports, records, spools, the loop's own, and a start's while it runs.
 OTHER_FILES = 64
+
+PR_SET_DUMPABLE = 4
 
 
 def make_room_for_agents(hosts: Iterable[Host]) -> None:
@@ -31,3 +37,13 @@ def make_room_for_agents(hosts: Iterable[Host]) -> None:
         )
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def forbid_core_dumps() -> None:
+    """Forbid them from now on, also those that the kernel hands to a program (core_pattern ``|``).
+
+    Commands that are started later inherit the limit; whether they are dumpable is their own.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
