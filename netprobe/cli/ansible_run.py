@@ -26,10 +26,10 @@ from netprobe.batch.stored import open_run
 from netprobe.cli import ansible_guard
 from netprobe.cli.asked import RunOptions
 from netprobe.cli.bundle import write_engine_run
+from netprobe.cli.given import read_outputs
 from netprobe.cli.launch import read_become_password
 from netprobe.cli.merge import report_stored
 from netprobe.cli.options import RUN_FORMATS
-from netprobe.cli.outputs import read_outputs
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.load.inventory.discover import find_inventories

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from netprobe.cli.asked import DiagnoseOptions
+from netprobe.cli.given import read_outputs
 from netprobe.cli.launch import make_runtimes
 from netprobe.cli.options import PAGE_FORMATS
-from netprobe.cli.outputs import read_outputs
 from netprobe.cli.streams import tell
 from netprobe.errors import FileErrors, Problem, RequestError
 from netprobe.konnectivity.request import Publishing, TunnelOptions, make_tunnel

@@ -8,9 +8,9 @@ from datetime import date
 from netprobe import pipeline
 from netprobe.audit.run import AuditJob, audit_ports
 from netprobe.cli.asked import AuditOptions, CheckOptions, ExplainOptions
+from netprobe.cli.given import read_outputs
 from netprobe.cli.launch import make_launcher, settings_of
 from netprobe.cli.options import AUDIT_FORMATS, PAGE_FORMATS, require_matrix
-from netprobe.cli.outputs import read_outputs
 from netprobe.cli.plan import make_plan, tell_notes
 from netprobe.explain.explain import explain, summary_of
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow

@@ -8,9 +8,8 @@ from functools import partial
 import click
 
 from netprobe.cli.asked import CheckOptions, ShowOptions
-from netprobe.cli.given import read_days
+from netprobe.cli.given import read_days, read_outputs
 from netprobe.cli.options import MATRIX_FORMATS, require_matrix
-from netprobe.cli.outputs import read_outputs
 from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.load.matrix.bundled import bundled_titles

@@ -30,7 +30,6 @@ from netprobe.cli.asked import (
 )
 from netprobe.cli.options import EPILOG, take_options
 from netprobe.cli.streams import (
-    discard_stdout,
     guard_streams,
     print_line,
     tell_error,
@@ -38,6 +37,7 @@ from netprobe.cli.streams import (
     tell_usage,
 )
 from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
+from netprobe.report.outputs import discard_stdout
 
 AUDIT_EPILOG = """\b
 Exit status: 0 every listening port is registered, 1 a violation was found, 2 the request was

@@ -10,8 +10,8 @@ from netprobe.batch.replay import Replay
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.stored import StoredRun, open_run
 from netprobe.cli.asked import MergeOptions, TellingOptions
+from netprobe.cli.given import read_outputs
 from netprobe.cli.options import RUN_FORMATS
-from netprobe.cli.outputs import read_outputs
 from netprobe.cli.report import read_marks
 from netprobe.cli.run import AskedRun, check_record_path, run_and_report, run_until_end
 from netprobe.cli.streams import tell

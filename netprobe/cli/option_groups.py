@@ -6,7 +6,7 @@ What is written first is listed first by the help.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import click
 
@@ -88,9 +88,9 @@ class RuleOptions:
     )
 
 
-def add_inventory_option(show_default: str, text: str) -> Texts:
+def add_inventory_option(show_default: str, text: str) -> Any:
     """Give ``--inventory``, with what it means for a verb."""
-    inventories: Texts = repeat_option(
+    return repeat_option(
         "-i",
         "--inventory",
         type=FileType(INVENTORY),
@@ -98,7 +98,6 @@ def add_inventory_option(show_default: str, text: str) -> Texts:
         show_default=show_default,
         text=text,
     )
-    return inventories
 
 
 @dataclass(frozen=True, kw_only=True)

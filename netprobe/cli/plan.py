@@ -9,9 +9,9 @@ from typing import Final
 
 from netprobe import pipeline
 from netprobe.cli.asked import CostOptions
+from netprobe.cli.given import read_outputs
 from netprobe.cli.option_groups import CoverOptions, PlanOptions, ScriptOptions
 from netprobe.cli.options import PAGE_FORMATS, require_matrix
-from netprobe.cli.outputs import read_outputs
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.load.manifest.manifests import GivenManifests

@@ -12,10 +12,9 @@ from datetime import date
 from functools import partial
 
 from netprobe.cli.asked import AcceptOptions, DiffOptions, ReportOptions, TellingOptions
-from netprobe.cli.given import read_days, read_last_day
+from netprobe.cli.given import read_days, read_last_day, read_outputs
 from netprobe.cli.option_groups import AcceptedOptions
 from netprobe.cli.options import DIFF_FORMATS, RUN_FORMATS
-from netprobe.cli.outputs import read_outputs
 from netprobe.cli.streams import tell
 from netprobe.errors import FAILED, RequestError
 from netprobe.judge.accepted import Acceptances

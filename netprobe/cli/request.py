@@ -15,10 +15,9 @@ import click
 from click.core import ParameterSource
 
 from netprobe.cli.asked import RequestOptions
-from netprobe.cli.given import read_last_day
+from netprobe.cli.given import read_last_day, read_outputs
 from netprobe.cli.option_groups import PlanOptions
 from netprobe.cli.options import REQUEST_FORMATS
-from netprobe.cli.outputs import read_outputs
 from netprobe.cli.plan import make_plan
 from netprobe.cli.report import fold_failures
 from netprobe.cli.streams import tell
@@ -45,8 +44,7 @@ _PLAN_OPTIONS = frozenset(field.name for field in fields(PlanOptions))
 def request_verb(options: RequestOptions) -> int:
     """Make the request and write it; 0 also where there is nothing to ask for."""
     outputs = read_outputs(options.outputs, REQUEST_FORMATS, options)
-    asked, formats = options.undo, REQUEST_FORMATS
-    undo = read_outputs(asked, formats, options, "--undo") if asked else ()
+    undo = read_outputs(options.undo, REQUEST_FORMATS, options, "--undo") if options.undo else ()
     _check_syntaxes(outputs, undo)
     _check_paths(outputs, undo)
     wishes = _read_wishes(options, [output.format for output in (*outputs, *undo)])

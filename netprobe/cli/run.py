@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from functools import partial
 
 from netprobe.cli.asked import RunOptions, TellingOptions
+from netprobe.cli.given import read_outputs
 from netprobe.cli.launch import make_launcher, settings_of
 from netprobe.cli.options import RUN_FORMATS
-from netprobe.cli.outputs import read_outputs
 from netprobe.cli.plan import choose_asked_part, make_plan, tell_note
 from netprobe.cli.report import Marks, finish, read_marks
 from netprobe.cli.streams import tell

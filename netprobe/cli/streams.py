@@ -12,6 +12,7 @@ import click
 
 from netprobe.errors import FAILED, REQUEST, FileErrors, NetprobeError, show_traceback
 from netprobe.model.printable import clean
+from netprobe.report.outputs import discard_stdout
 
 
 class _Deaf(io.FileIO):
@@ -49,13 +50,6 @@ def guard_streams() -> None:
 def tell(text: str) -> None:
     """Print a line on standard error; what files and hosts said may hold anything."""
     click.echo(clean(text), err=True)
-
-
-def discard_stdout() -> None:
-    """Point standard output at /dev/null: else its buffer would fail again at exit."""
-    from netprobe.report import outputs
-
-    outputs.discard_stdout()
 
 
 def tell_usage(error: click.ClickException) -> int:

@@ -7,7 +7,7 @@ would have taken too much to complete.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from netprobe.model.names import names_text
 from netprobe.model.ports import Ports, intersect, normalise, subtract, union
@@ -31,7 +31,7 @@ def conclude(completion: Completion) -> Coverage:
     """Give the coverage of a run that has come to its end, or was stopped."""
     ledger = completion.ledger
     dead = ledger.dead()
-    sets = _HostSets()
+    sets: dict[tuple[str, ...], int] = {}
     groups = tuple(
         group
         for facts in ledger.all_facts()
@@ -43,28 +43,18 @@ def conclude(completion: Completion) -> Coverage:
         completed=completion.flows,
         probed=about.probed + completion.flows,
         mixed=tuple(completion.mixed),
-        host_sets=tuple(sets.known),
+        host_sets=tuple(sets),
         unprobed=groups,
     )
 
 
 @dataclass(slots=True)
-class _HostSets:
-    """Gives equal lists of hosts one number."""
-
-    known: dict[tuple[str, ...], int] = field(default_factory=dict)
-
-    def number(self, names: tuple[str, ...]) -> int:
-        return self.known.setdefault(names, len(self.known))
-
-
-@dataclass(slots=True)
 class _Rest:
-    """What was not probed of a block between two zones."""
+    """What was not probed of a block between two zones. ``sets``: the number of each host list."""
 
     facts: BlockFacts
     dead: Dead
-    sets: _HostSets
+    sets: dict[tuple[str, ...], int]
     completion: Completion
 
     def groups(self) -> Iterator[Unprobed]:
@@ -167,8 +157,8 @@ class _Rest:
             ports=() if ports == PORTLESS else ports,
             from_zone=start,
             to_zone=end,
-            sources=self.sets.number(tuple(block.sources[at].name for at in sources)),
-            destinations=self.sets.number(
+            sources=self._number_hosts(tuple(block.sources[at].name for at in sources)),
+            destinations=self._number_hosts(
                 tuple(dict.fromkeys(block.destinations[at][0].name for at in ends))
             ),
             itself=itself,
@@ -182,6 +172,9 @@ class _Rest:
             waived=block.waiver.reason if block.waiver else None,
             expect=requirement.expect,
         )
+
+    def _number_hosts(self, names: tuple[str, ...]) -> int:
+        return self.sets.setdefault(names, len(self.sets))
 
     def _count_left(self, sources: set[int], ends: set[int], ports: Ports) -> int:
         """Count the flows that were not probed, without walking all pairs."""
