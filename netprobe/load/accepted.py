@@ -15,21 +15,9 @@ from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.fields import PLAIN_PORT_SCHEMA, Date, FilledText, check_date, plain_port
 from netprobe.load.yaml.document import Document, YamlPath, check_header
 from netprobe.load.yaml.source import read_document
-from netprobe.load.yaml.validation import (
-    FileModel,
-    NameField,
-    fit,
-    list_one,
-    list_scalar,
-    validate,
-)
+from netprobe.load.yaml.validation import FileModel, NameField, fit, list_one, list_scalar, validate
 from netprobe.load.yaml.wording import quoted, unknown
-from netprobe.model.accepted import (
-    MAX_ACCEPTANCE_DAYS,
-    NEVER,
-    Acceptance,
-    AcceptedVerdict,
-)
+from netprobe.model.accepted import MAX_ACCEPTANCE_DAYS, NEVER, Acceptance, AcceptedVerdict
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix
 from netprobe.model.plan import ADDED

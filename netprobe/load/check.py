@@ -13,11 +13,7 @@ from netprobe.load.inventory.discover import is_ansible, read_inventories
 from netprobe.load.inventory.suspects import placeholder_notes
 from netprobe.load.manifest.file import MANIFEST_KEYS
 from netprobe.load.manifest.hosts import make_role_book
-from netprobe.load.manifest.manifests import (
-    GivenManifests,
-    check_manifests,
-    read_manifests,
-)
+from netprobe.load.manifest.manifests import GivenManifests, check_manifests, read_manifests
 from netprobe.load.manifest.settings import word_unknown_values
 from netprobe.load.matrix.bundled import SUFFIXES, bundled_names, bundled_path, is_path
 from netprobe.load.matrix.file import read_matrices

@@ -18,16 +18,10 @@ from netprobe.model.firewall import (
 )
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.ports import text as ports_text
-from netprobe.model.result import Finding, Result
+from netprobe.model.result import PORTLESS, Finding, Result
 from netprobe.model.run import RunInfo, info_before
-from netprobe.request.mends import (
-    enforcers_of,
-    is_of_answers,
-    may_mend,
-    routers_of,
-    speaker_of,
-)
-from netprobe.request.rules import PORTLESS, AskedFlow, RequestWishes, make_rules
+from netprobe.request import mends
+from netprobe.request.rules import AskedFlow, RequestWishes, make_rules
 from netprobe.request.safe import check_words, digest_of
 
 # Verdicts of results that no finding holds and no rule is asked for, and what to do about them.
@@ -66,7 +60,7 @@ def request_of_run(
             unmended.append(Unmended(finding.title, finding.advice, flows))
     unmended += _leave_out_unprobed(info)
     asked += (
-        _ask_for_result(one, 0, enforcers_of(one))
+        _ask_for_result(one, 0, mends.enforcers_of(one))
         for one in _choose_doubtful(doubtful, unmended, wishes)
     )
     asked = [
@@ -125,7 +119,7 @@ def _choose_doubtful(
     left: dict[str, int] = {}
     for one in doubtful:
         wished = one.verdict == "inconclusive" and "inconclusive" in wishes.include
-        if wished and not one.is_excused and may_mend(one) and enforcers_of(one):
+        if wished and not one.is_excused and mends.may_mend(one) and mends.enforcers_of(one):
             yield one
         elif one.verdict in _LEFT_OUT:
             left[one.verdict] = left.get(one.verdict, 0) + one.port_count
@@ -193,7 +187,7 @@ def _word_match(rule: FirewallRule) -> str:
 
 def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedFlow]:
     """Ask for the members of a finding; nothing where no rule would help."""
-    speaker = speaker_of(finding)
+    speaker = mends.speaker_of(finding)
     if finding.verdict == "exposed":
         if "exposed" in wishes.include:
             closing = (Enforcer("destination"),)
@@ -203,14 +197,15 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
                 if not one.is_excused
             )
         return
-    if not may_mend(speaker):
+    if not mends.may_mend(speaker):
         return
-    answers = is_of_answers(speaker)
-    if not enforcers_of(speaker) and not (answers and wishes.stateless):
+    answers = mends.is_of_answers(speaker)
+    if not mends.enforcers_of(speaker) and not (answers and wishes.stateless):
         return
-    for one, router in zip(finding.members, routers_of(finding.members), strict=True):
+    for one, router in zip(finding.members, mends.routers_of(finding.members), strict=True):
         if not one.is_excused:
-            enforcers = enforcers_of(replace(speaker, rejected_by=router)) or (Enforcer("path"),)
+            known = mends.enforcers_of(replace(speaker, rejected_by=router))
+            enforcers = known or (Enforcer("path"),)
             yield _ask_for_result(one, finding.number, enforcers, answers=answers)
 
 

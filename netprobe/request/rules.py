@@ -20,7 +20,7 @@ from netprobe.model.firewall import (
 from netprobe.model.inventory import Family
 from netprobe.model.ports import Ports, intersect, normalise
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import Result
+from netprobe.model.result import PORTLESS, Result
 from netprobe.request.boxes import Box, Pair, cover
 from netprobe.request.mends import word_doubts, word_evidence
 
@@ -29,8 +29,6 @@ BY: tuple[By, ...] = ("device", "finding", "requirement")
 
 # Those that the probes of each host start from.
 AddressesOfHosts = Mapping[str, Sequence[str]]
-# Stands for the one flow of a protocol that has no ports.
-PORTLESS: Ports = ((0, 0),)
 # Between host and address of a destination; no name holds it.
 _AT = "\0"
 _UNKNOWN_ADDRESS = "{host} has no address of this family in the run: which one does it send from?"

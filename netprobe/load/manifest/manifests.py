@@ -20,11 +20,7 @@ from netprobe.load.manifest.kinds.hosted_cluster import cluster_of, is_pool_of, 
 from netprobe.load.manifest.kinds.kubean import references_of
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import NamedNetwork, read_network_options
-from netprobe.load.manifest.proxies import (
-    check_secondary_networks,
-    word_ldap,
-    word_zero_workers,
-)
+from netprobe.load.manifest.proxies import check_secondary_networks, word_ldap, word_zero_workers
 from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
 from netprobe.load.manifest.settings import ChosenValues, choose_said, set_by_option
 from netprobe.load.manifest.subnets import Surroundings, check_subnets

@@ -6,13 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TextIO
 
-from netprobe.model.firewall import (
-    RULE_PLACES,
-    Enforcer,
-    FirewallRequest,
-    FirewallRule,
-    RulePlace,
-)
+from netprobe.model.firewall import RULE_PLACES, Enforcer, FirewallRequest, FirewallRule, RulePlace
 from netprobe.request.safe import plain
 from netprobe.request.services import service_text
 

@@ -1,5 +1,6 @@
-"""Tickets of Tufin SecureChange and AlgoSec FireFlow, as their REST interfaces take them.
+"""JSON: the request itself (``netprobe.request/1``), for programs and for ``run --retry``; tickets.
 
+Tickets of Tufin SecureChange and AlgoSec FireFlow, as their REST interfaces take them.
 Names of workflows, steps and fields are the customer's own, so ``--ticket KEY=VALUE`` sets them.
 What is no key that we know becomes a further field of the ticket.
 """
@@ -9,13 +10,13 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+import netprobe
+from netprobe.model.codec import REQUEST_SCHEMA, result_to_json
+from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd
 from netprobe.model.printable import clean
 from netprobe.request.services import protocol_number, range_text
-
-Json = dict[str, Any]  # Any: JSON holds what the interface wants
 
 TUFIN_KEYS: Mapping[str, str] = {
     "subject": "",
@@ -34,6 +35,34 @@ ALGOSEC_KEYS: Mapping[str, str] = {
     "field-key": "name",
 }
 _ICMP = {4: 1, 6: 58}
+
+
+def document(request: FirewallRequest) -> Iterator[str]:
+    """Give the document: one rule or result a line. All is ASCII, so that nothing damages it."""
+    head: Json = {
+        "schema": REQUEST_SCHEMA,
+        "netprobe_version": netprobe.__version__,
+        "id": request.id,
+        "of": request.of,
+        "started_at": request.started_at,
+        "matrices": to_json(request.matrices),
+        "ticket": dict(request.ticket),
+    }
+    before = "{"
+    for key, value in head.items():
+        yield f'{before}"{key}": {json.dumps(value)},'
+        before = " "
+    yield from _array_lines(
+        "rules", [{**to_json(rule), "who": rule.who} for rule in request.rules], ","
+    )
+    yield from _array_lines("unmended", [to_json(one) for one in request.unmended], ",")
+    yield from _array_lines("results", map(result_to_json, request.asked), "")
+    yield "}"
+
+
+def _array_lines(key: str, items: Iterator[Json] | list[Json], end: str) -> Iterator[str]:
+    shown = ",\n  ".join(json.dumps(item) for item in items)
+    yield f' "{key}": [{shown and f"{chr(10)}  {shown}"}]{end}'
 
 
 def tufin(request: FirewallRequest) -> Iterator[str]:
