@@ -10,18 +10,16 @@ from netprobe.load.matrix.fields import (
     ConditionField,
     Date,
     FilledText,
+    HeaderName,
+    HttpPath,
+    Pattern,
     PortField,
     Processes,
     ProtocolsField,
     ServerName,
-    split_waiver,
-)
-from netprobe.load.matrix.http_fields import (
-    HeaderName,
-    HttpPath,
-    Pattern,
     StatusesField,
     split_probe,
+    split_waiver,
 )
 from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, NameList, Value
 

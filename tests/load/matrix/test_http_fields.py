@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from netprobe.load.matrix.http_fields import Pattern, http_path
+from netprobe.load.matrix.fields import Pattern, http_path
 from netprobe.protocols.services.http_probe import occurs
 
 
