@@ -27,8 +27,6 @@ def write_json(report: Report, stream: TextIO) -> None:
     warned = sorted(report.collector.warned.items())
     refused = sorted(report.collector.refused.items(), key=lambda item: place(item[1].first))
     document = {
-        "schema": RUN_SCHEMA,
-        "netprobe_version": netprobe.__version__,
         **info,
         "summary": summary_to_json(report.summary),
         **({} if report.changes is None else {"changes": report.changes.counts()}),
@@ -38,16 +36,17 @@ def write_json(report: Report, stream: TextIO) -> None:
         "results": map(result_to_json, report.collector.results()),
         "skipped": skipped,
     }
-    write_document(document, stream)
+    write_document(RUN_SCHEMA, document, stream)
 
 
-def write_document(document: Json, stream: TextIO) -> None:
-    """Write an object: one key a line, and of an iterator one element a line.
+def write_document(schema: str, keys: Json, stream: TextIO) -> None:
+    """Write an object, its schema first: one key a line, and of an iterator one element a line.
 
     Everything is ASCII, so that no locale, pipe or editor can damage it.
     """
     before = "{"
-    for key, value in document.items():
+    head = {"schema": schema, "netprobe_version": netprobe.__version__}
+    for key, value in {**head, **keys}.items():
         stream.write(f'{before}"{key}": ')
         if isinstance(value, Iterator):
             stream.writelines(_array_texts(value))

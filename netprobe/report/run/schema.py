@@ -22,7 +22,7 @@ from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.report.record.changes import Changes
 
-_COUNT: Json = {"type": "integer", "minimum": 0}
+COUNT: Json = {"type": "integer", "minimum": 0}
 _TEXT: Json = {"type": "string"}
 # Counts that files of an older netprobe lack.
 _LATER_COUNTS = frozenset({
@@ -51,8 +51,8 @@ def run_schema_text() -> str:
             "finding": _schema_of_finding(),
             "run": {"allOf": [_refer_to("info")], **_schema_of_document()},
             "record_header": {"allOf": [_refer_to("info")], **_schema_of_header()},
-            "record_result": {"allOf": [_refer_to("result")], **_make_object({"order": order})},
-            "record_end": _make_object({"end": _refer_to("info")}),
+            "record_result": {"allOf": [_refer_to("result")], **make_object({"order": order})},
+            "record_end": make_object({"end": _refer_to("info")}),
         },
     }
     return json.dumps(schema, indent=2) + "\n"
@@ -61,18 +61,18 @@ def run_schema_text() -> str:
 def _schema_of_document() -> Json:
     """Give the keys of a JSON report that are not its run's own."""
     texts = {"destination": _TEXT, "address": _TEXT, "ports": _TEXT}
-    refusal = _make_object({**texts, "sources": _list_of(_TEXT), "count": _COUNT})
+    refusal = make_object({**texts, "sources": _list_of(_TEXT), "count": COUNT})
     known = {
         "schema": {"const": RUN_SCHEMA},
         "netprobe_version": _TEXT,
         "summary": _make_counts(summary_to_json(Summary(dict.fromkeys(VERDICTS, 0), 0))),
         "changes": _make_counts(Changes().counts()),
-        "warnings": _list_of(_make_object({"text": _TEXT, "count": _COUNT})),
+        "warnings": _list_of(make_object({"text": _TEXT, "count": COUNT})),
         "refusals": _list_of(refusal),
         "findings": _list_of(_refer_to("finding")),
         "results": _list_of(_refer_to("result")),
     }
-    return {**_make_object(known), "required": ["schema", "results"]}
+    return {**make_object(known), "required": ["schema", "results"]}
 
 
 def _schema_of_result() -> Json:
@@ -87,8 +87,8 @@ def _schema_of_result() -> Json:
 def _schema_of_finding() -> Json:
     finding = _leave_out_null(Finding, ("evidence",))
     known = schema_of_dataclass(Result)["properties"]
-    member = _make_object({key: known[key] for key in MEMBER_KEYS})
-    finding["properties"] |= {"count": _COUNT, "members": _list_of(member)}
+    member = make_object({key: known[key] for key in MEMBER_KEYS})
+    finding["properties"] |= {"count": COUNT, "members": _list_of(member)}
     return finding
 
 
@@ -118,10 +118,11 @@ def _list_of(item: Json) -> Json:
 
 
 def _make_counts(keys: Iterable[str]) -> Json:
-    counts = _make_object(dict.fromkeys(keys, _COUNT))
+    counts = make_object(dict.fromkeys(keys, COUNT))
     counts["required"] = [key for key in counts["required"] if key not in _LATER_COUNTS]
     return counts
 
 
-def _make_object(properties: Json) -> Json:
+def make_object(properties: Json) -> Json:
+    """Give the schema of an object that has all of these keys."""
     return {"type": "object", "properties": properties, "required": list(properties)}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, TextIO
 
 import netprobe
@@ -33,6 +32,7 @@ from netprobe.report.page.page import (
 )
 from netprobe.report.page.wording import listed, plural
 from netprobe.report.run.headline import word_value
+from netprobe.report.run.schema import COUNT, make_object
 
 AUDIT_SCHEMA: Final = "netprobe.audit-ports/1"
 # With more hosts than these the page lists no ports.
@@ -216,69 +216,50 @@ def audit_schema_text() -> str:
 
 
 def _schema_of_counts(counts: Json) -> Json:
-    return {
-        "type": "object",
-        "properties": {
-            key: _schema_of_counts(value)
-            if isinstance(value, dict)
-            else {"type": "integer", "minimum": 0}
-            for key, value in counts.items()
-        },
-        "required": list(counts),
-    }
+    parts = (_schema_of_counts(one) if isinstance(one, dict) else COUNT for one in counts.values())
+    return make_object(dict(zip(counts, parts, strict=True)))
 
 
-# The child element of a case; advice fails nothing.
+# The child element of a case, the worst first; advice fails nothing.
 _FATES: Final[dict[AuditWeight, CaseFate]] = {
     "violation": "failure", "unseen": "error",
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class _PortCase:
-    """One test case: a port of a host, or the host itself."""
-
-    name: str
-    found: list[AuditFinding]
-    words: str = ""
-
-    @property
-    def fate(self) -> CaseFate | None:
-        """The worst of what was found; None where all is as it should be."""
-        fates = [_FATES[one.weight] for one in self.found if one.weight in _FATES]
-        if self.words:
-            return "error"
-        return "failure" if "failure" in fates else "error" if fates else None
-
-
 def write_audit_junit(audit: PortAudit, stream: TextIO) -> None:
     """Write a suite for each host; names are equal from run to run."""
     suites = [
-        JunitSuite(host.name, [_tell_case(host.name, one) for one in _list_cases(host, audit)])
+        JunitSuite(host.name, list(_list_cases(host, audit)))
         for host in audit.hosts
         if host.state != "none"
     ]
     write_suites("netprobe audit", suites, audit.started_at, audit.elapsed_s, stream)
 
 
-def _list_cases(host: AuditedHost, audit: PortAudit) -> list[_PortCase]:
-    looked = _PortCase("the host was looked at", [], host.words)
-    cases = {
-        (one.protocol, one.port): _PortCase(f"{one.protocol} {one.port}", []) for one in host.ports
+def _list_cases(host: AuditedHost, audit: PortAudit) -> Iterator[JunitCase]:
+    """Give a case for the host itself and one for each of its ports."""
+    name, words = "the host was looked at", host.words
+    fate: CaseFate | None = "error" if words else None
+    yield JunitCase(f"audit.{host.name}", name, fate, "not-looked-at", words, [words])
+    by_port: dict[tuple[str, int], list[AuditFinding]] = {
+        (one.protocol, one.port): [] for one in host.ports
     }
     for one in audit.findings:
         if one.host == host.name:
-            key = (one.protocol, one.port)
-            cases.setdefault(key, _PortCase(f"{one.protocol} {one.port}", [])).found.append(one)
-    return [looked, *(case for _, case in sorted(cases.items()))]
+            by_port.setdefault((one.protocol, one.port), []).append(one)
+    for (protocol, port), found in sorted(by_port.items()):
+        yield _tell_case(host.name, f"{protocol} {port}", found)
 
 
-def _tell_case(host: str, case: _PortCase) -> JunitCase:
-    told = [one for one in case.found if _FATES.get(one.weight) == case.fate]
-    kinds = ", ".join(dict.fromkeys(one.kind for one in told)) or "not-looked-at"
-    message = "; ".join(dict.fromkeys(KINDS[one.kind] for one in told)) or case.words
-    lines = [f"{one.because}. {one.remedy}" for one in case.found] or [case.words]
-    return JunitCase(f"audit.{host}", case.name, case.fate, kinds, message, lines)
+def _tell_case(host: str, name: str, found: list[AuditFinding]) -> JunitCase:
+    """Give the case of a port with the worst of what was found; without a fate all is well."""
+    fates = {_FATES.get(one.weight) for one in found}
+    fate = next((one for one in _FATES.values() if one in fates), None)
+    told = [one for one in found if _FATES.get(one.weight) == fate]
+    kinds = ", ".join(dict.fromkeys(one.kind for one in told))
+    message = "; ".join(dict.fromkeys(KINDS[one.kind] for one in told))
+    lines = [f"{one.because}. {one.remedy}" for one in found]
+    return JunitCase(f"audit.{host}", name, fate, kinds, message, lines)
 
 
 AUDIT_WRITERS: Final = {

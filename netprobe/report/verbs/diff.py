@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, TextIO
 
-import netprobe
 from netprobe.model.codec import result_to_json
 from netprobe.model.dataclass_json import Json
 from netprobe.model.printable import escape_markdown
@@ -53,8 +52,6 @@ def write_diff_json(diff: RunDiff, stream: TextIO) -> None:
     changes = diff.changes
     earlier, later = map(_run_to_json, diff.files, diff.runs)
     document = {
-        "schema": DIFF_SCHEMA,
-        "netprobe_version": netprobe.__version__,
         "earlier": earlier,
         "later": later,
         "counts": changes.counts(),
@@ -67,7 +64,7 @@ def write_diff_json(diff: RunDiff, stream: TextIO) -> None:
         "only_later": _list_unshared(changes.only_later),
         "only_earlier": _list_unshared(changes.only_earlier),
     }
-    write_document(document, stream)
+    write_document(DIFF_SCHEMA, document, stream)
 
 
 def _list_sections(diff: RunDiff) -> Iterator[PageSection]:
@@ -100,12 +97,11 @@ def _word_unshared(some: Unshared, which: str) -> str:
 
 
 def _run_to_json(file: str, info: RunInfo) -> Json:
-    names = [matrix.name for matrix in info.matrices]
     return {
         "file": file,
         "started_at": info.started_at,
         "complete": info.complete,
-        "matrices": names,
+        "matrices": [matrix.name for matrix in info.matrices],
         "selection": info.selection,
         "sample": info.sample,
     }

@@ -15,8 +15,9 @@ from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.result import Result, Verdict
 from netprobe.model.story import Step, TrailStatus
+from netprobe.report.page.flow_groups import need, wire_text
 from netprobe.report.page.page import Line, PagePart, Style, field, write_page
-from netprobe.report.page.wording import duration, port_text, where_text
+from netprobe.report.page.wording import duration, where_text
 
 # The mark before an entry's words, so that the failing step stands out.
 _MARKS: dict[TrailStatus, str] = {
@@ -109,9 +110,9 @@ def explain_parts(explanation: Explanation) -> Iterator[PagePart]:
 
 
 def _write_headline(result: Result, explanation: Explanation) -> Iterator[Line]:
-    port = f" {port_text(result)}" if port_text(result) else ""
     address = f" ({result.address})" if result.address != result.destination else ""
-    flow = f"{result.protocol}{port} from {result.source} to {result.destination}{address}"
+    wire = wire_text([(result.protocol, result.ports)])
+    flow = f"{wire} from {result.source} to {result.destination}{address}"
     yield Line(f"{result.verdict.upper()}: {flow}", _STYLES[result.verdict])
     took = duration(explanation.elapsed_s)
     many = len(explanation.stories)
@@ -136,11 +137,9 @@ def _word_purpose(result: Result) -> list[str]:
     denied = "; it must NOT be reachable" if result.expect == "denied" else ""
     if not result.purpose and not denied:
         return []
-    row = f"; row: {result.row}" if result.row and result.row != result.purpose else ""
     excuse = "; optional" if result.optional else ""
     waived = f"; waived: {result.waived}" if result.waived else ""
-    name = f"{result.matrix}, {result.requirement}{row}"
-    return [f"{result.purpose or result.requirement} ({name}){denied}{excuse}{waived}"]
+    return [f"{need(result)}{denied}{excuse}{waived}"]
 
 
 def write_explain_json(explanation: Explanation, stream: TextIO) -> None:

@@ -39,7 +39,7 @@ def _make_row(host: HostReport) -> tuple[str, ...]:
         raw = host.privileged
     return (
         clean(host.name),
-        "limited" if _is_limited(host) else _WORDS[host.state],
+        "limited" if host.facts.sudo_failed else _WORDS[host.state],
         f"{host.python or '-'}{' (sent)' if facts.python_sent else ''}",
         host.user or "-",
         _yes_or_no(raw),
@@ -48,11 +48,6 @@ def _make_row(host: HostReport) -> tuple[str, ...]:
         "-" if host.start_s is None else duration(host.start_s),
         clean(str(facts.kernel or "-")),
     )
-
-
-def _is_limited(host: HostReport) -> bool:
-    """Tell whether the inventory says ``become: sudo``, and the agent runs without."""
-    return host.facts.sudo_failed
 
 
 def _yes_or_no(value: object) -> str:
@@ -83,7 +78,7 @@ def _word_details(host: HostReport) -> Iterator[str]:
 
 def _word_totals(hosts: Sequence[HostReport]) -> str:
     ready = sum(1 for host in hosts if host.state == "agent")
-    limited = sum(map(_is_limited, hosts))
+    limited = sum(host.facts.sudo_failed for host in hosts)
     but = f" ({limited} of them limited: sudo failed)" if limited else ""
     failed = sum(1 for host in hosts if host.state in ("failed", "lost"))
     destinations = sum(1 for host in hosts if host.state == "none")

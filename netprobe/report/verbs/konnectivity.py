@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, TextIO
 
 import netprobe
@@ -90,9 +90,7 @@ def _write_cause(number: int, cause: CommonCause, report: TunnelReport) -> Itera
     many = f"{len(cause.workers)} of {plural(cause.total, 'worker')}"
     yield Line(f"{number}. {many}: {cause.title} ({cause.code})", _STYLES[cause.outcome], hang=3)
     first = next(one for one in report.diagnoses if one.worker == cause.workers[0])
-    names = ", ".join(cause.workers[:_MOST_NAMED])
-    more = len(cause.workers) - _MOST_NAMED
-    yield from field("workers", [names if more <= 0 else f"{names} and {more} more"])
+    yield from field("workers", [_name_workers(cause.workers)])
     yield from field(
         "seen", [first.because if len(cause.workers) == 1 else f"{first.worker}: {first.because}"]
     )
@@ -109,10 +107,13 @@ def _word_warnings(report: TunnelReport) -> Iterator[str]:
         for text in one.warnings:
             whose.setdefault(text, []).append(one.worker)
     for text, workers in whose.items():
-        more = len(workers) - _MOST_NAMED
-        names = ", ".join(workers[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-        yield f"{names}: {text}"
+        yield f"{_name_workers(workers)}: {text}"
     yield from report.notes
+
+
+def _name_workers(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _write_table(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Line]:

@@ -6,15 +6,18 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
+from netprobe.model.dataclass_json import to_json
 from netprobe.model.matrix import (
     ChosenMatrix,
     Condition,
     DocumentedPorts,
     PortEntry,
     Requirement,
+    Role,
     Setting,
     SettingRef,
     SettingValue,
+    Waiver,
     Warn,
     probe_to_file,
 )  # fmt: skip
@@ -49,17 +52,7 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
             "title": matrix.title,
             "document": dict(matrix.document),
             "local": matrix.local,
-            "roles": {
-                role.name: _without_empty(
-                    {
-                        "description": role.description,
-                        "implies": list(role.implies),
-                        "existing": role.existing,
-                        "aliases": list(role.aliases),
-                    }
-                )
-                for role in matrix.roles.values()
-            },
+            "roles": {role.name: _fields_below(role, "name") for role in matrix.roles.values()},
             "settings": {
                 setting.name: _setting_to_data(setting, chosen.settings)
                 for setting in matrix.settings.values()
@@ -70,7 +63,7 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
             "ranges": [_group_to_data(group) for group in matrix.ranges],
             "retired": [_group_to_data(group) for group in matrix.retired],
             "waive": {
-                waiver.requirement: _without_empty({"reason": waiver.reason, "until": waiver.until})
+                waiver.requirement: _fields_below(waiver, "requirement")
                 for waiver in matrix.waivers.values()
             },
         }
@@ -79,6 +72,11 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
 
 def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value not in (None, "", [], {}, False)}
+
+
+def _fields_below(item: Role | Waiver, key: str) -> dict[str, Any]:
+    """Give what a file says of something below its key."""
+    return _without_empty({name: one for name, one in to_json(item).items() if name != key})
 
 
 def _setting_to_data(setting: Setting, settings: Mapping[str, SettingValue]) -> dict[str, Any]:
@@ -230,7 +228,8 @@ def _requirement_parts(
     yield from field("when", [_condition_text(requirement.when)])
     yield from field("unless", [_condition_text(requirement.unless)])
     yield from field("probe", [str(requirement.probe or "")])
-    yield from field("sni", [_sni_text(requirement.sni, settings)])
+    sni = "" if requirement.sni is None else _entry_text(requirement.sni, settings)
+    yield from field("sni", [sni])
     yield from field("process", [", ".join(requirement.process)])
     yield from field("owner", [", ".join(requirement.owner)])
     yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
@@ -239,12 +238,6 @@ def _requirement_parts(
 def _warning_text(warn: Warn) -> str:
     """Give a warning with the settings for which it holds; a reader's own may be others."""
     return f"{warn.text} (when {_condition_text(warn.when)})" if warn.when.terms else warn.text
-
-
-def _sni_text(name: str | SettingRef | None, settings: Mapping[str, SettingValue]) -> str:
-    if not isinstance(name, SettingRef):
-        return name or ""
-    return f"{settings[name.setting] or 'none yet'} (setting {name.setting})"
 
 
 def _group_line(group: DocumentedPorts, chosen: ChosenMatrix) -> str:
@@ -256,7 +249,7 @@ def _group_line(group: DocumentedPorts, chosen: ChosenMatrix) -> str:
 def _word_ports(rows: Requirement | DocumentedPorts, settings: Mapping[str, SettingValue]) -> str:
     listed = (("tcp", rows.tcp), ("udp", rows.udp))
     parts = [
-        f"{protocol} {', '.join(_port_text(entry, settings) for entry in entries)}"
+        f"{protocol} {', '.join(_entry_text(entry, settings) for entry in entries)}"
         for protocol, entries in listed
         if entries
     ]
@@ -266,9 +259,10 @@ def _word_ports(rows: Requirement | DocumentedPorts, settings: Mapping[str, Sett
     return "; ".join(parts)
 
 
-def _port_text(entry: PortEntry, settings: Mapping[str, SettingValue]) -> str:
+def _entry_text(entry: PortEntry | str, settings: Mapping[str, SettingValue]) -> str:
+    """Give ports or a server name as the file has them, or the value of a setting."""
     if isinstance(entry, SettingRef):
-        return f"{settings[entry.setting]} (setting {entry.setting})"
+        return f"{settings[entry.setting] or 'none yet'} (setting {entry.setting})"
     return str(_value_to_data(entry))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-import netprobe
 from netprobe.model.codec import skipped_to_json
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.matrix import probe_to_file
@@ -129,8 +128,6 @@ def _ids_by_warning(plan: Plan) -> dict[str, list[str]]:
 def write_plan_json(plan: Plan, cost: PlanCost, stream: TextIO, *, count: bool) -> None:
     """Write ``netprobe.plan/1`` as a stream, one flow a line; ``count`` leaves the flows out."""
     document: Json = {
-        "schema": SCHEMA,
-        "netprobe_version": netprobe.__version__,
         "matrices": to_json(plan.matrices),
         "selection": plan.selection,
         "totals": {
@@ -152,7 +149,7 @@ def write_plan_json(plan: Plan, cost: PlanCost, stream: TextIO, *, count: bool) 
     }
     if not count:
         document["flows"] = map(_flow_json, plan.flows())
-    write_document(document, stream)
+    write_document(SCHEMA, document, stream)
 
 
 def _coverage_json(about: Coverage) -> Json:
