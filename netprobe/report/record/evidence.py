@@ -77,21 +77,16 @@ class EvidenceFolder:
         for member in finding.members:
             for one in self._flows_of(member):
                 found[id(one)] = one
-                wanted.setdefault(id(one), []).append(_ports_of(member))
+                wanted.setdefault(id(one), []).append(member.ports)
         flows = [_cut_ports(one, port_sets.union(wanted[key])) for key, one in found.items()]
         some = [one for one in flows if one.source.packets or one.destination.packets]
         return some[:MOST_FLOWS], len(some[MOST_FLOWS:])
 
     def _flows_of(self, result: Result) -> Iterator[FlowPackets]:
         key = (result.source, result.destination, result.address, result.protocol)
-        ports = _ports_of(result)
         for one in self._flows.get(key, ()):
-            if not ports or port_sets.intersect(one.ports, ports):
+            if not result.ports or port_sets.intersect(one.ports, result.ports):
                 yield one
-
-
-def _ports_of(result: Result) -> Ports:
-    return () if result.port is None else ((result.port, result.end_port or result.port),)
 
 
 def _cut_ports(flow: FlowPackets, wanted: Ports) -> FlowPackets:

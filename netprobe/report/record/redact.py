@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.dataclass_json import to_json
-from netprobe.model.result import Coverage, HostFacts, HostReport, Result
+from netprobe.model.result import AcceptedBy, Coverage, HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
 from netprobe.report.page.wording import fill_holes, make_holes
@@ -33,6 +34,7 @@ _OF_UNPROBED = ("from_zone", "to_zone", "because", "by", "waived")
 _OF_ACCEPTANCE = ("id", "from_", "to", "addresses", "reason", "ticket")
 
 Some = TypeVar("Some")
+Acceptance = TypeVar("Acceptance", AcceptedBy, CheckedAcceptance)
 
 
 def redact_run(
@@ -72,10 +74,7 @@ class Redactor:
             self._with_texts(info, _OF_RUN),
             hosts=tuple(map(self._hide_host, info.hosts)),
             skipped=tuple(self._with_texts(one, _OF_SKIPPED) for one in info.skipped),
-            accepted=tuple(
-                replace(self._with_texts(one, _OF_ACCEPTANCE), owner=self._hide_owner(one.owner))
-                for one in info.accepted
-            ),
+            accepted=tuple(self._hide_acceptance(one, _OF_ACCEPTANCE) for one in info.accepted),
             coverage=info.coverage and self._hide_coverage(info.coverage),
             requirements=tuple(self._with_texts(one, _OF_REQUIREMENT) for one in info.requirements),
             matrices=tuple(
@@ -92,12 +91,10 @@ class Redactor:
             return fill_holes(self.text(make_holes(text, result)), names)
 
         warnings = tuple(map(hide, result.warnings))
-        if accepted := hidden.accepted:
-            owner = self._hide_owner(accepted.owner)
-            accepted = replace(self._with_texts(accepted, ("id", "reason")), owner=owner)
-            hidden = replace(hidden, accepted=accepted)
+        accepted = result.accepted and self._hide_acceptance(result.accepted, ("id", "reason"))
         story = result.story and self._hide_story(result.story)
-        return replace(hidden, because=hide(result.because), warnings=warnings, story=story)
+        because = hide(result.because)
+        return replace(hidden, because=because, warnings=warnings, accepted=accepted, story=story)
 
     def changes(self, changes: Changes) -> Changes:
         """Give what changed since an earlier run."""
@@ -173,8 +170,9 @@ class Redactor:
             return type(value)(map(self._hide_value, value))
         return value
 
-    def _hide_owner(self, owner: str) -> str:
-        return self._names.name_anew(owner, "owner")
+    def _hide_acceptance(self, one: Acceptance, names: Sequence[str]) -> Acceptance:
+        owner = self._names.name_anew(one.owner, "owner")
+        return replace(self._with_texts(one, names), owner=owner)
 
 
 def _list_public(info: RunInfo) -> Iterator[str]:

@@ -6,19 +6,21 @@ run and a file stays small: GitLab reads 30 MB, and of two cases with one name o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
 import netprobe
 from netprobe.model.exit import PASS, exit_status
+from netprobe.model.plan import Skipped
 from netprobe.model.printable import clean
 from netprobe.model.result import Coverage, Result, Unprobed
 from netprobe.model.run import RunIndex
 from netprobe.report.page.flow_groups import wire_text
 from netprobe.report.page.junit_xml import CaseFate, JunitCase, JunitSuite, write_suites
 from netprobe.report.page.progress import host_text
-from netprobe.report.page.wording import excuse_text, number, plural, port_text
+from netprobe.report.page.wording import excuse_text, number, plural
 from netprobe.report.record.collector import Report
 from netprobe.report.record.spool import place
 from netprobe.report.run.coverage_text import example_of
@@ -119,24 +121,23 @@ def _list_suites(report: Report) -> dict[str, Suite]:
     suites: dict[str, Suite] = {matrix.name: {} for matrix in report.info.matrices}
     names = _CaseNames(report)
     for result in report.collector.results():
-        name = names.name(result)
-        key = (f"{result.matrix}.{result.requirement}", name)
-        suites.setdefault(result.matrix, {}).setdefault(key, _Case(name)).add(result)
+        _open_case(suites, result, names.name(result)).add(result)
     about = report.info.coverage or Coverage()
     for group in about.unprobed:
         example = example_of(about, group)
-        name = names.name(example)
-        key = (f"{group.matrix}.{group.requirement}", name)
-        case = suites.setdefault(group.matrix, {}).setdefault(key, _Case(name))
-        case.add_unprobed(group, example)
+        _open_case(suites, example, names.name(example)).add_unprobed(group, example)
     for skipped in report.info.skipped:
         ends = [end for end in (skipped.source, skipped.destination) if end]
-        name = " -> ".join(ends) or "not tested on purpose"
-        key = (f"{skipped.matrix}.{skipped.requirement}", name)
-        case = suites.setdefault(skipped.matrix, {}).setdefault(key, _Case(name))
+        case = _open_case(suites, skipped, " -> ".join(ends) or "not tested on purpose")
         case.failed.setdefault("skipped", 0)
         case.why = "; ".join(filter(None, (case.why, skipped.reason)))
     return suites
+
+
+def _open_case(suites: dict[str, Suite], of: Result | Skipped, name: str) -> _Case:
+    """Give the case of this name, a new one where there is none."""
+    key = (f"{of.matrix}.{of.requirement}", name)
+    return suites.setdefault(of.matrix, {}).setdefault(key, _Case(name))
 
 
 class _CaseNames:
@@ -144,10 +145,7 @@ class _CaseNames:
 
     def __init__(self, report: Report) -> None:
         self._index = RunIndex(report.info)
-        self._sizes: dict[str, int] = {}
-        for host in report.info.hosts:
-            for role in host.roles:
-                self._sizes[role] = self._sizes.get(role, 0) + 1
+        self._sizes = Counter(role for host in report.info.hosts for role in host.roles)
 
     def name(self, result: Result) -> str:
         """Give the name of the case that a result belongs to."""
@@ -157,7 +155,7 @@ class _CaseNames:
             return clean(f"all sources -> {result.destination} {result.protocol}")
         source = self._index.source_role(result)
         destination = self._index.destination_role(result)
-        if self._sizes.get(destination, 0) <= FEW_HOSTS:
+        if self._sizes[destination] <= FEW_HOSTS:
             destination = result.destination
         return clean(
             f"{source} -> {destination} {wire_text([(result.protocol, requirement.ports)])}"
@@ -188,16 +186,13 @@ def _tell_case(class_name: str, case: _Case, titles: Titles) -> JunitCase:
         kept = [result for one, result in case.kept if one == case.fate]
         named = list(dict.fromkeys(titles[at] for at in map(place, kept) if at in titles))
         lines = _case_lines(case, case.fate, kept, named)
-        kind, message = _word_type(case.fate, kept), _word_message(case, named)
+        kind = ", ".join(dict.fromkeys(result.verdict for result in kept)) or case.fate
+        message = _word_message(case, named)
         told = told._replace(type=kind, message=message, lines=lines)
     if case.covered:
         probed = f"{number(case.flows - case.covered)} of {plural(case.flows, 'flow')}"
         told = told._replace(note=f"{probed} were probed; the rest is covered")
     return told
-
-
-def _word_type(fate: CaseFate, kept: list[Result]) -> str:
-    return ", ".join(dict.fromkeys(result.verdict for result in kept)) or fate
 
 
 def _word_message(case: _Case, titles: list[str]) -> str:
@@ -226,7 +221,7 @@ def _case_lines(
     for result in kept:
         excuse = excuse_text(result)
         why = f" [{excuse}]" if excuse else ""
-        wire = " ".join(filter(None, (result.protocol, port_text(result))))
+        wire = wire_text([(result.protocol, result.ports)])
         ends = f"{result.source} -> {result.destination} ({result.address})"
         yield f"{result.verdict}: {ends} {wire}: {result.because}{why}"
     shown = sum(result.port_count for result in kept)

@@ -6,10 +6,10 @@ Findings (flows, purpose, evidence, place and advice), and the sections beside t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Final, NamedTuple
+from itertools import chain, islice
+from typing import NamedTuple
 
 from netprobe.model.accepted import STATES
 from netprobe.model.names import names_text
@@ -21,6 +21,7 @@ from netprobe.report.page.flow_groups import (
     addresses_of,
     flow_lines,
     needs,
+    wire_text,
 )
 from netprobe.report.page.page import (
     MOST_PARTS,
@@ -41,7 +42,6 @@ from netprobe.report.page.wording import (
     is_failure,
     number,
     plural,
-    port_text,
     replace_name,
     where_text,
 )
@@ -178,11 +178,6 @@ def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[Field]:
         yield from field("where", [where_text(first)])
 
 
-def unprobed_sections(about: RunSurvey) -> Iterator[PageSection]:
-    """Show the flows that were not probed, and what is known of them."""
-    return coverage_sections(about.report.info.coverage)
-
-
 def refusal_sections(about: RunSurvey) -> Iterator[PageSection]:
     """Passes that rest on a refusal, by destination: what a rejecting firewall gives, too."""
     refused = about.report.collector.refused
@@ -245,12 +240,9 @@ def warning_sections(about: RunSurvey) -> Iterator[PageSection]:
 def _warning_line(text: str, about: Warned) -> Line:
     rest = about.flows - about.first.port_count
     more = f" and {plural(rest, 'more flow')}" if rest else ""
-    return Line(f"{_name_flow(about.first)}{more}: {text}")
-
-
-def _name_flow(result: Result) -> str:
-    ports = f" {port_text(result)}" if port_text(result) else ""
-    return f"{result.source} → {result.destination} {result.protocol}{ports}"
+    first = about.first
+    wire = wire_text([(first.protocol, first.ports)])
+    return Line(f"{first.source} → {first.destination} {wire}{more}: {text}")
 
 
 def limit_sections(about: RunSurvey) -> Iterator[PageSection]:
@@ -285,39 +277,18 @@ def skipped_sections(about: RunSurvey) -> Iterator[PageSection]:
     yield from _list_texts("skipped", title, texts, "quiet")
 
 
-def note_sections(about: RunSurvey) -> Iterator[PageSection]:
-    """Show the notes of the plan and of the run."""
-    yield from _list_texts("notes", "NOTES", about.report.info.notes)
-
-
 def _list_texts(
     name: str, title: str, texts: Sequence[str], style: Style = "plain"
 ) -> Iterator[PageSection]:
     yield from section(name, Line(title, "strong"), (Line(text, style) for text in texts))
 
 
-# What stands beside the findings, in its order; news stand before findings that are no failures.
-NEWS: Final[tuple[Callable[[RunSurvey], Iterator[PageSection]], ...]] = (
-    changed_sections,
-    warning_sections,
-)
-REST: Final[tuple[Callable[[RunSurvey], Iterator[PageSection]], ...]] = (
-    open_sections,
-    unprobed_sections,
-    refusal_sections,
-    accepted_sections,
-    excused_sections,
-    limit_sections,
-    skipped_sections,
-    note_sections,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class RunPage:
     """A run from its headline to its totals; ``findings`` are those that count, failures first.
 
-    A format gives each finding as much room as it has (``finding_section``).
+    A format gives each finding as much room as it has (``finding_section``). What stands beside
+    the findings is in its order; ``news`` stand before findings that are no failures.
     """
 
     headline: Headline
@@ -337,12 +308,22 @@ class RunPage:
 def make_page(report: Report) -> RunPage:
     """Make the page of a run; its failures are read once."""
     about = survey_run(report)
+    rest = chain(
+        open_sections(about),
+        coverage_sections(report.info.coverage),
+        refusal_sections(about),
+        accepted_sections(about),
+        excused_sections(about),
+        limit_sections(about),
+        skipped_sections(about),
+        _list_texts("notes", "NOTES", report.info.notes),
+    )
     return RunPage(
         headline(report),
         tuple(origin(report)),
         tuple(report.deciding_findings),
         about.addresses,
-        tuple(one for list_sections in NEWS for one in list_sections(about)),
-        tuple(one for list_sections in REST for one in list_sections(about)),
+        (*changed_sections(about), *warning_sections(about)),
+        tuple(rest),
         totals(report),
     )

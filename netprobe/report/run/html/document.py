@@ -21,7 +21,7 @@ from netprobe.report.run.html.parts import (
     roles_section,
     skipped_section,
 )
-from netprobe.report.run.pair_map import WORST, PairFate, map_pairs
+from netprobe.report.run.pair_map import WORST, map_pairs
 from netprobe.report.run.run_page import RunPage, make_page
 
 SCRIPTS = ("decode.js", "filter.js", "table.js", "map.js", "main.js")
@@ -100,22 +100,19 @@ def _write_header(report: Report, page: RunPage) -> Markup:
         ),
         element("ul", _count_items(report), class_="counts"),
         *(element("p", line.text, class_="quiet") for line in page.origin),
-        element("nav", element("ul", _list_links(report)), aria_label="Parts of this page"),
+        element("nav", element("ul", _list_links()), aria_label="Parts of this page"),
     )
 
 
 def _count_items(report: Report) -> Iterator[Markup]:
     counts = report.summary.counts
     for verdict in reversed(WORST):
-        if counts.get(verdict) or verdict in ("pass", "blocked"):
-            yield element("li", make_sign(verdict), *_word_count(counts.get(verdict, 0), verdict))
+        count, word = counts.get(verdict, 0), verdict.replace("-", " ")
+        if count or verdict in ("pass", "blocked"):
+            yield element("li", make_sign(verdict), element("b", number(count)), f" {word}")
 
 
-def _word_count(count: int, verdict: PairFate) -> tuple[Markup, str]:
-    return element("b", number(count)), f" {verdict.replace('-', ' ')}"
-
-
-def _list_links(report: Report) -> Iterator[Markup]:
+def _list_links() -> Iterator[Markup]:
     links = {
         "findings": "Findings", "roles": "Who reaches whom", "flows": "Flows",
         "rest": "Notes", "skipped": "Skipped", "hosts": "Hosts",

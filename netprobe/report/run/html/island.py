@@ -16,8 +16,10 @@ from operator import attrgetter
 from typing import Any
 
 from netprobe.model.dataclass_json import Json
+from netprobe.model.plan import PlannedRequirement
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
+from netprobe.model.run import RunIndex
 from netprobe.report.page.wording import excuse_of, excuse_text, make_holes
 from netprobe.report.record.collector import Report
 from netprobe.report.record.spool import place
@@ -69,6 +71,7 @@ class Island:
 
     def __init__(self, report: Report) -> None:
         self._report = report
+        self._index = RunIndex(report.info)
         self._classes = Table()
         self._shapes = Table()
         self._patterns = Table()
@@ -146,7 +149,7 @@ class Island:
         )
         first = block.first
         return {
-            **_describe_requirement(self._report, first),
+            **_describe_requirement(self._index.requirement(first), first),
             "sources": [order(source) for source in sources],
             "ends": [[order(name), clean(address)] for name, address in ends],
             "local": local,
@@ -160,13 +163,11 @@ class Island:
         return self._patterns.number((shape, tuple(class_ for _, class_ in parts)))
 
     def _list_hosts(self) -> Iterator[Json]:
-        known = {host.name: host for host in self._report.info.hosts}
         for name in self._hosts:
-            host = known.get(name)
             yield {
                 "name": clean(name),
-                "roles": [clean(role) for role in host.roles] if host else [],
-                "zone": clean(host.zone) if host and host.zone else "",
+                "roles": [clean(role) for role in self._index.roles(name)],
+                "zone": clean(self._index.zone(name) or ""),
             }
 
 
@@ -185,12 +186,8 @@ def _write_class(
         yield "finding", finding
 
 
-def _describe_requirement(report: Report, first: Result) -> Json:
+def _describe_requirement(asked: PlannedRequirement | None, first: Result) -> Json:
     """Give what a requirement says, with the roles where the file tells them."""
-    key = (first.matrix, first.requirement, first.protocol)
-    asked = next(
-        (one for one in report.info.requirements if (one.matrix, one.id, one.protocol) == key), None
-    )
     words = {
         "matrix": first.matrix, "requirement": first.requirement, "protocol": first.protocol,
         "purpose": first.purpose, "row": first.row, "expect": first.expect,

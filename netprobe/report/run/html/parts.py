@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from netprobe.model.result import Finding, HostReport
 from netprobe.report.page.page import Field, Line, More, PageSection
@@ -137,18 +137,12 @@ def roles_section(pairs: PairMap) -> Markup:
         )
         for source in pairs.sources
     ]
-    table = element(
-        "table",
-        element("thead", element("tr", corner, *heads)),
-        element("tbody", *rows),
-        class_="roles",
-    )
     hint = "A cell counts flows; the worst of them gives its sign. Open one for its hosts."
     return _make_section(
         "roles",
         "Who reaches whom",
         element("p", hint, class_="quiet onscreen"),
-        element("div", table, class_="wide", role="region", aria_label="Roles", tabindex="0"),
+        _write_table([corner, *heads], rows, "roles", "Roles"),
         element("ul", *map(_explain_sign, reversed(WORST)), class_="legend quiet"),
     )
 
@@ -183,14 +177,11 @@ def _write_cell(source: str, destination: str, cell: Cell | None) -> Markup:
 def rest_section(page: RunPage) -> Markup:
     """Show what is beside the findings but for what is skipped, which has a table."""
     told = [one for one in page.sections if one.name != "skipped"]
-    written = [item for one in told for item in _write_section(one)]
+    written = [
+        item for one in told for item in (element("h3", one.title.text), *_write_groups(one))
+    ]
     nothing = element("p", "There is nothing else to say.")
     return _make_section("rest", "Beside the findings", *(written or [nothing]))
-
-
-def _write_section(section: PageSection) -> Iterator[Markup]:
-    yield element("h3", section.title.text)
-    yield from _write_groups(section)
 
 
 def _write_groups(section: PageSection) -> Iterator[Markup]:
@@ -206,32 +197,24 @@ def _write_groups(section: PageSection) -> Iterator[Markup]:
 
 def skipped_section(report: Report) -> Markup:
     """List what was not tested on purpose, with the reason."""
-    skipped = report.info.skipped
     rows = [
-        (one.matrix, one.requirement, _name_ends(one.source, one.destination), one.reason)
-        for one in skipped
+        (
+            one.matrix,
+            one.requirement,
+            " → ".join(filter(None, (one.source, one.destination))),
+            one.reason,
+        )
+        for one in report.info.skipped
     ]
     columns = ("Matrix", "Requirement", "Hosts", "Why it is not tested")
-    return _make_section(
-        "skipped",
-        f"Skipped on purpose: {number(len(skipped))}",
-        _write_table(columns, rows, "Skipped") if rows else element("p", "Nothing."),
-    )
-
-
-def _name_ends(source: str | None, destination: str | None) -> str:
-    return " → ".join(filter(None, (source, destination)))
+    return _make_listing("Skipped", "Skipped on purpose", columns, rows, "Nothing.")
 
 
 def hosts_section(report: Report) -> Markup:
     """List the hosts, what they are, and what their agents could do."""
     rows = [_host_cells(host) for host in report.info.hosts]
     columns = ("Host", "Roles", "Addresses", "Zone", "Agent", "What it lacks")
-    return _make_section(
-        "hosts",
-        f"Hosts: {number(len(rows))}",
-        _write_table(columns, rows, "Hosts") if rows else element("p", "None is known."),
-    )
+    return _make_listing("Hosts", "Hosts", columns, rows, "None is known.")
 
 
 def _host_cells(host: HostReport) -> tuple[str, ...]:
@@ -240,16 +223,22 @@ def _host_cells(host: HostReport) -> tuple[str, ...]:
     return (*cells, _STATES.get(host.state, host.state), "; ".join(filter(None, words)))
 
 
-def _write_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], label: str) -> Markup:
+def _make_listing(
+    label: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str
+) -> Markup:
+    """Make the section of a long table, or of the words for a table without rows."""
+    name, head = label.lower(), f"{title}: {number(len(rows))}"
+    if not rows:
+        return _make_section(name, head, element("p", nothing))
     heads = [element("th", text, scope="col") for text in columns]
     lines = [element("tr", *(element("td", text) for text in row)) for row in rows[:MOST_LINES]]
     more = len(rows) - MOST_LINES
     if more > 0:
         lines.append(element("tr", element("td", f"and {number(more)} more", colspan="9")))
-    table = element(
-        "table",
-        element("thead", element("tr", *heads)),
-        element("tbody", *lines),
-        class_="listing",
-    )
+    return _make_section(name, head, _write_table(heads, lines, "listing", label))
+
+
+def _write_table(heads: Iterable[Markup], rows: Iterable[Markup], kind: str, label: str) -> Markup:
+    head = element("thead", element("tr", *heads))
+    table = element("table", head, element("tbody", *rows), class_=kind)
     return element("div", table, class_="wide", role="region", aria_label=label, tabindex="0")
