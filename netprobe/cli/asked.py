@@ -32,6 +32,7 @@ from netprobe.cli.options import (
     AUDIT_FORMATS,
     DIFF_FORMATS,
     MATRIX_FORMATS,
+    AskedOptions,
     again,
     argument,
     complete_matrix,
@@ -88,7 +89,7 @@ class CostOptions(PlanOptions, CoverOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitOptions:
+class InitOptions(AskedOptions):
     """``netprobe init``."""
 
     matrices: Texts = PlanOptions.matrices
@@ -158,7 +159,7 @@ class AuditOptions(LaunchOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiagnoseOptions:
+class DiagnoseOptions(AskedOptions):
     """``netprobe diagnose konnectivity``. ``hold``: seconds."""
 
     server: str | None = option(
@@ -235,7 +236,7 @@ class RequestOptions(RuleOptions, PlanOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowOptions:
+class ShowOptions(AskedOptions):
     """``netprobe matrix show``."""
 
     name: str = argument(type=MatrixType("the matrix"), shell_complete=complete_matrix)
@@ -253,7 +254,7 @@ class ReportOptions(AcceptedOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffOptions:
+class DiffOptions(AskedOptions):
     """``netprobe diff``."""
 
     old: str = argument(type=FileType("the earlier run"))
@@ -262,7 +263,7 @@ class DiffOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcceptOptions:
+class AcceptOptions(AskedOptions):
     """``netprobe accept``."""
 
     run_file: str = argument(metavar="RUN", type=FILE)
@@ -293,7 +294,7 @@ class AcceptOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuntimeOptions:
+class RuntimeOptions(AskedOptions):
     """``netprobe runtime build``."""
 
     python: str | None = option(

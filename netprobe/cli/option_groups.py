@@ -15,6 +15,7 @@ from netprobe.cli.options import (
     PROTOCOLS,
     REQUEST_FORMATS,
     RUN_FORMATS,
+    AskedOptions,
     complete_format,
     complete_matrix,
     file_option,
@@ -35,7 +36,7 @@ _END: Final = "HOST|ROLE"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleOptions:
+class RuleOptions(AskedOptions):
     """Which rules are asked for, and how they are written."""
 
     by: Literal["device", "finding", "requirement"] = option(
@@ -101,7 +102,7 @@ def add_inventory_option(show_default: str, text: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions:
+class PlanOptions(AskedOptions):
     """What is required between which hosts, and the part of it that filters choose."""
 
     matrices: Texts = repeat_option(
@@ -157,7 +158,7 @@ class PlanOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoverOptions:
+class CoverOptions(AskedOptions):
     """Which hosts stand for others."""
 
     cover: str | None = option(
@@ -183,7 +184,7 @@ class CoverOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CarryOptions:
+class CarryOptions(AskedOptions):
     """When hosts probe by themselves, and where the files for them go."""
 
     start: str | None = option(
@@ -228,7 +229,7 @@ class CarryOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SilenceOptions:
+class SilenceOptions(AskedOptions):
     """How long and how often answers are waited for. ``timeout``: seconds of one look."""
 
     timeout: float | None = option(
@@ -257,7 +258,7 @@ FORKS_OPTION = number(
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaunchOptions:
+class LaunchOptions(AskedOptions):
     """How agents get onto hosts."""
 
     ask_become_pass: bool = flag(
@@ -325,7 +326,7 @@ ENGINE_OPTION = option(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportedOptions:
+class ReportedOptions(AskedOptions):
     """Where a run is told, and to whom."""
 
     outputs: Texts = output_option(RUN_FORMATS)
@@ -340,7 +341,7 @@ class ReportedOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EarlierOptions:
+class EarlierOptions(AskedOptions):
     """An earlier run of which results are kept."""
 
     resume: str | None = file_option(
@@ -359,7 +360,7 @@ class EarlierOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcceptedOptions:
+class AcceptedOptions(AskedOptions):
     """Failures that somebody accepted."""
 
     accepted: Texts = repeat_option(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
@@ -41,9 +41,6 @@ Exit status: 0 all required flows pass, 1 something is blocked or exposed,
 Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS.
 """
 
-# What a command is asked: a dataclass.
-Asked = TypeVar("Asked")
-
 _places = itertools.count()
 
 
@@ -56,6 +53,19 @@ class Parameter(NamedTuple):
 
     place: int
     add: Callable[[str], Callable[[Any], Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedOptions:
+    """What a command is asked; TypeError where a field was given no value."""
+
+    def __post_init__(self) -> None:
+        left = [name for name, value in vars(self).items() if isinstance(value, Parameter)]
+        if left:
+            raise TypeError(f"{type(self).__name__}: no value for {', '.join(left)}")
+
+
+Asked = TypeVar("Asked", bound=AskedOptions)
 
 
 # Any: the type of an option is that of its field.
@@ -106,7 +116,7 @@ def take_options(
 
     The others follow in the order in which they are written.
     """
-    given = {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]
+    given = {one.name: one.default for one in fields(kind)}
     found = {name: one for name, one in given.items() if isinstance(one, Parameter)}
     rest = sorted(found.keys() - set(first), key=lambda name: found[name].place)
 

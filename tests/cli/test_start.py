@@ -10,6 +10,7 @@ import pytest
 
 from netprobe import __version__
 from netprobe.cli import options as cli_options
+from netprobe.cli.asked import DiffOptions
 from netprobe.probe.settings import FORKS
 from netprobe.report.run import REPORTS
 from tests.cli.command import ROOT, environment, netprobe
@@ -156,3 +157,9 @@ def test_a_run_imports_no_http_before_it_asks() -> None:
     )  # fmt: skip
 
     assert done.stdout.strip() == ""
+
+
+def test_an_option_without_a_value_is_an_error() -> None:
+    """A class of options that is made by hand never holds the option itself as its value."""
+    with pytest.raises(TypeError, match="DiffOptions: no value for old, outputs"):
+        DiffOptions(new="f")

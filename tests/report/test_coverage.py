@@ -91,6 +91,20 @@ def test_what_nothing_stands_for_is_said_first() -> None:
     assert text.splitlines()[1].startswith("UNKNOWN: nothing is blocked, but 100 of 10,100 ")
 
 
+def test_flows_that_nothing_stands_for_fold_by_their_reason() -> None:
+    """Each sentence stands in the group; two groups between the same zones are one pair."""
+    other = replace(UNSEEN, flows=7, because="nothing is known to get through from master-0")
+    later = replace(UNSEEN, to_zone="c")
+    apart = replace(UNSEEN, reason="not-covered", flows=3, because="its stand-in is out")
+    text = " ".join(written(covering(UNSEEN, other, later, apart), "text").split())
+    assert (
+        "tcp: 207 flows, a to b and 1 more pair of zones: nothing is known to get through to "
+        "master-2, so that no other host stands for it; nothing is known to get through from "
+        "master-0"
+    ) in text
+    assert "tcp: 3 flows, a to b: its stand-in is out" in text
+
+
 def test_zones_that_are_not_what_they_are_said_to_be_are_named() -> None:
     """Where members are treated differently, all were probed."""
     text = written(covering(mixed=("a to b",), completed=400), "text")

@@ -78,28 +78,17 @@ def where_text(about: Finding | Result) -> str:
     places = [_word_place(place, about) for place in about.where]
     if not places:
         return "not known"
-    trail = _word_last_hop(about)
     if len(places) == 1:
-        return f"{places[0]}{trail}"
-    return f"not narrowed down between {', '.join(places[:-1])} and {places[-1]}{trail}"
-
-
-def _word_last_hop(about: Finding | Result) -> str:
-    """Word the last hop, unless the evidence sentence names it already."""
-    if about.last_hop is None or about.last_hop in _first_result(about).because:
-        return ""
-    return f"; the last hop that answered is {about.last_hop}"
+        return places[0]
+    return f"not narrowed down between {', '.join(places[:-1])} and {places[-1]}"
 
 
 def _word_place(place: Place, about: Finding | Result) -> str:
     if place in ("path", "return-path") and about.rejected_by:
-        part = find_reason(_first_result(about).reason).router_is
+        first = about.members[0] if isinstance(about, Finding) else about
+        part = find_reason(first.reason).router_is
         return f"{_PLACES[place]}: {part.format(router=about.rejected_by)}"
     return _PLACES[place]
-
-
-def _first_result(about: Finding | Result) -> Result:
-    return about.members[0] if isinstance(about, Finding) else about
 
 
 def listed(items: Sequence[str], most: int) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from netprobe.model.result import Coverage, Result, Unprobed
@@ -29,8 +28,8 @@ def coverage_line(about: Coverage, verb: str = "were probed") -> str:
     share = _word_share(about.probed, about.required)
     twice = "" if about.copies == 1 else f" {about.copies} times"
     pairs = _word_share(about.pairs, about.all_pairs)
-    left = sum(one.flows for one in about.unprobed if one.verdict != "covered")
-    missed = f", but for {plural(left, 'flow')} that nothing stands for" if left else ""
+    left = [one for one in about.unprobed if one.verdict != "covered"]
+    missed = f", but for {_word_flows(left)} that nothing stands for" if left else ""
     certain = (
         f"{number(about.probed)} of {plural(about.required, 'flow')} {verb} ({share}), each of "
         f"{plural(about.hosts, 'host')} to and from each of "
@@ -65,15 +64,6 @@ def _word_percent(share: float) -> str:
     return f"{float(f'{percent:.2g}') if percent < 10 else round(percent, 1):g} %"
 
 
-@dataclass(slots=True)
-class _Sum:
-    """Groups of one requirement with one fate, and how many zones they are between."""
-
-    first: Unprobed
-    flows: int = 0
-    between: int = 0
-
-
 def coverage_sections(coverage: Coverage | None) -> Iterator[PageSection]:
     """Show the flows that were not probed, by requirement and by what is known of them."""
     if coverage is None:
@@ -96,34 +86,37 @@ def _find_section(one: Unprobed) -> str:
 
 
 def _list_groups(name: str, title: str, groups: list[Unprobed]) -> Iterator[PageSection]:
-    sums: dict[tuple[object, ...], _Sum] = {}
+    alike: dict[tuple[object, ...], list[Unprobed]] = {}
     for one in groups:
-        fate = one.because if one.verdict != "covered" else one.by_verdict
-        key = (one.matrix, one.requirement, one.protocol, one.itself, fate)
-        known = sums.setdefault(key, _Sum(one))
-        known.flows += one.flows
-        known.between += 1
-    flows = plural(sum(one.flows for one in groups), "flow")
-    head = Line(f"{title} ({flows})", "plain" if name == "covered" else "doubt")
-    largest = sorted(sums.values(), key=lambda known: -known.flows)
-    lines = (Line(_word_sum(known), hang=3) for known in largest)
+        key = (one.matrix, one.requirement, one.protocol, one.itself, one.reason, one.by_verdict)
+        alike.setdefault(key, []).append(one)
+    head = Line(f"{title} ({_word_flows(groups)})", "plain" if name == "covered" else "doubt")
+    largest = sorted(alike.values(), key=lambda some: -sum(one.flows for one in some))
+    lines = (Line(_word_alike(some), hang=3) for some in largest)
     yield from section(name, head, lines, "more groups")
 
 
-def _word_sum(known: _Sum) -> str:
-    first = known.first
+def _word_flows(groups: Iterable[Unprobed]) -> str:
+    return plural(sum(one.flows for one in groups), "flow")
+
+
+def _word_alike(groups: list[Unprobed]) -> str:
+    """Word groups of one requirement with one fate; of those that stand for them, the first."""
+    first = groups[0]
     zones = f"{first.from_zone} to {first.to_zone}"
     if first.itself:
         zones = f"hosts of {first.from_zone} to themselves"
-    more = known.between - 1
+    more = len({(one.from_zone, one.to_zone) for one in groups}) - 1
     between = f"{zones} and {plural(more, 'more pair')} of zones" if more else zones
+    told = groups[:1] if first.verdict == "covered" else groups
+    sentences = "; ".join(dict.fromkeys(one.because for one in told))
     advice = ""
     if first.verdict == "covered" and first.by_verdict in ("blocked", "exposed"):
         what = "Allow" if first.by_verdict == "blocked" else "Close"
         advice = f". {what} it for all hosts of these zones, not only for those that were probed"
     return (
-        f"{first.requirement} ({first.matrix}) {first.protocol}: {plural(known.flows, 'flow')}, "
-        f"{between}: {first.because}{advice}"
+        f"{first.requirement} ({first.matrix}) {first.protocol}: {_word_flows(groups)}, "
+        f"{between}: {sentences}{advice}"
     )
 
 
