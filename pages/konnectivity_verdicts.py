@@ -26,8 +26,10 @@ kept. `...` leaves out what is the agent's own.
 TCP_WORDS = """
 ## Connects
 
-| connects | verdict | because |
-|---|---|---|
+What was seen is said in the words of [explain](explain.md)'s `probe`.
+
+| connects | verdict |
+|---|---|
 """
 HELLO_WORDS = """
 ## ClientHellos
@@ -58,7 +60,7 @@ def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION, *_print_verdicts(), TCP_WORDS]
     parts += [
-        *map(_print_row, TCP),
+        *(f"| {symptom} | {_link(code)} |\n" for symptom, code in TCP.items()),
         HELLO_WORDS,
         *map(_print_row, HELLO),
         IDENTITY_WORDS,
@@ -89,8 +91,11 @@ def _print_verdict(verdict: TunnelVerdict) -> Iterator[str]:
 
 def _print_row(row: TunnelRow) -> str:
     keys = " | ".join(", ".join(words) for words in row.patterns)
-    end = f"[{row.verdict}](#{row.verdict.lower()})" if row.verdict else "(goes on)"
-    return f"| {keys} | {end} | {_drop_formats(row.because)} |\n"
+    return f"| {keys} | {_link(row.verdict)} | {_drop_formats(row.because)} |\n"
+
+
+def _link(code: str | None) -> str:
+    return f"[{code}](#{code.lower()})" if code else "(goes on)"
 
 
 def _drop_formats(text: str) -> str:

@@ -6,16 +6,17 @@ import asyncio
 from typing import Any
 
 from netprobe.agent.wire.host_messages import Resolved
+from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.konnectivity.findings import Conclusion, Log, icmp_evidence
 from netprobe.konnectivity.reach import Reach, Tasks
 from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
-from netprobe.konnectivity.tables import TCP, fill
+from netprobe.konnectivity.tables import TCP
 from netprobe.konnectivity.verdicts import DIAL_ERRORS
-from netprobe.model.decision import first_match
-from netprobe.model.konnectivity import ResolvedName
-from netprobe.model.notes import word_resolved, word_route
+from netprobe.model.konnectivity import ResolvedName, TunnelPlace
+from netprobe.model.notes import LookNote, word_resolved, word_route
 from netprobe.model.stream import Opened
 from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.decode import read_icmp
 from netprobe.probe.agents.name_questions import DNS_PORT, KINDS
 from netprobe.probe.settings import Timing
 from netprobe.protocols.base import format_place, is_address
@@ -131,28 +132,45 @@ async def look_at_tcp(reach: Reach, log: Log) -> Conclusion | None:
     """Three connects at once. Where only some fail, the stage is a warning and the run goes on."""
     opened = await asyncio.gather(*(_try_connect(reach) for _ in range(CONNECTS)))
     symptoms = [tcp_symptom(one) for one in opened]
-    good = [one for one in opened if one.failure is None]
-    if good and len(good) < len(opened):
-        bad = next(symptom for symptom in symptoms if symptom != "opened")
+    alike = {one: [each for each in opened if tcp_symptom(each) == one] for one in symptoms}
+    notes = {symptom: _note_look(reach, some) for symptom, some in alike.items()}
+    place = format_place(reach.address, reach.port)  # the proxy's, if there is one
+    said = "; ".join(note.words(None, None, place) for note in notes.values())
+    if "opened" in notes and len(notes) > 1:
         reach.doubted.set()
-        words = f"{len(opened) - len(good)} of {len(opened)} connects to {reach.to} fail ({bad})"
-        log.add("tcp", "doubt", words, {"sights": symptoms})
+        log.add("tcp", "doubt", said, {"sights": symptoms})
         return None
     # A refusal is more than silence, and ICMP errors are limited to one a second.
     told = set(symptoms) - {"silent"} or {"silent"}
     symptom = told.pop() if len(told) == 1 else "other"
-    evidence = _evidence_of_connects(reach, symptom, opened)
-    row = first_match(TCP, (symptom,))
-    said = fill(row.because, evidence)
-    if row.verdict is None:
+    icmp = notes.get(symptom, notes[symptoms[0]]).icmp
+    where: TunnelPlace | None = "destination" if icmp and icmp.origin == "destination" else None
+    evidence = _describe_connects(reach, symptom, opened) | ({"where": where} if where else {})
+    code = TCP[symptom]
+    if code is None:
         log.prove("tcp", said, evidence)
         return None
     log.add("tcp", "bad", said, evidence)
-    if reach.proxy is not None and row.verdict not in ("NO_ROUTE", "LOCAL_FIREWALL"):
-        evidence["where"] = "proxy"
-        is_silent = symptom == "silent"
-        return Conclusion("PROXY_UNREACHABLE", said, evidence, where="proxy", silent=is_silent)
-    return Conclusion(row.verdict, said, evidence, where=evidence.get("where"))
+    if reach.proxy is not None and code not in ("NO_ROUTE", "LOCAL_FIREWALL"):
+        code = "PROXY_UNREACHABLE"
+        evidence["where"] = where = "proxy"
+    return Conclusion(code, said, evidence, where=where, silent=symptom == "silent")
+
+
+def _note_look(reach: Reach, alike: list[Opened]) -> LookNote:
+    """Note connects that ended alike, as probes of a run do."""
+    one, took_ms = alike[0], _median_ms(alike)
+    late = round(took_ms / 100) * 100 if one.failure == "host-unreachable" else None
+    syns = sum(each.syns or 0 for each in alike) or None
+    kind = OutcomeKind("connect", one.failure, one.icmp, one.left,
+        None if one.failure else "unasked", None, None, None, late, None, syns, None)  # fmt: skip
+    icmp = one.icmp and read_icmp(one.icmp, reach.address, reach.agent.own_addresses)
+    return LookNote("tcp", "connect", 0, kind, round(took_ms * 1000), len(alike), icmp)
+
+
+def _median_ms(opened: list[Opened]) -> float:
+    times = sorted(each.rtt_ms if each.rtt_ms is not None else each.elapsed_ms for each in opened)
+    return times[len(times) // 2]
 
 
 async def _try_connect(reach: Reach) -> Opened:
@@ -161,18 +179,15 @@ async def _try_connect(reach: Reach) -> Opened:
         return stream.opened
 
 
-def _evidence_of_connects(
-    reach: Reach, symptom: TcpSymptom, opened: list[Opened]
-) -> dict[str, Any]:
+def _describe_connects(reach: Reach, symptom: TcpSymptom, opened: list[Opened]) -> dict[str, Any]:
     one = next((each for each in opened if tcp_symptom(each) == symptom), opened[0])
-    times = sorted(each.rtt_ms if each.rtt_ms is not None else each.elapsed_ms for each in opened)
     evidence: dict[str, Any] = {
         "address": reach.address,
         "port": reach.port,
         "to": format_place(reach.address, reach.port),  # the proxy's, if there is one
         "tries": len(opened),
         "sight": symptom,
-        "rtt": round(times[len(times) // 2], 1),
+        "rtt": round(_median_ms(opened), 1),
         "failure": one.failure,
         "syns": sum(each.syns or 0 for each in opened),
         "local": one.local,
@@ -181,8 +196,6 @@ def _evidence_of_connects(
     }
     if one.tcp and symptom == "opened":
         evidence |= {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
-    if one.icmp is not None and one.icmp[2] == reach.address:
-        evidence["where"] = "destination"
     return evidence | _dial_error(one.failure) | icmp_evidence(one.icmp)
 
 

@@ -10,7 +10,15 @@ import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from netprobe.konnectivity.symptoms import TcpSymptom
 from netprobe.model.decision import Patterns, patterns
+
+# What connects that looked alike mean; their note says what was seen.
+TCP: Mapping[TcpSymptom, str | None] = {
+    "opened": None, "silent": "TCP_FILTERED", "refused": "TCP_REFUSED", "rejected": "ICMP_REJECT",
+    "host-down": "HOST_UNREACHABLE", "unrouted": "ROUTER_HAS_NO_ROUTE", "no-route": "NO_ROUTE",
+    "own-firewall": "LOCAL_FIREWALL", "other": "INCONSISTENT",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +33,6 @@ class TunnelRow:
 def _read_table(*rows: tuple[str, str | None, str]) -> tuple[TunnelRow, ...]:
     return tuple(TunnelRow(patterns(key), verdict, because) for key, verdict, because in rows)
 
-
-# Connects that all looked alike, by ``TcpSymptom``.
-TCP = _read_table(
-    ("opened", None, "TCP to {to} opens in {rtt} ms"),
-    ("silent", "TCP_FILTERED", "{tries} connects to {to}: {syns} SYNs, no answer at all"),
-    ("refused", "TCP_REFUSED", "{to} answers SYNs with a reset after {rtt} ms"),
-    ("rejected", "ICMP_REJECT", "{offender} answers SYNs to {to} with {icmp}"),
-    ("host-down", "HOST_UNREACHABLE",
-     "host unreachable after {rtt} ms, said by {offender}: nobody answers for {address} there"),
-    ("unrouted", "ROUTER_HAS_NO_ROUTE", "{offender} answers SYNs to {to} with {icmp}"),
-    ("no-route", "NO_ROUTE", "the worker's own kernel refuses to send: {failure}"),
-    ("own-firewall", "LOCAL_FIREWALL", "no SYN to {to} leaves the worker: the kernel counts none"),
-    ("other", "INCONSISTENT", "connects to {to} end with {failure}"),
-)  # fmt: skip
 
 _ANSWERS = "a small ClientHello ({small_bytes:,} bytes) is answered, one of {large_bytes:,} bytes "
 

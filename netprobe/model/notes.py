@@ -22,7 +22,7 @@ _ANSWERS = {
     "closed": "the connection opened and was closed at once",
     "reset": "the connection opened and was reset",
     "echo": "an echo reply",
-    "unasked": "the connection opened (SYN-ACK); nothing was sent on it",
+    "unasked": "the connection opened (SYN-ACK)",
     "bytes": "an answer",
 }
 _MODES = {
@@ -82,10 +82,11 @@ class LookNote(NamedTuple):
     def _transport(self) -> str:
         return self.protocol.partition("/")[0]
 
-    def words(self, said: str | None, packet: str | None) -> str:
+    def words(self, said: str | None, packet: str | None, to: str = "") -> str:
         """What was sent and what came back; ``said`` is what a live service answered, ``packet``
-        what the requirement wants to be sent."""
+        what the requirement wants to be sent, ``to`` the place where no flow names it."""
         sent = _MODES.get((self._transport, self.mode), f"{self._transport} probe")
+        sent += f" to {to}" if to else ""
         if self.template and packet is not None:
             sent += f" ({packet})"
         parts = [f"{sent}: {self._count_packets()}", self._describe_reply(said), self._say_left()]

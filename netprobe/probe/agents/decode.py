@@ -125,7 +125,7 @@ class Reader:
         return Outcome(
             operation=kind.op,
             failure=kind.failure,
-            icmp=None if kind.icmp is None else self._read_icmp(kind.icmp),
+            icmp=kind.icmp and read_icmp(kind.icmp, self.destination, self.own_addresses),
             left_host=kind.left,
             answer=answer,
             answered_by=self.name_of(kind.by) if kind.by is not None else None,
@@ -153,13 +153,12 @@ class Reader:
             return ("unasked" if self.unasked else "other"), reading.said, None
         return ANSWERS[kind.answer], None, None
 
-    def _read_icmp(self, fact: IcmpFact) -> Icmp:
-        origin: Literal["source", "destination", "router"] = "router"
-        if fact.offender == self.destination:
-            origin = "destination"
-        elif fact.offender in self.own_addresses:
-            origin = "source"
-        return Icmp(fact.type, fact.code, fact.offender, origin, fact.ttl)
+
+def read_icmp(fact: IcmpFact, destination: str | None, own: frozenset[str]) -> Icmp:
+    """Read an ICMP error; ``own`` are the source's addresses."""
+    by: Literal["source", "destination", "router"] = "source" if fact.offender in own else "router"
+    by = "destination" if fact.offender == destination else by
+    return Icmp(fact.type, fact.code, fact.offender, by, fact.ttl)
 
 
 def _compare_clock(reading: Reading, row: PortOutcome) -> ServerClock | None:
