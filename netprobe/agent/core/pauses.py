@@ -7,7 +7,7 @@ from typing import Deque, List, Tuple
 # sockets are read before silence is believed.
 PAUSE_S = 0.25
 # A look goes on until it has had its time beside all pauses, but so much longer at most.
-MOST_LONGER_S = 2.0
+MOST_LONGER_S = 8.0
 # The older ones are forgotten.
 MOST_PAUSES = 1000
 

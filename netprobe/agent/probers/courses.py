@@ -63,6 +63,10 @@ class Course:
         known = sorted(self.hops.values(), key=_ttl_of)
         return [hop for hop in known if end is None or hop.ttl <= end.ttl]
 
+    def way(self) -> List[Hop]:
+        """List the hops up to the end; none where a walk failed before its first ones were known."""
+        return self.found() if 1 in self.hops else []
+
     def open_hops(self) -> List[Hop]:
         """List the hops that are still to be asked, or to be answered."""
         return [hop for hop in self.found() if hop.address is None and hop.tries < TRIES]
@@ -146,12 +150,11 @@ class Courses:
         self._leading -= course.leads
         if course.gateway is None:
             return
-        heard = [hop for hop in course.found() if hop.address is not None]
+        way = course.way()
+        heard = [hop for hop in way if hop.address is not None]
         routers = [hop.ttl for hop in heard if not hop.is_end]
         if routers:
-            self._paths[course.gateway] = [
-                hop.address for hop in course.found() if hop.ttl <= routers[-1]
-            ]
+            self._paths[course.gateway] = [hop.address for hop in way[: routers[-1]]]
         if len(heard) == 1 and routers == [1]:
             assert heard[0].address is not None
             self._only_hops[course.alike] = heard[0].address

@@ -175,7 +175,7 @@ class Walker:
         del self._walks[walk.id]
         course = walk.course
         self._courses.finish(course)
-        hops = [WalkHop(hop.ttl, hop.address) for hop in course.found()]
+        hops = [WalkHop(hop.ttl, hop.address) for hop in course.way()]
         end = course.end()
         self._agent.send(Walked(walk.id, hops, end is not None and end.reached, walk.failure))
         self._start_walks()

@@ -206,3 +206,23 @@ def test_silent_routers_do_not_end_a_walk() -> None:
 
     expected = [router and router.name for router in way]
     assert names(walk) == names(again) == [*expected, "end"]
+
+
+def test_a_walk_that_fails_before_its_first_hops_are_known_has_no_way() -> None:
+    """It began where an earlier walk by its gateway met the last router; others keep that way."""
+    courses = Courses()
+    first = Course("gateway", "tcp", 80, MOST, AGAIN_S)
+    courses.begin(first)
+    for hop, name in zip(first.open_hops(), ("a", "b", "c"), strict=False):
+        hop.address = name
+    courses.finish(first)
+
+    second = Course("gateway", "tcp", 81, MOST, AGAIN_S)
+    courses.begin(second)
+    assert min(second.hops) == 3
+    courses.finish(second)
+    assert second.way() == []
+
+    third = Course("gateway", "udp", 82, MOST, AGAIN_S)
+    courses.begin(third)
+    assert third.path == ["a", "b", "c"]
