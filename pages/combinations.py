@@ -28,7 +28,7 @@ from netprobe.model.evidence import (
 )
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.matrix import Condition, Expect, Requirement
-from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
+from netprobe.model.names import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, HostFlow
 from netprobe.model.result import Place, Proof, Result
 from netprobe.model.story import Sight, Story, StoryPlace

@@ -38,7 +38,7 @@ HANDLERS: Dict[Any, Handler] = {
     orders.RecordOrder: (".recorder.recorder", "Recorder", "start"),
     orders.StoryOrder: (".recorder.recorder", "Recorder", "tell_story"),
     orders.KeptOrder: (".recorder.recorder", "Recorder", "tell_kept"),
-    orders.ProbeOrder: (".probers.reports", "submit_probe", None),
+    orders.ProbeOrder: (".probers.orders", "submit_probe", None),
     orders.EchoOrder: (".probers.echo.engine", "EchoEngine", "submit"),
     orders.WalkOrder: (".probers.traceroute", "Walker", "submit"),
     host_messages.ResolveOrder: (".host.resolve", "Resolver", "submit"),

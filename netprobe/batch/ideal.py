@@ -12,22 +12,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from netprobe.agent.wire import answers, host_messages, orders
+from netprobe.agent.wire import answers, host_messages, orders, parts
 from netprobe.agent.wire.frames import WIRE_VERSION
-from netprobe.agent.wire.parts import (
-    ListenBlock,
-    ListeningBlock,
-    OrderArrivals,
-    OutcomeKind,
-    SeenPackets,
-    SeenRun,
-    WalkHop,
-)
 from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
+from netprobe.model.konnectivity import OpenedPipe
 from netprobe.model.ports import MAX_PORT
-from netprobe.model.stream import OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import Heard, PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
@@ -46,8 +37,10 @@ USUAL_MTU, LOOPBACK_MTU = 1500, 65536
 DEVICE = "eth0"
 _TTL = 64
 _RTT_US = 1000
-_ONE = SeenPackets(1, 1, 0, _TTL, DEVICE)
-_KIND = OutcomeKind("answer", None, None, None, None, None, None, None, None, None, None, None)
+_ONE = parts.SeenPackets(1, 1, 0, _TTL, DEVICE)
+_KIND = parts.OutcomeKind(
+    "answer", None, None, None, None, None, None, None, None, None, None, None
+)
 _REFUSED = _KIND._replace(op="connect", failure="refused")
 _OPEN = _KIND._replace(op="connect", answer="unasked")
 _SENT = _KIND._replace(op="send", left=True)
@@ -71,7 +64,7 @@ class ScriptedAgent(AgentMethods):
     async def ask_service(
         self, protocol: str, dst: str, port: int, request: bytes, timing: Timing,
         src: str | None = None,
-    ) -> list[OutcomeKind]:  # fmt: skip
+    ) -> list[parts.OutcomeKind]:  # fmt: skip
         """Raise AgentError: what to ask next depends on what was answered."""
         raise NO_STREAM
 
@@ -176,7 +169,7 @@ def _answer_probe(order: orders.ProbeOrder | orders.EchoOrder) -> Iterator[PortO
             yield PortOutcome(first, last, _REFUSED if refused else kind, _RTT_US, 1)
 
 
-def _choose_kind(order: orders.ProbeOrder, mode: str) -> OutcomeKind:
+def _choose_kind(order: orders.ProbeOrder, mode: str) -> parts.OutcomeKind:
     if mode == "nonce":
         return _KIND._replace(answer="nonce", by=order.host, ttl=_TTL)
     if mode == "connect":
@@ -189,19 +182,19 @@ def _open_all(_: IdealAgent, order: orders.ListenOrder | orders.HeldOrder) -> an
     return answers.Listening(order.id, [_open_block(block, bound) for block in order.blocks])
 
 
-def _open_block(block: ListenBlock, bound: bool) -> ListeningBlock:
+def _open_block(block: parts.ListenBlock, bound: bool) -> parts.ListeningBlock:
     up = (block.ports or [(0, 0)]) if bound else []
-    return ListeningBlock(up, [], [], [], [], [], [], nat=False)
+    return parts.ListeningBlock(up, [], [], [], [], [], [], nat=False)
 
 
 def _see_all(_: IdealAgent, order: orders.SeenOrder) -> answers.Seen:
     every = [(0, MAX_PORT)]
-    arrivals = [OrderArrivals(number, every, [], None) for number in order.orders]
+    arrivals = [parts.OrderArrivals(number, every, [], None) for number in order.orders]
     return answers.Seen(order.id, arrivals, [], [])
 
 
 def _tell_all(_: IdealAgent, order: orders.StoryOrder) -> answers.StoryTold:
-    runs = [SeenRun(order.ports, _ONE, _ONE, None, [1])]
+    runs = [parts.SeenRun(order.ports, _ONE, _ONE, None, [1])]
     return answers.StoryTold(
         order.id, running=True, failure=None, runs=runs, errors=[], translated=[], heard=True,
         awake=True, lost=0, full=False,
@@ -230,7 +223,7 @@ _ANSWERS: dict[type[Any], Callable[[IdealAgent, Any], Any]] = {
     orders.StoryOrder: _tell_all,
     orders.KeptOrder: lambda _, order: answers.PacketsKept(order.id, [], [], 0, [], sure=False),
     orders.WalkOrder: lambda _, order: answers.Walked(
-        order.id, [WalkHop(1, order.dst)], reached=True, failure=None
+        order.id, [parts.WalkHop(1, order.dst)], reached=True, failure=None
     ),
     host_messages.RouteOrder: _give_route,
     host_messages.ReturnPathOrder: lambda _, order: host_messages.ReturnPath(

@@ -12,14 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from netprobe.agent.wire import answers, orders
-from netprobe.agent.wire.parts import (
-    ListenBlock,
-    ListeningBlock,
-    NumberedTemplate,
-    OrderArrivals,
-    ProbeBlock,
-)
+from netprobe.agent.wire import answers, orders, parts
 from netprobe.batch.ideal import MANY_FILES, NO_AGENT, Note, ScriptedAgent
 from netprobe.batch.looks import LookKey
 from netprobe.batch.told import HostTold
@@ -102,8 +95,8 @@ class RecordedAgent(ScriptedAgent):
     ) -> answers.Listening:
         """Give what became of all ports. Where some are unknown only these are outstanding: an
         agent that still listens at the others would take itself for another run."""
-        known: list[ListeningBlock] = []
-        missing: list[ListenBlock] = []
+        known: list[parts.ListeningBlock] = []
+        missing: list[parts.ListenBlock] = []
         for block in order.blocks:
             request = self._fleet.request_of(block.template)
             found, rest = told.find_block(type(order), block, request)
@@ -126,7 +119,7 @@ class RecordedAgent(ScriptedAgent):
             for item in arrivals.get(recorded, ())
             if (common := _common_ports(item, ports))
         ]
-        joined: dict[tuple[int, str | None], OrderArrivals] = {}
+        joined: dict[tuple[int, str | None], parts.OrderArrivals] = {}
         for item in found:
             key = (item.order, item.reply)
             known = joined.get(key)
@@ -276,7 +269,7 @@ class RecordedFleet(Fleet):
             self.report_host(replace(report, addresses=host.probing_addresses, zone=host.zone))
 
     @property
-    def numbered(self) -> Mapping[int, NumberedTemplate]:
+    def numbered(self) -> Mapping[int, parts.NumberedTemplate]:
         """Give the templates of this merge by their numbers."""
         return {one.number: one for one in self.templates.after(0)}
 
@@ -290,12 +283,12 @@ class RecordedFleet(Fleet):
         self.outstanding.append(Note(host, order))
 
     def renumber_outstanding(
-        self, known: Sequence[NumberedTemplate]
-    ) -> tuple[list[NumberedTemplate], list[Note]]:
+        self, known: Sequence[parts.NumberedTemplate]
+    ) -> tuple[list[parts.NumberedTemplate], list[Note]]:
         """Give the packets that the hosts do not know yet, and all that is outstanding with the
         numbers by which they know packets."""
         numbers = {_content_of(one): one.number for one in known}
-        fresh: list[NumberedTemplate] = []
+        fresh: list[parts.NumberedTemplate] = []
         by_own = {0: 0}
         for mine in self.templates.after(0):
             content = _content_of(mine)
@@ -354,7 +347,7 @@ def _report_host(host: Host, agent: RecordedAgent) -> HostReport:
     return report
 
 
-def _common_ports(item: OrderArrivals, ports: Ports) -> Ports:
+def _common_ports(item: parts.OrderArrivals, ports: Ports) -> Ports:
     if ports == ((0, 0),):
         return port_sets.normalise(item.ports)
     return port_sets.intersect(port_sets.normalise(item.ports), ports)
@@ -366,7 +359,7 @@ def _cut_order(order: Any, missing: list[tuple[LookKey, Ports]]) -> Any:
         return order
     modes = {(key.mode, key.request): ports for key, ports in missing}
     blocks = [
-        ProbeBlock(block.ports and list(ports), block.mode, block.template)
+        parts.ProbeBlock(block.ports and list(ports), block.mode, block.template)
         for block in order.blocks
         for (mode, _), ports in modes.items()
         if mode == block.mode
@@ -374,7 +367,7 @@ def _cut_order(order: Any, missing: list[tuple[LookKey, Ports]]) -> Any:
     return order._replace(blocks=blocks)
 
 
-def _content_of(template: NumberedTemplate) -> str:
+def _content_of(template: parts.NumberedTemplate) -> str:
     """Give what two templates that are the same packet have in common."""
     return repr(template._replace(number=0))
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from netprobe.agent.wire import answers, orders
-from netprobe.agent.wire.parts import (
-    HeldPorts,
-    ListenBlock,
-    ListeningBlock,
-    NumberedTemplate,
-    OrderArrivals,
-    Ranges,
-)
+from netprobe.agent.wire import answers, orders, parts
 from netprobe.batch.checked_lines import ResultsRefused
 from netprobe.batch.looks import HostLooks
 from netprobe.batch.results import HostRecording
@@ -30,11 +22,13 @@ class HostTold:
     ``templates``: what the numbers in its script stand for.
     """
 
-    def __init__(self, recording: HostRecording, templates: Mapping[int, NumberedTemplate]) -> None:
+    def __init__(
+        self, recording: HostRecording, templates: Mapping[int, parts.NumberedTemplate]
+    ) -> None:
         self.recording = recording
         self.templates = templates
         self.looks = HostLooks()
-        self._blocks: list[tuple[type[Any], ListenBlock, ListeningBlock]] = []
+        self._blocks: list[tuple[type[Any], parts.ListenBlock, parts.ListeningBlock]] = []
         self._stories: list[tuple[orders.StoryOrder, answers.StoryTold]] = []
         self._walks: list[tuple[orders.WalkOrder, answers.Walked]] = []
         self._single: dict[tuple[Any, ...], list[Any]] = {}
@@ -101,11 +95,11 @@ class HostTold:
         return None
 
     def find_block(
-        self, kind: type[Any], wanted: ListenBlock, request: bytes
-    ) -> tuple[ListeningBlock, Ports]:
+        self, kind: type[Any], wanted: parts.ListenBlock, request: bytes
+    ) -> tuple[parts.ListeningBlock, Ports]:
         """Give what became of a block's ports, and those about which the host was not asked."""
         rest = port_sets.normalise(wanted.ports) or ((0, 0),)
-        found: list[ListeningBlock] = []
+        found: list[parts.ListeningBlock] = []
         for asked_as, block, told in self._blocks:
             known = self.templates.get(block.template)
             same = (asked_as, block.proto, block.address, block.number) == (
@@ -127,11 +121,11 @@ class HostTold:
             for _, block, told in self._blocks
         )
 
-    def arrivals(self) -> dict[int, list[OrderArrivals]]:
+    def arrivals(self) -> dict[int, list[parts.OrderArrivals]]:
         """Give what the listeners saw, by the orders' ids; later answers hold earlier ones."""
-        found: dict[int, list[OrderArrivals]] = {}
+        found: dict[int, list[parts.OrderArrivals]] = {}
         for seen in self.seen:
-            fresh: dict[int, list[OrderArrivals]] = {}
+            fresh: dict[int, list[parts.OrderArrivals]] = {}
             for item in seen.orders:
                 fresh.setdefault(item.order, []).append(item)
             found.update(fresh)
@@ -169,17 +163,19 @@ def _describe_packets(order: orders.StoryOrder) -> tuple[Any, ...]:
     return (order.proto, order.number, order.asker, order.target, order.sent)
 
 
-def _cut_ranges(ranges: Ranges, ports: Ports) -> Ranges:
+def _cut_ranges(ranges: parts.Ranges, ports: Ports) -> parts.Ranges:
     return list(port_sets.intersect(port_sets.normalise(ranges), ports)) if ranges else []
 
 
-def _cut_held(held: list[HeldPorts], ports: Ports) -> Iterator[HeldPorts]:
+def _cut_held(held: list[parts.HeldPorts], ports: Ports) -> Iterator[parts.HeldPorts]:
     for one in held:
         for first, last in port_sets.intersect(((one.first, one.last),), ports):
             yield one._replace(first=first, last=last)
 
 
-def _cut_block(told: ListeningBlock, ports: Ports, number: int | None) -> ListeningBlock:
+def _cut_block(
+    told: parts.ListeningBlock, ports: Ports, number: int | None
+) -> parts.ListeningBlock:
     if number is not None or ports == ((0, 0),):
         return told
     return told._replace(
@@ -197,16 +193,16 @@ def _cut_block(told: ListeningBlock, ports: Ports, number: int | None) -> Listen
     )
 
 
-def _join_blocks(parts: list[ListeningBlock]) -> ListeningBlock:
-    return ListeningBlock(
-        up=[entry for one in parts for entry in one.up],
-        held=[entry for one in parts for entry in one.held],
-        beside=[entry for one in parts for entry in one.beside],
-        denied=[entry for one in parts for entry in one.denied],
-        failed=[entry for one in parts for entry in one.failed],
-        skipped=[entry for one in parts for entry in one.skipped],
-        undialled=[entry for one in parts for entry in one.undialled],
-        nat=any(one.nat for one in parts),
+def _join_blocks(some: list[parts.ListeningBlock]) -> parts.ListeningBlock:
+    return parts.ListeningBlock(
+        up=[entry for one in some for entry in one.up],
+        held=[entry for one in some for entry in one.held],
+        beside=[entry for one in some for entry in one.beside],
+        denied=[entry for one in some for entry in one.denied],
+        failed=[entry for one in some for entry in one.failed],
+        skipped=[entry for one in some for entry in one.skipped],
+        undialled=[entry for one in some for entry in one.undialled],
+        nat=any(one.nat for one in some),
     )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import netprobe
 from netprobe.batch.engine_folder import ENGINE_FILE
-from netprobe.batch.stored import open_run
+from netprobe.batch.results import open_run
 from netprobe.cli import ansible_guard
 from netprobe.cli.asked import RunOptions
 from netprobe.cli.bundle import write_engine_run

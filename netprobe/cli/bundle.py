@@ -18,9 +18,9 @@ from netprobe.agent.wire.batch import HostBudgets
 from netprobe.batch.bundle import bring_runtime, pack_bundle, write_host_bundles
 from netprobe.batch.engine_folder import write_engine_folder
 from netprobe.batch.request import BatchRequest, write_request
+from netprobe.batch.results import PLAN_FILE, end_rounds, open_run, write_private
 from netprobe.batch.rounds import make_first_round, make_next_round
 from netprobe.batch.script import KEY_BYTES, HostScript
-from netprobe.batch.stored import PLAN_FILE, end_rounds, open_run, write_private
 from netprobe.cli.asked import BundleOptions
 from netprobe.cli.given import read_seconds, read_start
 from netprobe.cli.launch import make_runtimes, settings_of

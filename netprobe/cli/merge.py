@@ -8,7 +8,7 @@ from pathlib import Path
 from netprobe.batch.recorded import RecordedFleet
 from netprobe.batch.replay import Replay
 from netprobe.batch.request import BatchRequest
-from netprobe.batch.stored import StoredRun, open_run
+from netprobe.batch.results import StoredRun, open_run
 from netprobe.cli.asked import MergeOptions, TellingOptions
 from netprobe.cli.given import read_outputs
 from netprobe.cli.options import RUN_FORMATS

@@ -10,7 +10,7 @@ from typing import TypeGuard
 from netprobe.judge.holder import must_run
 from netprobe.judge.name_rows import ROWS, SAID
 from netprobe.model.evidence import Evidence
-from netprobe.model.name_facts import NO_ANSWERS, NameFacts, NameTold, ServerTold
+from netprobe.model.names import NO_ANSWERS, NameFacts, NameTold, ServerTold
 from netprobe.model.plan import AskedName
 from netprobe.model.result import Result
 

@@ -9,7 +9,7 @@ from typing import Final
 from netprobe.judge.verdict import begin_result
 from netprobe.judge.words import join_some
 from netprobe.model.evidence import Evidence
-from netprobe.model.name_facts import NO_ANSWERS, ResolverFacts, ServerTold
+from netprobe.model.names import NO_ANSWERS, ResolverFacts, ServerTold
 from netprobe.model.plan import CLOCK, RESOLVER, HostFlow
 from netprobe.model.result import Result
 

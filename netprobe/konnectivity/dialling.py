@@ -12,9 +12,8 @@ from netprobe.konnectivity.reach import Reach, Tasks
 from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
 from netprobe.konnectivity.tables import TCP
 from netprobe.konnectivity.verdicts import DIAL_ERRORS
-from netprobe.model.konnectivity import ResolvedName, TunnelPlace
+from netprobe.model.konnectivity import Opened, ResolvedName, TunnelPlace
 from netprobe.model.notes import LookNote, word_resolved, word_route
-from netprobe.model.stream import Opened
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import read_icmp
 from netprobe.probe.agents.name_questions import DNS_PORT, KINDS

@@ -15,7 +15,7 @@ from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found
 from netprobe.konnectivity.reach import UNSTEADY_TRIES, Reach, open_tunnel, repeat, try_often
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.tables import fill
-from netprobe.model.stream import Event, IdleClock, OpenedPipe
+from netprobe.model.konnectivity import Event, IdleClock, OpenedPipe
 from netprobe.protocols.services.http2 import Http2Talk
 from netprobe.protocols.services.tls import Hello, TlsClient
 from netprobe.protocols.services.tls_talk import Attempt, TlsTalk

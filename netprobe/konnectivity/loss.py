@@ -15,7 +15,7 @@ from typing import Any
 from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.reach import Reach, open_tunnel
 from netprobe.konnectivity.tables import fill
-from netprobe.model.stream import Opened, OpenedPipe
+from netprobe.model.konnectivity import Opened, OpenedPipe
 from netprobe.protocols.services.tls import TlsClient
 
 CONNECTS = 40

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from netprobe.konnectivity.request import Tunnel
 from netprobe.konnectivity.symptoms import HelloSymptom, hello_symptom
-from netprobe.model.stream import OpenedPipe
+from netprobe.model.konnectivity import OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.protocols.base import format_place
 from netprobe.protocols.services.connect import connect

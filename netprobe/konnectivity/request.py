@@ -10,8 +10,7 @@ from typing import Literal
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host
 from netprobe.protocols.base import is_address
-from netprobe.protocols.services.no_proxy import decide, split
-from netprobe.protocols.services.proxy_url import ProxyUrl, parse_proxy
+from netprobe.protocols.services.proxy_url import ProxyUrl, decide, parse_proxy, split
 from netprobe.protocols.services.tls import Identity, check_files
 
 Publishing = Literal["route", "nodeport", "loadbalancer"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from netprobe.model.icmp import icmp_words, is_late
-from netprobe.model.stream import Opened
+from netprobe.model.konnectivity import Opened
 from netprobe.protocols.services.tls_talk import Attempt
 
 # A connect:

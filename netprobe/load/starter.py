@@ -8,8 +8,7 @@ from dataclasses import replace
 from netprobe.load.inventory.suspects import NETWORK, placeholder_name
 from netprobe.load.matrix.bundled import bundled_names
 from netprobe.model.matrix import Matrix, Role, Setting, SettingRef, SettingValue
-from netprobe.model.printable import clean, word_command
-from netprobe.model.yaml_scalar import yaml_scalar
+from netprobe.model.printable import clean, word_command, yaml_scalar
 
 _HEAD = """\
 # Inventory for netprobe, made for

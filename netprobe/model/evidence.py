@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from netprobe.agent.wire import failures
 from netprobe.model.icmp import icmp_words
-from netprobe.model.name_facts import NameFacts
+from netprobe.model.names import NameFacts
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
 from netprobe.model.result import Proof

@@ -1,14 +1,31 @@
-"""Names of hosts, folded without losing one."""
+"""Names of hosts, folded without losing one.
+
+What name servers say of the names of the installation: facts, without judgement.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from netprobe.model.plan import AskedName
 
 # The number at the end of the host's own name, whatever its domain: node-12.zone-2.example.com.
 _NUMBERED = re.compile(r"([^.]*?)(\d+)(\..*)?")
 # Names of a shorter run are easier to read one by one than as a range.
 _SHORTEST_RANGE = 4
+
+# What became of the question in its full size, where a smaller one was answered:
+#   lost    the answer in full size did not come, and would not fit into one packet
+#   edns    questions with EDNS are not answered, plain ones are
+#   cut     the answer is cut off over UDP, and TCP gives none
+NameTrouble = Literal["", "lost", "edns", "cut"]
+
+# What a server says that has the name, or knows that nobody has it.
+VIEWS = ("NOERROR", "NXDOMAIN", "no record")
+NO_ANSWERS = ("no answer", "refused")
 
 
 def names_text(names: Sequence[str], most: int) -> str:
@@ -48,3 +65,77 @@ def _run_text(run: Sequence[str]) -> list[str]:
     if len(run) < _SHORTEST_RANGE or first is None or last is None:
         return list(run)
     return [f"{first[1]}[{first[2]}-{last[2]}]{first[3] or ''}"]
+
+
+@dataclass(frozen=True, slots=True)
+class NameTold:
+    """What one server told one source of one name.
+
+    ``said`` is the code of DNS (``NOERROR`` with addresses, ``NXDOMAIN`` ...), or ``no record``,
+    ``no answer``, ``refused``, ``no DNS``. ``size``: bytes of the whole answer.
+    """
+
+    name: str
+    said: str
+    addresses: tuple[str, ...] = ()
+    size: int = 0
+    trouble: NameTrouble = ""
+
+    @property
+    def answer(self) -> tuple[str, tuple[str, ...]] | None:
+        """What the server says of the name, to be compared with what others say.
+
+        None where the server failed: a failure is a trouble of its own.
+        """
+        is_view = self.said in VIEWS and self.trouble != "cut"
+        return (self.said, self.addresses) if is_view else None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTold:
+    """What one server told one source: of names, of names that nobody made, and of its zones.
+
+    ``strangers`` and ``serials`` go by the domain that the names are in. ``resolver``: it stands in
+    the source's own resolv.conf, and the inventory may not know it. ``varying``: names that it
+    answers otherwise each time, as balancers do. ``alive``: it answered anything at all.
+    ``resolves``: it said of anything that it exists, or that it does not.
+    """
+
+    source: str
+    server: str
+    told: tuple[NameTold, ...]
+    strangers: tuple[NameTold, ...] = ()
+    serials: tuple[tuple[str, int], ...] = ()
+    resolver: bool = False
+    varying: tuple[str, ...] = ()
+    alive: bool = True
+    resolves: bool = True
+
+    def of(self, name: str) -> NameTold | None:
+        """Give what it told of this name."""
+        return next((one for one in self.told if one.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class NameFacts:
+    """All about the names that one flow's server was asked for.
+
+    ``others`` are other servers that the same source asked, ``elsewhere`` what this server told
+    other sources, as far as it is something else.
+    """
+
+    asked: tuple[AskedName, ...]
+    own: ServerTold
+    others: tuple[ServerTold, ...] = ()
+    elsewhere: tuple[ServerTold, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResolverFacts:
+    """What the name servers told one host that it is configured with, each one ``ServerTold``.
+
+    ``unresolved``: names set to look up that its programs get no address for.
+    """
+
+    servers: tuple[ServerTold, ...]
+    unresolved: tuple[str, ...]

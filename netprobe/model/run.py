@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from netprobe.model.accepted import CheckedAcceptance
-from netprobe.model.packets import FlowPackets
 from netprobe.model.plan import Plan, PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.result import Coverage, HostReport, Result, Unprobed
+from netprobe.model.story import FlowPackets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

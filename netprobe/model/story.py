@@ -4,15 +4,18 @@ The trail of one flow: an entry for every check, which tells what the check saw.
 
 A run leaves it in the evidence. ``explain`` and the Konnectivity diagnosis print steps, which have
 words and facts.
+
+Packets of a flow as recorders kept them, for ``--evidence``; no part of the evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from netprobe.model.dataclass_json import Nanoseconds
+from netprobe.model.ports import Ports
 from netprobe.model.shapes import AddressText, LineText
 
 Sight = Literal["yes", "no", "unknown"]
@@ -22,6 +25,47 @@ Sight = Literal["yes", "no", "unknown"]
 TrailStatus = Literal["ok", "bad", "doubt", "not-needed", "not-possible"]
 
 Facts = Mapping[str, Any]  # Any: JSON values
+
+
+@dataclass(frozen=True, slots=True)
+class EndPackets:
+    """What the recorder of one end kept. ``sure``: what it did not see there did not come;
+    ``left_out``: how many more packets of these flows it has."""
+
+    host: str
+    sure: bool = False
+    packets: tuple[FlowPacket, ...] = ()
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPacket:
+    """One packet: the flow's port (0: it has none), when (ns of that host's own clock), where, and
+    its first bytes from its network header on; ``length`` is the whole packet's."""
+
+    port: int
+    time_ns: int
+    interface: str
+    outgoing: bool
+    length: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPackets:
+    """What both ends kept of some flows that did not pass; ``ports`` are those of the flows, and
+    ``asked`` those of them that the ends were asked for."""
+
+    address: str
+    protocol: str
+    ports: Ports
+    asked: Ports
+    source: EndPackets
+    destination: EndPackets
+
+
+# Takes the packets of some flows.
+Keep = Callable[[FlowPackets], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from netprobe.probe.flows.listeners import (
     CLOSED,
     UNKNOWN,
     Listeners,
+    Origins,
     Round,
     Spot,
     restrict,
@@ -41,12 +42,10 @@ from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
 from netprobe.probe.flows.pauses import PatientProber
 from netprobe.probe.flows.prober import Observation, unprobed
-from netprobe.probe.flows.proxied import Proxied
-from netprobe.probe.flows.proxy_choice import ways
+from netprobe.probe.flows.proxied import Proxied, ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import interrupted
-from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import PlanPlace, Task, Want, join
 from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from netprobe.errors import AgentError
-from netprobe.model.name_facts import ResolverFacts
+from netprobe.model.names import ResolverFacts
 from netprobe.model.plan import HostFlow
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from netprobe.model.packets import Keep
+from netprobe.model.story import Keep
 
 # 4 s holds three SYNs, and a dead neighbour shows after 3.06 s (network-facts section 1).
 LOOK_S = 4.0

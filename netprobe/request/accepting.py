@@ -10,9 +10,8 @@ from typing import TextIO, cast
 from netprobe.model.accepted import ACCEPTED_SCHEMA, Acceptance, AcceptedVerdict
 from netprobe.model.dataclass_json import to_json
 from netprobe.model.ports import Ports, union
-from netprobe.model.printable import clean
+from netprobe.model.printable import clean, yaml_scalar
 from netprobe.model.result import PORTLESS, Place, Result
-from netprobe.model.yaml_scalar import yaml_scalar
 from netprobe.request.boxes import Box, Pair, cover
 from netprobe.request.safe import digest_of
 

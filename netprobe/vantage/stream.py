@@ -13,7 +13,7 @@ from typing import Any, cast, get_args
 
 from netprobe.agent.wire import stream_messages as wire
 from netprobe.agent.wire.answers import Fault
-from netprobe.model.stream import Event, EventKind, Opened
+from netprobe.model.konnectivity import Event, EventKind, Opened
 from netprobe.vantage.link import AgentLink, LinkLost
 
 CREDIT_BYTES = 64 * 1024

@@ -16,9 +16,8 @@ from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.agent.wire.result_lines import chain_mac
 from netprobe.batch.bundle import write_host_bundles
 from netprobe.batch.request import BatchRequest, write_request
-from netprobe.batch.results import HostRecording
+from netprobe.batch.results import HostRecording, open_run
 from netprobe.batch.script import HostScript
-from netprobe.batch.stored import open_run
 from tests.batch.world import SILENT, Merged, carry_out, first_round, request_of, write_results
 
 Block = tuple[str, str, tuple[tuple[int, int], ...]]

@@ -21,7 +21,7 @@ from netprobe.agent.wire.orders import (
 from netprobe.agent.wire.parts import EchoRun, OrderArrivals, OutcomeRun
 from netprobe.batch.engine_folder import results_file
 from netprobe.batch.request import write_request
-from netprobe.batch.stored import PLAN_FILE, open_run
+from netprobe.batch.results import PLAN_FILE, open_run
 from netprobe.errors import RequestError
 from tests.batch.merging import FLOWS, WEB, World, count, make_world, merge_files
 from tests.batch.support import HELLO, KIND

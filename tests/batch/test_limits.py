@@ -21,7 +21,7 @@ from netprobe.agent.wire.parts import ProbeDestination
 from netprobe.batch.bundle import open_bundle, pack_plan
 from netprobe.batch.limits import MIB, MOST_PLAN_BYTES, allow, count_flows, count_values
 from netprobe.batch.request import write_request
-from netprobe.batch.stored import PLAN_FILE, open_run
+from netprobe.batch.results import PLAN_FILE, open_run
 from netprobe.errors import RequestError
 from tests.batch.merging import WEB, World, count, make_world, merge_files
 from tests.batch.support import HELLO

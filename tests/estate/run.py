@@ -34,7 +34,7 @@ from netprobe.model.evidence import (
 from netprobe.model.icmp import ICMP_ERRORS
 from netprobe.model.inventory import Host
 from netprobe.model.matrix import Expect, Waiver
-from netprobe.model.name_facts import NameFacts, NameTold, ResolverFacts, ServerTold
+from netprobe.model.names import NameFacts, NameTold, ResolverFacts, ServerTold
 from netprobe.model.plan import (
     CLOCK,
     PATH_MTU,

@@ -28,8 +28,7 @@ from netprobe.konnectivity.findings import Log, diagnosis, found
 from netprobe.konnectivity.request import ProxyRoute, Tunnel
 from netprobe.konnectivity.stages import diagnose
 from netprobe.konnectivity.verdicts import VERDICTS
-from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
-from netprobe.model.stream import Event, Opened
+from netprobe.model.konnectivity import STAGES, Diagnosis, Event, Opened, TunnelReport
 from netprobe.probe.jumping_loop import JumpingLoop
 from netprobe.protocols.services.proxy_url import parse_proxy
 from tests.konnectivity.test_unheard import SilentPipe

@@ -12,7 +12,7 @@ from netprobe.judge.findings import fold
 from netprobe.judge.name_rows import ROWS, SAID
 from netprobe.judge.name_troubles import find_troubles
 from netprobe.model.evidence import Evidence, Outcome
-from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
+from netprobe.model.names import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import AskedName
 
 from .test_verdict import evidence, one

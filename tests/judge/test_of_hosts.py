@@ -14,7 +14,7 @@ from netprobe.judge.of_hosts import judge_resolvers
 from netprobe.model.codec import info_to_json
 from netprobe.model.evidence import ServerClock
 from netprobe.model.inventory import Address
-from netprobe.model.name_facts import NameTold, ResolverFacts, ServerTold
+from netprobe.model.names import NameTold, ResolverFacts, ServerTold
 from netprobe.model.plan import AskedName, Block, Plan
 from netprobe.model.result import Result
 from netprobe.model.run import info_before

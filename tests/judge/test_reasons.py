@@ -17,9 +17,9 @@ from netprobe.judge.symptom import symptom
 from netprobe.konnectivity.symptoms import tcp_symptom
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.icmp import ICMP_ERRORS, icmp_words
+from netprobe.model.konnectivity import Opened
 from netprobe.model.reasons import REASONS, find_reason
 from netprobe.model.result import Verdict
-from netprobe.model.stream import Opened
 from netprobe.request.rules import RequestWishes
 from tests.judge.test_verdict import evidence
 from tests.report.samples import BLOCKED, INFO

@@ -9,7 +9,7 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.model.evidence import Evidence, Listener, Outcome
-from netprobe.model.name_facts import NameFacts, NameTold, ServerTold
+from netprobe.model.names import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import AskedName
 from netprobe.report.record.contradictions import check_alone
 from netprobe.request.rules import RequestWishes

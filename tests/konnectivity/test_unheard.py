@@ -16,7 +16,7 @@ from netprobe.konnectivity.answers import look_at_answers
 from netprobe.konnectivity.findings import Conclusion, Log
 from netprobe.konnectivity.reach import Reach
 from netprobe.konnectivity.request import Tunnel
-from netprobe.model.stream import Event, Opened
+from netprobe.model.konnectivity import Event, Opened
 from netprobe.probe.jumping_loop import JumpingLoop
 from netprobe.protocols.services.tls import Hello, SeenHandshake
 from netprobe.protocols.services.tls_talk import Attempt

@@ -13,11 +13,10 @@ from netprobe.model.plan import Block, Flow
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, apply_check
 from netprobe.probe.flows.batches import Part
-from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.listeners import Origins, Round
 from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.flows.translated_sources import Origins
 from netprobe.probe.flows.work import FlowLedger, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
 from netprobe.protocols import protocol_for

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from netprobe.probe.checks import dead_hosts, rate_limits
+from netprobe.probe.checks import next_hops, rate_limits
 from tests.loops import LoopFactory, loops_of
 
 
@@ -17,6 +17,6 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_hosts, "REFILL_S", 0)
+    monkeypatch.setattr(next_hops, "REFILL_S", 0)
     for name in ("REFILL_S", "BATCH_S", "SMALL_BATCH_S"):
         monkeypatch.setattr(rate_limits, name, 0)

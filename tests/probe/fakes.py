@@ -22,7 +22,7 @@ from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
-from netprobe.model.stream import Event, Opened, OpenedPipe
+from netprobe.model.konnectivity import Event, Opened, OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import Heard, PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet

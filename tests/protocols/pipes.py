@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from netprobe.model.stream import Event
+from netprobe.model.konnectivity import Event
 
 
 class SocketPipe:

@@ -7,7 +7,7 @@ import ssl
 import httpcore
 import pytest
 
-from netprobe.model.stream import Event
+from netprobe.model.konnectivity import Event
 from netprobe.protocols.services.http_backend import AgentBackend, PipeStream
 
 

@@ -19,7 +19,7 @@ from h2.events import RequestReceived
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.model.stream import Event
+from netprobe.model.konnectivity import Event
 from netprobe.protocols.services.http_exchange import (
     ANSWER_S,
     BODY_LIMIT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.protocols.services.no_proxy import Decision, decide, split
+from netprobe.protocols.services.proxy_url import Decision, decide, split
 
 
 @pytest.mark.parametrize(

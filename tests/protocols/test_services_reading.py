@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
 from netprobe.model.evidence import ServiceFinding
+from netprobe.model.konnectivity import Event, Pipe
 from netprobe.model.matrix import AnyProbe, HttpProbe
-from netprobe.model.stream import Event, Pipe
 from netprobe.protocols import PROTOCOLS
 from netprobe.protocols.services.hearing import ServiceReply, describe
 from netprobe.protocols.services.http2 import CallFacts

@@ -12,7 +12,7 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
-from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
+from netprobe.model.story import EndPackets, FlowPacket, FlowPackets
 from netprobe.report.record.evidence import MOST_FLOWS, open_folder
 from tests.report.samples import BLOCKED
 

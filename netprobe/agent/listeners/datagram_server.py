@@ -1,18 +1,13 @@
 """The UDP and IP protocol side of the listeners: receive, check the nonce, answer from the address
 that was asked, and note the errno of the answer."""
 
-import select
 import socket
-from typing import Any, Dict, List, Tuple
+from typing import Any, List, Tuple
 
-from ..core import loop as looping
 from ..net.binding import IP_PKTINFO, peer
 from ..wire.failures import name_of
-from .rounds import ListenerPort
+from .rounds import EVENT_BATCH, ListenerPort, PortServer
 
-EVENT_BATCH = 512
-# Batches that are served before somebody is told what came.
-MOST_TURNS = 64
 READ_BATCH = 16
 MAX_DATAGRAM = 9216
 ANCILLARY_BYTES = 128
@@ -20,40 +15,8 @@ ANCILLARY_BYTES = 128
 Ancillary = List[Tuple[int, int, bytes]]
 
 
-class DatagramServer:
+class DatagramServer(PortServer):
     """All UDP and raw listeners of an agent."""
-
-    def __init__(self, loop: looping.Loop) -> None:
-        self._loop = loop
-        self._epoll = select.epoll()
-        self._ports: Dict[int, ListenerPort] = {}
-        loop.watch(self._epoll.fileno(), looping.READ, self._serve_ports)
-
-    def add(self, port: ListenerPort) -> None:
-        """Serve a bound socket."""
-        self._ports[port.sock.fileno()] = port
-        self._epoll.register(port.sock.fileno(), select.EPOLLIN)
-
-    def remove(self, port: ListenerPort) -> None:
-        """Close a listener."""
-        if self._ports.pop(port.sock.fileno(), None) is not None:
-            port.sock.close()
-
-    def close(self) -> None:
-        """Close everything."""
-        for port in list(self._ports.values()):
-            self.remove(port)
-        self._loop.unwatch(self._epoll.fileno())
-        self._epoll.close()
-
-    def catch_up(self) -> None:
-        """Serve what has come by now: a busy host's listeners may be late."""
-        for _ in range(MOST_TURNS):
-            if not self._serve_events():
-                return
-
-    def _serve_ports(self, _events: int) -> None:
-        self._serve_events()
 
     def _serve_events(self) -> int:
         """Serve a batch, and give how many events there were."""

@@ -1,13 +1,19 @@
 """A round of listeners: its bound ports, and the answer to each packet that arrives there."""
 
+import select
 import socket
 from typing import Dict, List, Optional, Tuple
 
+from ..core import loop as looping
 from ..core.ranges import PortSet
 from ..host.port_owners import Socket
 from ..wire.parts import FailedPorts, HeldPorts, ListenBlock, ListeningBlock
 from ..wire.templates import Template, read_nonce
 from .arrival_log import SELF_DIAL_ORDER, OrderLog, RoundLog
+
+EVENT_BATCH = 512
+# Batches that are served before somebody is told what came.
+MOST_TURNS = 64
 
 # The bytes of an answer, and the log that notes whether it could be sent.
 LoggedReply = Tuple[bytes, OrderLog]
@@ -106,3 +112,43 @@ class ListenerRound:
         if log is None or template.answer is None:
             return None
         return template.reply(self._key, nonce, self._host, port.number, data), log
+
+
+class PortServer:
+    """Serves bound ports when something comes, over an epoll descriptor of its own."""
+
+    def __init__(self, loop: looping.Loop) -> None:
+        self._loop = loop
+        self._epoll = select.epoll()
+        self._ports: Dict[int, ListenerPort] = {}
+        loop.watch(self._epoll.fileno(), looping.READ, self._serve_ports)
+
+    def add(self, port: ListenerPort) -> None:
+        """Serve a bound socket; one of TCP listens."""
+        self._ports[port.sock.fileno()] = port
+        self._epoll.register(port.sock.fileno(), select.EPOLLIN)
+
+    def remove(self, port: ListenerPort) -> None:
+        """Close a listener."""
+        if self._ports.pop(port.sock.fileno(), None) is not None:
+            port.sock.close()
+
+    def close(self) -> None:
+        """Close everything."""
+        for port in list(self._ports.values()):
+            self.remove(port)
+        self._loop.unwatch(self._epoll.fileno())
+        self._epoll.close()
+
+    def catch_up(self) -> None:
+        """Serve what has come by now: a busy host's listeners may be late."""
+        for _ in range(MOST_TURNS):
+            if not self._serve_events():
+                return
+
+    def _serve_ports(self, _events: int) -> None:
+        self._serve_events()
+
+    def _serve_events(self) -> int:
+        """Serve a batch, and give how many events there were."""
+        raise NotImplementedError

@@ -13,13 +13,10 @@ from typing import Dict, Optional
 from ..core import loop as looping
 from ..net.binding import peer
 from ..wire.failures import SHORT_OF, name_of
-from .rounds import ListenerPort, ListenerRound
+from .rounds import EVENT_BATCH, ListenerPort, ListenerRound, PortServer
 
 MAX_OPEN = 4096
 ACCEPT_BATCH = 16
-EVENT_BATCH = 512
-# Batches that are served before somebody is told what came.
-MOST_TURNS = 64
 READ_S = 5.0
 LINGER_S = 10.0
 SWEEP_S = 1.0
@@ -48,28 +45,15 @@ class Connection:
         self.extra = 0
 
 
-class TcpServer:
+class TcpServer(PortServer):
     """All listening TCP sockets of an agent and the connections that they accepted."""
 
     def __init__(self, loop: looping.Loop) -> None:
-        self._loop = loop
-        self._epoll = select.epoll()
-        self._ports: Dict[int, ListenerPort] = {}
+        PortServer.__init__(self, loop)
         self._open: Dict[int, Connection] = {}
         # Those of the open ones that were heard, and wait for their peer to end them.
         self._done: Dict[int, Connection] = {}
         self._sweeper: Optional[looping.Timer] = None
-        loop.watch(self._epoll.fileno(), looping.READ, self._serve_sockets)
-
-    def add(self, port: ListenerPort) -> None:
-        """Serve a bound, listening socket."""
-        self._ports[port.sock.fileno()] = port
-        self._epoll.register(port.sock.fileno(), select.EPOLLIN)
-
-    def remove(self, port: ListenerPort) -> None:
-        """Close a listener."""
-        if self._ports.pop(port.sock.fileno(), None) is not None:
-            port.sock.close()
 
     def drop_connections(self, of_round: ListenerRound) -> None:
         """Reset every connection that came in over a round's listeners."""
@@ -81,19 +65,7 @@ class TcpServer:
         """Close everything."""
         for connection in list(self._open.values()):
             self._end_connection(connection)
-        for port in list(self._ports.values()):
-            self.remove(port)
-        self._loop.unwatch(self._epoll.fileno())
-        self._epoll.close()
-
-    def catch_up(self) -> None:
-        """Serve what has come by now: a busy host's listeners may be late."""
-        for _ in range(MOST_TURNS):
-            if not self._serve_events():
-                return
-
-    def _serve_sockets(self, _events: int) -> None:
-        self._serve_events()
+        PortServer.close(self)
 
     def _serve_events(self) -> int:
         """Serve a batch, and give how many events there were."""

@@ -15,7 +15,7 @@ from netprobe.agent.wire import answers, host_messages, orders
 from netprobe.agent.wire.parts import ListenBlock, OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
-from netprobe.model.stream import OpenedPipe
+from netprobe.model.konnectivity import OpenedPipe
 from netprobe.probe.agents.decode import Heard, OrderBatches, ProbeReply
 from netprobe.probe.agents.name_questions import NameQuestions
 from netprobe.probe.agents.phases import Phases

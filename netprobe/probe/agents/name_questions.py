@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.model.name_facts import NO_ANSWERS, VIEWS, NameTold, ServerTold
+from netprobe.model.names import NO_ANSWERS, VIEWS, NameTold, ServerTold
 from netprobe.probe.settings import Timing
 from netprobe.protocols.base import is_address
 from netprobe.protocols.packets.dns import NameAnswer, make_server_question, question, read_answer

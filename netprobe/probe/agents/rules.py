@@ -11,45 +11,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from netprobe.agent.wire import replies
-from netprobe.agent.wire.answers import (
-    Closed,
-    Done,
-    EchoOutcomes,
-    Listening,
-    PacketsKept,
-    ProbeOutcomes,
-    Seen,
-    StoryTold,
-    Walked,
-)
+from netprobe.agent.wire import answers, host_messages, orders, parts, replies
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
-from netprobe.agent.wire.host_messages import (
-    Egress,
-    EgressOrder,
-    Nameservers,
-    NameserversOrder,
-    Resolved,
-    ResolveOrder,
-    ReturnPath,
-    ReturnPathOrder,
-    Routed,
-    RouteOrder,
-    Sockets,
-    SocketsOrder,
-)
-from netprobe.agent.wire.orders import (
-    CloseOrder,
-    EchoOrder,
-    HeldOrder,
-    KeptOrder,
-    ListenOrder,
-    ProbeOrder,
-    SeenOrder,
-    StoryOrder,
-    WalkOrder,
-)
-from netprobe.agent.wire.parts import EchoRun, ListenBlock, ListeningBlock, OutcomeKind, ProbeBlock
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import MAX_PORT, PortRange, Ports
 from netprobe.model.shapes import ADDRESS, REASON
@@ -71,34 +34,34 @@ NO_PORTS: Ports = ((0, 0),)
 
 # Which answers an order may have; a fault is one to any.
 ANSWERS_TO: dict[type[Any], tuple[type[Any], ...]] = {
-    ListenOrder: (Listening,),
-    HeldOrder: (Listening,),
-    CloseOrder: (Closed,),
-    SeenOrder: (Seen,),
-    StoryOrder: (StoryTold,),
-    KeptOrder: (PacketsKept,),
-    WalkOrder: (Walked,),
-    ProbeOrder: (ProbeOutcomes, Done),
-    EchoOrder: (EchoOutcomes, Done),
-    ResolveOrder: (Resolved,),
-    RouteOrder: (Routed,),
-    ReturnPathOrder: (ReturnPath,),
-    EgressOrder: (Egress,),
-    NameserversOrder: (Nameservers,),
-    SocketsOrder: (Sockets,),
+    orders.ListenOrder: (answers.Listening,),
+    orders.HeldOrder: (answers.Listening,),
+    orders.CloseOrder: (answers.Closed,),
+    orders.SeenOrder: (answers.Seen,),
+    orders.StoryOrder: (answers.StoryTold,),
+    orders.KeptOrder: (answers.PacketsKept,),
+    orders.WalkOrder: (answers.Walked,),
+    orders.ProbeOrder: (answers.ProbeOutcomes, answers.Done),
+    orders.EchoOrder: (answers.EchoOutcomes, answers.Done),
+    host_messages.ResolveOrder: (host_messages.Resolved,),
+    host_messages.RouteOrder: (host_messages.Routed,),
+    host_messages.ReturnPathOrder: (host_messages.ReturnPath,),
+    host_messages.EgressOrder: (host_messages.Egress,),
+    host_messages.NameserversOrder: (host_messages.Nameservers,),
+    host_messages.SocketsOrder: (host_messages.Sockets,),
 }
 
 
 class OutcomeRules:
     """The outcomes of one probe or echo order: every port of every destination is told of once."""
 
-    def __init__(self, order: ProbeOrder | EchoOrder) -> None:
+    def __init__(self, order: orders.ProbeOrder | orders.EchoOrder) -> None:
         self._answers = _list_words(order)
         # What was not told of yet: of each destination, by its place, sorted, disjoint ranges. Of
         # an echo there are no ports, which is port 0.
         self._left: dict[int, Ports] = {}
-        self._is_echo = isinstance(order, EchoOrder)
-        if isinstance(order, EchoOrder):
+        self._is_echo = isinstance(order, orders.EchoOrder)
+        if isinstance(order, orders.EchoOrder):
             self._left = dict.fromkeys(range(1, len(order.dsts) + 1), NO_PORTS)
         else:
             own = _list_asked(order.blocks)
@@ -106,14 +69,14 @@ class OutcomeRules:
             for place, one in enumerate(order.more, 2):
                 self._left[place] = _list_asked(one.blocks) if one.blocks else own
 
-    def take(self, answer: ProbeOutcomes | EchoOutcomes) -> list[int]:
+    def take(self, answer: answers.ProbeOutcomes | answers.EchoOutcomes) -> list[int]:
         """Check the next outcomes; gives the places that they complete. Raises ValueError."""
         _demand_that(bool(answer.runs), "outcomes of nothing")
         for kind in answer.kinds:
             _check_kind(kind, self._answers)
         for run in answer.runs:
             _demand_that(run.kind < len(answer.kinds), f"kind {run.kind} of {len(answer.kinds)}")
-        if isinstance(answer, EchoOutcomes):
+        if isinstance(answer, answers.EchoOutcomes):
             return [place for run in answer.runs for place in self._take_echoes(run)]
         return self._take_probes(answer)
 
@@ -125,14 +88,14 @@ class OutcomeRules:
             at = "" if self._is_echo else f"port {ports[0][0]} of "
             raise ValueError(f"before the outcome of {at}destination {place}{rest}")
 
-    def _take_echoes(self, run: EchoRun) -> list[int]:
+    def _take_echoes(self, run: parts.EchoRun) -> list[int]:
         places = self._list_places([(run.first, run.last)])
         _check_round_trips(run.rtts_us, len(places))
         for place in places:
             del self._left[place]
         return places
 
-    def _take_probes(self, answer: ProbeOutcomes) -> list[int]:
+    def _take_probes(self, answer: answers.ProbeOutcomes) -> list[int]:
         places = self._list_places(answer.places)
         count = len(places)
         _demand_that(count > 0, "outcomes of no destination")
@@ -170,7 +133,7 @@ class OutcomeRules:
         return places
 
 
-def _list_asked(blocks: Iterable[ProbeBlock]) -> Ports:
+def _list_asked(blocks: Iterable[parts.ProbeBlock]) -> Ports:
     return port_sets.normalise(entry for block in blocks for entry in block.ports) or NO_PORTS
 
 
@@ -191,8 +154,8 @@ def _check_round_trips(rtts_us: Sequence[int | None], count: int) -> None:
     _demand_that(len(rtts_us) == count, f"{len(rtts_us)} round trips of {count}")
 
 
-def _list_words(order: ProbeOrder | EchoOrder) -> frozenset[str | None]:
-    if isinstance(order, EchoOrder):
+def _list_words(order: orders.ProbeOrder | orders.EchoOrder) -> frozenset[str | None]:
+    if isinstance(order, orders.EchoOrder):
         return ECHOES
     return SEGMENT_WORDS if order.proto == "tcp" and order.size is not None else WORDS
 
@@ -209,7 +172,7 @@ def _demand_that(holds: bool, words: str) -> None:
         raise ValueError(words)
 
 
-def _check_kind(kind: OutcomeKind, answers: frozenset[str | None]) -> None:
+def _check_kind(kind: parts.OutcomeKind, answers: frozenset[str | None]) -> None:
     failure = kind.failure
     known = failure is None or failure in FAILURES or failure.startswith(UNKNOWN_PREFIX)
     known = known and (failure is None or REASON.fits(failure))
@@ -241,14 +204,18 @@ def _check_ranges(ranges: Sequence[PortRange], asked: Ports) -> Ports:
     return told
 
 
-def _check_listening(order: ListenOrder | HeldOrder, answer: Listening) -> None:
+def _check_listening(
+    order: orders.ListenOrder | orders.HeldOrder, answer: answers.Listening
+) -> None:
     found, asked = len(answer.blocks), len(order.blocks)
     _demand_that(found == asked, f"{found} blocks of {asked}")
     for block, told in zip(order.blocks, answer.blocks, strict=True):
-        _check_listening_block(block, told, bound=isinstance(order, ListenOrder))
+        _check_listening_block(block, told, bound=isinstance(order, orders.ListenOrder))
 
 
-def _check_listening_block(block: ListenBlock, told: ListeningBlock, bound: bool) -> None:
+def _check_listening_block(
+    block: parts.ListenBlock, told: parts.ListeningBlock, bound: bool
+) -> None:
     # An IP protocol has no ports: bound it is 0, held it is its number.
     asked = port_sets.normalise(block.ports)
     if not block.ports:
@@ -263,7 +230,7 @@ def _check_listening_block(block: ListenBlock, told: ListeningBlock, bound: bool
         _demand_that(not untold, f"nothing of ports {port_sets.text(untold):.40}")
 
 
-def _check_seen(order: SeenOrder, answer: Seen) -> None:
+def _check_seen(order: orders.SeenOrder, answer: answers.Seen) -> None:
     # Of each order once, and once for each reason why answers to it did not leave.
     told = [(one.order, one.reply) for one in answer.orders]
     replies = {reply for _, reply in told}
@@ -276,7 +243,7 @@ def _check_seen(order: SeenOrder, answer: Seen) -> None:
     _check_addresses(one.remote for one in answer.half_open)
 
 
-def _check_story(order: StoryOrder, answer: StoryTold) -> None:
+def _check_story(order: orders.StoryOrder, answer: answers.StoryTold) -> None:
     asked = port_sets.normalise(order.ports or [(0, 0)])
     left = asked
     for run in answer.runs:
@@ -291,13 +258,13 @@ def _check_story(order: StoryOrder, answer: StoryTold) -> None:
     _check_length(answer.translated, MOST_ARRIVED)
 
 
-def _check_kept(_order: Any, answer: PacketsKept) -> None:
+def _check_kept(_order: Any, answer: answers.PacketsKept) -> None:
     # The other end is asked about these: an order must stay one that it takes.
     _check_length(answer.numbers, MOST_ARRIVED)
     _check_length(answer.own_ports, MOST_ARRIVED)
 
 
-def _check_walked(order: WalkOrder, answer: Walked) -> None:
+def _check_walked(order: orders.WalkOrder, answer: answers.Walked) -> None:
     ttls = [hop.ttl for hop in answer.hops]
     # Every hop up to the last: the walk's own numbers, in their order.
     _demand_that(ttls == list(range(1, len(ttls) + 1)), "hops that are out of order")
@@ -307,21 +274,21 @@ def _check_walked(order: WalkOrder, answer: Walked) -> None:
     _demand_that(ended or not answer.reached, "a walk that arrived without a hop")
 
 
-def _check_resolved(_order: Any, answer: Resolved) -> None:
+def _check_resolved(_order: Any, answer: host_messages.Resolved) -> None:
     _check_length(answer.addresses, MOST_ADDRESSES)
     _check_addresses(answer.addresses)
     _check_once(answer.addresses, answer.addresses, "address")
 
 
-def _check_routed(_order: Any, answer: Routed) -> None:
+def _check_routed(_order: Any, answer: host_messages.Routed) -> None:
     _check_addresses((answer.source, answer.gateway))
 
 
-def _check_next_hop(_order: Any, answer: Egress | ReturnPath) -> None:
+def _check_next_hop(_order: Any, answer: host_messages.Egress | host_messages.ReturnPath) -> None:
     _check_addresses([answer.next_hop])
 
 
-def _check_sockets(_order: Any, answer: Sockets) -> None:
+def _check_sockets(_order: Any, answer: host_messages.Sockets) -> None:
     _check_addresses(one.address for one in answer.sockets)
     for one in answer.sockets:
         _demand_that(one.protocol in ("tcp", "udp"), f"a protocol {one.protocol!r:.40}")
@@ -339,14 +306,14 @@ def _check_length(items: Sequence[Any], most: int) -> None:
 
 
 _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
-    Listening: _check_listening,
-    Seen: _check_seen,
-    StoryTold: _check_story,
-    PacketsKept: _check_kept,
-    Walked: _check_walked,
-    Resolved: _check_resolved,
-    Routed: _check_routed,
-    Egress: _check_next_hop,
-    ReturnPath: _check_next_hop,
-    Sockets: _check_sockets,
+    answers.Listening: _check_listening,
+    answers.Seen: _check_seen,
+    answers.StoryTold: _check_story,
+    answers.PacketsKept: _check_kept,
+    answers.Walked: _check_walked,
+    host_messages.Resolved: _check_resolved,
+    host_messages.Routed: _check_routed,
+    host_messages.Egress: _check_next_hop,
+    host_messages.ReturnPath: _check_next_hop,
+    host_messages.Sockets: _check_sockets,
 }

@@ -7,12 +7,11 @@ an agent at the destination is left out where there is none, and the reverse.
 from netprobe.probe.checks.arrivals import Arrivals
 from netprobe.probe.checks.bundles import Bundles
 from netprobe.probe.checks.check import Check
-from netprobe.probe.checks.dead_hosts import DeadHosts
 from netprobe.probe.checks.forged_resets import ForgedResets
 from netprobe.probe.checks.intercepted import Intercepted
 from netprobe.probe.checks.late_refusals import LateRefusals
 from netprobe.probe.checks.names import Names
-from netprobe.probe.checks.next_hops import NextHops
+from netprobe.probe.checks.next_hops import DeadHosts, NextHops
 from netprobe.probe.checks.one_way import OneWay
 from netprobe.probe.checks.other_machines import OtherMachines
 from netprobe.probe.checks.path_mtu import PathMtuLook, PathWidth

@@ -10,9 +10,8 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.listeners import Origins, Round
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.flows.translated_sources import Origins
 
 
 class Arrivals(Check):

@@ -18,11 +18,10 @@ from netprobe.errors import FAULT, AgentError, bug_words
 from netprobe.model.story import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.flows.listeners import Round
+from netprobe.probe.flows.listeners import Origins, Round
 from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.room import gather_some
-from netprobe.probe.flows.translated_sources import Origins
 
 # What a check may need: an agent at the destination (its round of listeners), or none there.
 Need = Literal["agent", "no-agent"]

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 
 from netprobe.errors import AgentError
-from netprobe.model.name_facts import NameFacts, ServerTold
+from netprobe.model.names import NameFacts, ServerTold
 from netprobe.model.notes import NamesNote
 from netprobe.model.plan import AskedName
 from netprobe.probe.agents.agent import AgentMethods

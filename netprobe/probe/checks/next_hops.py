@@ -3,6 +3,15 @@
 The kernel gives up such a neighbour after three seconds and then tells every packet that waits, so
 that each flow hears "host unreachable" after a time of its own, or nothing where the queue is full.
 The neighbour table says it once, for all of them.
+
+Tells whether a router's "host unreachable" means a dead host or a firewall that rejects.
+
+An agent on the destination's own network knows whether anybody answers for the address there. Where
+there is none, the time tells what the router did, though not whether the host is dead or a router
+behind that one: a router gives up a dead neighbour after 3 s and then answers all packets that
+wait. A probe that joins waiting packets gets the error early, as from a firewall. A firewall
+answers each packet at once, often for one port only; but a router that has used up its rate of ICMP
+errors answers late, as for a dead host.
 """
 
 from __future__ import annotations
@@ -14,13 +23,20 @@ from dataclasses import replace
 
 from netprobe.agent.wire.host_messages import Egress
 from netprobe.agent.wire.questions import CONTROL_PORTS
-from netprobe.model.evidence import CheckConclusion
-from netprobe.model.notes import NextHopNote
+from netprobe.model.evidence import CheckConclusion, Outcome
+from netprobe.model.icmp import is_late
+from netprobe.model.notes import ConclusionNote, NextHopNote
+from netprobe.model.story import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
-from netprobe.probe.flows.reachability import REFUSED_MS, is_own_kernels_word
+from netprobe.probe.flows.reachability import (
+    REFUSED_MS,
+    is_answer,
+    is_host_unreachable,
+    is_own_kernels_word,
+)
 from netprobe.probe.flows.work import Task
 
 UNANSWERED = ("failed", "incomplete")
@@ -29,6 +45,16 @@ RESOLVING_S = 1.1
 RESOLVING_LOOKS = 3
 # So many agents are asked whether they are on the destination's network, the nearest first.
 NEAREST = 4
+
+# The router's bucket of answers is full again after six seconds (docs/network-facts.md, section 4).
+REFILL_S = 6.5
+LOOK_MS = 4000
+TRIES = 3
+# Linux repeats a SYN every second at first (before 6.5: after 1 s and 3 s); a neighbour is given
+# up after 3 s.
+SYN_AGAIN_MS = 1000
+SYN_WORD_MS = 200
+GIVEN_UP_MS = 2500
 
 
 class NextHops(Check):
@@ -106,3 +132,133 @@ def distance(address: str, others: Iterable[str]) -> int:
         ((int(one) ^ int(here)).bit_length() for one in known if one.version == here.version),
         default=here.max_prefixlen + 1,
     )
+
+
+class DeadHosts(Check):
+    """Tells dead hosts from refusals; one flow of each pair stands for all.
+
+    A host whose agent has the address lives. An agent that is there without it proves nothing.
+    """
+
+    name = "dead-host"
+
+    def concerns(self, seen: Observation) -> bool:
+        """A router's "host unreachable", and what else may be heard where a host is dead."""
+        return _is_routers_word(seen) or _may_be_dead(seen)
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Conclude once for the pair: the host is dead, its router says so, or it refuses."""
+        task = group[0].task
+        if scene.round is not None and await _has_address(scene.agent, task.address):
+            return group
+        lives = scene.prober.has_answer(task.source, task.address)
+        asker = None if lives else await ask_network(task, scene.fleet)
+        if asker is not None:
+            return [_conclude_down(seen, CheckConclusion("host-down", asker)) for seen in group]
+        # Of others the scouts of the pair have told.
+        words = [seen for seen in group if _is_routers_word(seen) and seen.conclusion is None]
+        told = {id(seen) for seen in words}
+        others = [seen for seen in group if id(seen) not in told]
+        return others + (await self._read_words(words, scene) if words else [])
+
+    async def _read_words(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Conclude from the time that a router's words took."""
+        early = [seen for seen in group if not is_late(_elapsed_ms(seen))]
+        first = (early or group)[0]
+        looks: tuple[TrailEntry, ...] = ()
+        if early:
+            dead = await _is_dead(first.task, scene)
+        else:
+            dead, looks = await _is_no_refusal(first, scene)
+        conclusion = CheckConclusion("router-gives-up" if dead else "refusing-host")
+        asked = replace(first, trail=first.trail + looks)
+        return [_conclude_down(asked if one is first else one, conclusion) for one in group]
+
+
+def _conclude_down(seen: Observation, conclusion: CheckConclusion) -> Observation:
+    note = ConclusionNote(conclusion.name)
+    return replace(seen, conclusion=conclusion).noting(DeadHosts.name, note)
+
+
+async def _has_address(agent: AgentMethods, address: str) -> bool:
+    """Tell whether the destination's own agent is where the flows go to."""
+    return (await agent.route(address, None)).source == address
+
+
+async def _is_no_refusal(seen: Observation, scene: Scene) -> tuple[bool, tuple[TrailEntry, ...]]:
+    """Ask a flow again while nothing else is sent: a firewall refuses it at once, each time, or
+    just after a SYN was repeated.
+
+    It gives the entries of these looks too.
+    """
+    ports = seen.ports and ((seen.ports[0][0], seen.ports[0][0]),)
+    asked = replace(seen, ports=ports, trail=())
+    looks: tuple[TrailEntry, ...] = ()
+    await scene.fleet.agent(seen.task.source).quiet()
+    await scene.fleet.phases.pause(REFILL_S, "until routers answer again")
+    for _ in range(TRIES):
+        again = await scene.prober.again(asked)
+        looks += tuple(entry for one in again for entry in one.trail)
+        if any(one.outcome is None or not _is_routers_word(one) or _has_waited(one.outcome)
+               for one in again):  # fmt: skip
+            return True, looks
+    return False, looks
+
+
+async def _is_dead(task: Task, scene: Scene) -> bool:
+    """Ask echo and an unused port a few times, when the router may send ICMP errors again."""
+    await scene.fleet.phases.pause(REFILL_S, "until routers answer again")
+    for _ in range(TRIES):
+        outcomes = await _ask_controls(task, scene)
+        if any(is_answer(one) or one.failure == "refused" for one in outcomes):
+            return False
+        if any(_has_waited(one) for one in outcomes):
+            return True
+    return False
+
+
+async def _ask_controls(task: Task, scene: Scene) -> list[Outcome]:
+    echo, control = await asyncio.gather(
+        scene.prober.ask(task, "icmp", (), look_ms=LOOK_MS),
+        scene.prober.ask(task, "tcp", ((CONTROL_PORTS[0],) * 2,), look_ms=LOOK_MS),
+    )
+    return [outcome for _, outcome in echo + control]
+
+
+def _is_routers_word(seen: Observation) -> bool:
+    """Tell whether a router said "host unreachable" and no listener of ours disproves it."""
+    outcome = seen.heard
+    return (
+        outcome is not None
+        and (seen.listener.state != "ours" or seen.listener.nat)
+        and outcome.icmp is not None
+        and outcome.icmp.origin == "router"
+        and is_host_unreachable(outcome)
+    )
+
+
+def _may_be_dead(seen: Observation) -> bool:
+    """Tell whether nothing shows that the host itself sent anything.
+
+    Its packets are lost, or somebody refuses them in its name.
+    """
+    outcome = seen.heard
+    if outcome is None or seen.listener.state == "ours" or seen.conclusion is not None:
+        return False
+    in_its_name = outcome.icmp is not None and outcome.icmp.origin == "destination"
+    if in_its_name:
+        return is_host_unreachable(outcome)
+    is_reset = outcome.failure == "refused" and outcome.icmp is None and seen.reset.forged is None
+    return seen.silent or is_reset
+
+
+def _elapsed_ms(seen: Observation) -> int:
+    return (seen.outcome and seen.outcome.elapsed_ms) or 0
+
+
+def _has_waited(outcome: Outcome) -> bool:
+    """Tell whether the error came late, as it does for a dead host."""
+    elapsed_ms = outcome.elapsed_ms or 0
+    # Just after a repeated SYN it may be a refusal for which the first one found no answer left.
+    repeated = outcome.operation == "connect" and elapsed_ms % SYN_AGAIN_MS <= SYN_WORD_MS
+    return is_host_unreachable(outcome) and elapsed_ms >= (GIVEN_UP_MS if repeated else REFUSED_MS)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from netprobe.agent.wire.answers import PacketsKept
 from netprobe.agent.wire.orders import KeptOrder
 from netprobe.errors import AgentError
-from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets, Keep
+from netprobe.model.story import EndPackets, FlowPacket, FlowPackets, Keep
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks.genuine import choose_sample

@@ -10,8 +10,8 @@ from dataclasses import replace
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import ServiceFinding
+from netprobe.model.konnectivity import Pipe
 from netprobe.model.notes import ServiceNote
-from netprobe.model.stream import Pipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address

@@ -1,4 +1,7 @@
-"""Flows that go through the proxy of the inventory: CONNECT on the source, then the service."""
+"""Flows that go through the proxy of the inventory: CONNECT on the source, then the service.
+
+Decides whether a source's software goes directly or through the proxy of the inventory.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,15 @@ from netprobe.agent.wire.templates import pack_nonce
 from netprobe.errors import FAULT, AgentError, bug_words
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Listener, Outcome, ServiceFinding
-from netprobe.model.stream import OpenedPipe, Pipe
+from netprobe.model.inventory import Proxy
+from netprobe.model.konnectivity import OpenedPipe, Pipe
+from netprobe.model.ports import PortRange
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.batches import Part, parts
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.prober import Observation, source_address
-from netprobe.probe.flows.proxy_choice import dialled
-from netprobe.probe.flows.work import Task, family_of
+from netprobe.probe.flows.work import Task, Via, Want, family_of
 from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols import Protocol
 from netprobe.protocols.base import format_place, is_address
@@ -26,11 +30,13 @@ from netprobe.protocols.services.connect import connect
 from netprobe.protocols.services.http_exchange import HttpAnswer
 from netprobe.protocols.services.identify import Asked, identify
 from netprobe.protocols.services.pages import name_page
-from netprobe.protocols.services.proxy_url import parse_proxy
+from netprobe.protocols.services.proxy_url import decide, parse_proxy
 from netprobe.protocols.services.services import service_for
 from netprobe.protocols.services.tls import Hello
 from netprobe.protocols.services.tls_talk import TlsPipe
 from netprobe.vantage.stream import Target
+
+ProxyWay = tuple[Via | None, str | None]
 
 # A proxy that waits for its own connect says nothing for long; nobody who asks waits as long.
 ANSWER_S = 6.0
@@ -39,6 +45,54 @@ NONCE_S = 3.0
 ADDRESSES = 2
 # Asked for a whole URL, a proxy answers by itself like this, or with any status from 500 on.
 _DENIED = frozenset((403, 407))
+
+
+def ways(want: Want) -> list[Want]:
+    """Give the want, cut by way where NO_PROXY tells its ports apart."""
+    service = service_for(want.service)
+    proxy = want.flow.source.proxy_for(want.service)
+    if proxy is None or service is None:
+        return [want]
+    found: dict[ProxyWay, list[PortRange]] = {}
+    for port in port_sets.each(want.flow.block.ports):
+        found.setdefault(_choose_way(want, proxy, service.speaks_tls(port), port), []).append(
+            (port, port)
+        )
+    if len(found) == 1:
+        ((way, _),) = found.items()
+        return [_take_way(want, way)]
+    return [_take_way(_narrow_flow(want, ranges), way) for way, ranges in found.items()]
+
+
+def dialled(want: Want) -> str:
+    """Give the host that the software is told to dial: its name where one is known."""
+    return want.server_name or want.flow.address.text
+
+
+def _choose_way(want: Want, proxy: Proxy, tls: bool, port: int) -> ProxyWay:
+    """Choose the proxy or None, and what decided. Go's rules; HTTP has a variable of its own."""
+    variable, url = ("https_proxy", proxy.https_proxy) if tls else ("http_proxy", proxy.http_proxy)
+    if not url:
+        return None, None
+    host = dialled(want)
+    decision = decide(host, port, proxy.no_proxy)
+    if not decision.proxied:
+        return None, f"it goes directly, not through the proxy (no_proxy: {decision.entry})"
+    shown = parse_proxy(url, variable)
+    said = f"it goes through the proxy {shown} ({variable}; no entry of no_proxy matches {host})"
+    return Via(url, str(shown)), said
+
+
+def _take_way(want: Want, way: ProxyWay) -> Want:
+    via, said = way
+    return replace(want, via=via, notes=() if said is None else (said,))
+
+
+def _narrow_flow(want: Want, ranges: list[PortRange]) -> Want:
+    """Give the want with these of its ports only."""
+    block = want.flow.block
+    ports = port_sets.intersect(block.ports, port_sets.normalise(ranges))
+    return replace(want, flow=replace(want.flow, block=replace(block, ports=ports)))
 
 
 class Proxied:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netprobe.model.stream import Pipe
+from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.base import format_place
 from netprobe.protocols.services.http_exchange import (
     ANSWER_S,

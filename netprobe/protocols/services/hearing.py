@@ -10,7 +10,7 @@ import contextlib
 import re
 from dataclasses import dataclass, field
 
-from netprobe.model.stream import Pipe
+from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.base import printable
 from netprobe.protocols.services.connect import get
 from netprobe.protocols.services.http2 import CallFacts, Http2Talk

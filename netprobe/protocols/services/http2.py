@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netprobe.model.stream import IdleClock
+from netprobe.model.konnectivity import IdleClock
 from netprobe.protocols.base import printable
 from netprobe.protocols.services.tls_talk import TlsTalk
 

@@ -14,7 +14,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from netprobe.model.stream import Pipe
+from netprobe.model.konnectivity import Pipe
 
 # What is kept to tell what else speaks there: long credentials in it are to be found whole.
 BEGIN_BYTES = 16 * 1024

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from netprobe.model.stream import Pipe
+from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.base import printable
 from netprobe.protocols.services.proxy_url import ProxyUrl
 

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from netprobe.model.evidence import ServiceFinding, ServiceWord
-from netprobe.model.stream import Pipe
+from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.services.hearing import (
     ServiceReply,
     ServiceRequest,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from netprobe.agent.wire.parts import IcmpFact
-from netprobe.model.stream import Event, Pipe
+from netprobe.model.konnectivity import Event, Pipe
 from netprobe.protocols.services.tls import Hello, SeenHandshake, TlsClient
 
 # The first thing that came back after the hello. ``silent``: nothing did, while we waited.

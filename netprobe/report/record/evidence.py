@@ -13,9 +13,9 @@ from glob import escape, glob
 from netprobe.errors import RequestError
 from netprobe.files import replacing
 from netprobe.model import ports as port_sets
-from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
 from netprobe.model.ports import Ports
 from netprobe.model.result import Finding, Result
+from netprobe.model.story import EndPackets, FlowPacket, FlowPackets
 from netprobe.protocols.packets.pcapng import PcapPacket, write_pcapng
 
 NAME = "finding-{:02}.pcapng"

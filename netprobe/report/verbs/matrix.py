@@ -21,7 +21,7 @@ from netprobe.model.matrix import (
     Warn,
     probe_to_file,
 )  # fmt: skip
-from netprobe.model.yaml_scalar import yaml_scalar
+from netprobe.model.printable import yaml_scalar
 from netprobe.report.page.page import Field, Line, PagePart, field, write_page
 from netprobe.report.page.wording import plural
 

@@ -15,7 +15,7 @@ from netprobe.errors import Problem
 from netprobe.load.yaml.document import Document
 from netprobe.load.yaml.scalars import text_of
 from netprobe.load.yaml.source import head, parse, read_document
-from netprobe.model.yaml_scalar import yaml_scalar
+from netprobe.model.printable import yaml_scalar
 from tests.rights import without_rights
 
 

@@ -14,7 +14,7 @@ import dns.rrset
 import pytest
 
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.model.name_facts import NameTold
+from netprobe.model.names import NameTold
 from netprobe.probe.agents.name_questions import NameQuestions, NameSurvey, make_stranger
 from netprobe.probe.settings import Timing
 

@@ -22,8 +22,8 @@ from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import CheckConclusion, Icmp, Listener, Outcome, ResetOrigin
 from netprobe.model.notes import ConclusionNote
-from netprobe.probe.checks import dead_hosts
-from netprobe.probe.checks.dead_hosts import TRIES, DeadHosts
+from netprobe.probe.checks import next_hops
+from netprobe.probe.checks.next_hops import TRIES, DeadHosts
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import (
     ROUTER,
@@ -227,7 +227,7 @@ async def test_the_routers_bucket_is_full_before_it_is_tried(
     monkeypatch: pytest.MonkeyPatch, elapsed_ms: int
 ) -> None:
     """What the run has asked until now has emptied it."""
-    monkeypatch.setattr(dead_hosts, "REFILL_S", 0.02)
+    monkeypatch.setattr(next_hops, "REFILL_S", 0.02)
     source = agent(word(2), word(2, "answer"))
     asked_s: list[float] = []
     for script, answer in list(source.scripts.items()):

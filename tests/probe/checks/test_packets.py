@@ -9,7 +9,7 @@ from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import KeptOrder
 from netprobe.agent.wire.parts import KeptPacket
 from netprobe.model.evidence import CheckConclusion, Outcome
-from netprobe.model.packets import EndPackets, FlowPacket, FlowPackets
+from netprobe.model.story import EndPackets, FlowPacket, FlowPackets
 from netprobe.probe.checks.packets import MOST_PORTS, fetch_packets
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import SOURCE, TARGET, make_observation, make_scene, make_task

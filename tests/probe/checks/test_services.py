@@ -9,9 +9,9 @@ import pytest
 
 from netprobe.model.evidence import CheckConclusion, Outcome, ServiceFinding
 from netprobe.model.inventory import Address
+from netprobe.model.konnectivity import Event
 from netprobe.model.notes import ServiceNote
 from netprobe.model.ports import Ports
-from netprobe.model.stream import Event
 from netprobe.probe.checks.services import PORTS_ASKED, Services
 from netprobe.probe.flows.prober import Observation
 from netprobe.vantage.stream import Target

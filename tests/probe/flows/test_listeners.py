@@ -14,8 +14,16 @@ from netprobe.errors import AgentError
 from netprobe.model.evidence import Listener
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.templates import Templates
-from netprobe.probe.flows.listeners import CLOSED, UNKNOWN, Listeners, Round, Spot, spots, states
-from netprobe.probe.flows.translated_sources import Origins
+from netprobe.probe.flows.listeners import (
+    CLOSED,
+    UNKNOWN,
+    Listeners,
+    Origins,
+    Round,
+    Spot,
+    spots,
+    states,
+)
 from netprobe.protocols import protocol_for
 from tests.probe.builders import TARGET, make_task
 from tests.probe.fakes import FakeAgent, listening_block

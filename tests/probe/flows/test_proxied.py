@@ -16,11 +16,10 @@ from netprobe.agent.wire.host_messages import (
 from netprobe.agent.wire.templates import read_nonce
 from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.inventory import Address, Proxy
-from netprobe.model.stream import Event
+from netprobe.model.konnectivity import Event
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.flows.proxied import Proxied
-from netprobe.probe.flows.proxy_choice import ways
+from netprobe.probe.flows.proxied import Proxied, ways
 from netprobe.probe.flows.work import Task, join
 from netprobe.protocols import protocol_for
 from netprobe.vantage.stream import Target

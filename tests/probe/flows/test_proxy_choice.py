@@ -9,7 +9,7 @@ import pytest
 
 from netprobe.model.inventory import Inventory, Proxy
 from netprobe.plan.expand import make_plan
-from netprobe.probe.flows.proxy_choice import ways
+from netprobe.probe.flows.proxied import ways
 from netprobe.probe.flows.work import Want, Work
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netprobe.model.inventory import Inventory
 from netprobe.plan.expand import make_plan
-from netprobe.probe.flows.translated_sources import Origins
+from netprobe.probe.flows.listeners import Origins
 from netprobe.probe.flows.work import Task, Work, join
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 

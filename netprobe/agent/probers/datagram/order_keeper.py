@@ -12,9 +12,8 @@ from ...core.pump import SHORT_S, Pump, short_for_long
 from ...net.sockets import file_limit
 from ...wire.failures import is_transient, name_of
 from ...wire.parts import OutcomeKind
-from ..orders import PortLook, TurnScheduler
+from ..orders import OrderReport, PortLook, TurnScheduler
 from ..outcomes import kind
-from ..reports import OrderReport
 from .orders import Channel, DatagramOrder, PendingFlow
 
 MOST_ORDERS = 2000

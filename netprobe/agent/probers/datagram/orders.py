@@ -12,8 +12,7 @@ from ...net.sockets import forbid_fragments, padded, widen
 from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
 from ...wire.templates import pack_nonce
-from ..orders import PortLook, RunningOrder
-from ..reports import OrderReport
+from ..orders import OrderReport, PortLook, RunningOrder
 
 # When the second and the third packet of a look go, as a share of the look.
 REPEAT_AT = (0.15, 0.4)

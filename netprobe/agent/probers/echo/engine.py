@@ -16,8 +16,8 @@ from ...wire.orders import EchoOrder
 from ...wire.templates import NONCE_BYTES, read_nonce
 from ..datagram.engine import DatagramEngine, Matched
 from ..datagram.orders import DatagramOrder, PendingFlow
+from ..orders import OrderReport
 from ..outcomes import kind
-from ..reports import OrderReport
 from .orders import PAYLOAD_BYTES, RunningEchoOrder
 from .sockets import EchoSockets, PingProgram, SentRequest
 

@@ -16,9 +16,8 @@ from ...wire import replies
 from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER, STOOD_STILL
 from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
-from ..orders import ProbePart
+from ..orders import OrderReport, ProbePart
 from ..outcomes import kind
-from ..reports import OrderReport
 from .completions import OPEN, REUSE_WITHIN_S, Completions, elapsed_of, failure_kind, is_at_host
 from .exchanges import TcpExchanges
 from .scheduler import ConnectScheduler

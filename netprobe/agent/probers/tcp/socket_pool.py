@@ -22,8 +22,7 @@ from ...net.sockets import (
 )
 from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
-from ..orders import ProbePart, RunningOrder
-from ..reports import OrderReport
+from ..orders import OrderReport, ProbePart, RunningOrder
 
 EVENTS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
 # How many ended connections may wait until the peer ends too (also as a share of all sockets), and

@@ -29,7 +29,7 @@ from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, 
 from netprobe.load.yaml.document import PathStep
 from netprobe.load.yaml.wording import word_nearest
 from netprobe.model.inventory import Address
-from netprobe.protocols.services.no_proxy import decide
+from netprobe.protocols.services.proxy_url import decide
 
 Publishing = Literal["route", "nodeport", "loadbalancer"]
 

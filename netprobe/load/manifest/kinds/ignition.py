@@ -9,7 +9,7 @@ from netprobe.load.manifest.kinds.shared import CAMEL, KeyPath, read_host_url, r
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import AddressSaid, ProxySaid, Said, SettingSaid
 from netprobe.model.inventory import Proxy
-from netprobe.protocols.services.no_proxy import decide
+from netprobe.protocols.services.proxy_url import decide
 
 _BASE = ("ignition", "proxy")
 _PORTS = {"http": 80, "https": 443}
