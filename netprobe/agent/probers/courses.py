@@ -53,18 +53,21 @@ class Course:
         self.leads: Set[object] = set()
         self.due_s = 0.0
 
-    def end(self) -> Optional[Hop]:
-        """Find the nearest TTL that reached the destination or was refused."""
-        return min((hop for hop in self.hops.values() if hop.is_end), key=_ttl_of, default=None)
-
     def found(self) -> List[Hop]:
         """List the hops up to the end."""
-        end = self.end()
-        known = sorted(self.hops.values(), key=_ttl_of)
-        return [hop for hop in known if end is None or hop.ttl <= end.ttl]
+        found: List[Hop] = []
+        for ttl in sorted(self.hops):
+            found.append(self.hops[ttl])
+            if found[-1].is_end:
+                break
+        return found
+
+    def end(self) -> Optional[Hop]:
+        """Find the nearest TTL that reached the destination or was refused."""
+        return next((hop for hop in self.found() if hop.is_end), None)
 
     def way(self) -> List[Hop]:
-        """List the hops up to the end; none where a walk failed before its first ones were known."""
+        """List the hops up to the end; none where a walk failed before it knew its first ones."""
         return self.found() if 1 in self.hops else []
 
     def open_hops(self) -> List[Hop]:
@@ -175,7 +178,3 @@ class Courses:
         hop.asked += 1
         hop.asked_s, hop.due_s = now, now + course.again_s
         return True
-
-
-def _ttl_of(hop: Hop) -> int:
-    return hop.ttl

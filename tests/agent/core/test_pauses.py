@@ -92,7 +92,7 @@ def test_a_look_goes_on_until_it_has_had_its_time() -> None:
     assert not pauses.is_spoilt(0.0, 1.0, 1.5)
 
     pauses.note(9.5)
-    late = 10.4 + MOST_LONGER_S
+    late = 10.5 + MOST_LONGER_S
     assert pauses.is_over(9.4, 1.0, late)
     assert pauses.is_spoilt(9.4, 1.0, late)
 
