@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from netprobe.agent.wire import answers, host_messages, orders, parts
 from netprobe.agent.wire.frames import WIRE_VERSION
@@ -22,6 +22,7 @@ from netprobe.model.ports import MAX_PORT
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import Heard, PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.rules import ANSWERS_TO
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
 from netprobe.vantage.stream import Target
@@ -102,7 +103,9 @@ class IdealAgent(ScriptedAgent):
         await self.wait_ready()
         order = order if order.id else order._replace(id=self._number())
         self._notes.append(Note(self.host.name, order))
-        found = _ANSWERS[type(order)](self, order)
+        found = (
+            _ANSWERS[type(order)](self, order) if type(order) in _ANSWERS else give_nothing(order)
+        )
         assert isinstance(found, answer)
         return found
 
@@ -215,6 +218,18 @@ def _give_egress(agent: IdealAgent, order: host_messages.EgressOrder) -> host_me
     return host_messages.Egress(order.id, DEVICE, order.dst, "known", links[0], True, None)
 
 
+def give_nothing(order: Any) -> Any:
+    """Answer that this host has nothing to say of itself: no value, no words, empty lists."""
+    (kind,) = ANSWERS_TO[type(order)]
+    nothing = {str: "", bool: False, int: 0}
+    types = get_type_hints(kind)
+    values = (
+        [] if get_origin(types[name]) is list else nothing.get(types[name])
+        for name in kind._fields[1:]
+    )
+    return kind(order.id, *values)
+
+
 _ANSWERS: dict[type[Any], Callable[[IdealAgent, Any], Any]] = {
     orders.ListenOrder: _open_all,
     orders.HeldOrder: _open_all,
@@ -230,6 +245,4 @@ _ANSWERS: dict[type[Any], Callable[[IdealAgent, Any], Any]] = {
         order.id, DEVICE, order.dst, "known", DEVICE, [], None
     ),
     host_messages.EgressOrder: _give_egress,
-    host_messages.ResolveOrder: lambda _, order: host_messages.Resolved(order.id, [], None, ""),
-    host_messages.NameserversOrder: lambda _, order: host_messages.Nameservers(order.id, []),
 }

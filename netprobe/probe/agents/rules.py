@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from netprobe.agent.wire import answers, host_messages, orders, parts, replies
@@ -32,6 +32,17 @@ MOST_ADDRESSES = 1024
 # What an order without ports asks for.
 NO_PORTS: Ports = ((0, 0),)
 
+
+def _pair_host_messages() -> Iterator[tuple[type[Any], tuple[type[Any], ...]]]:
+    """Pair what a host is asked of itself with its answer, which stands behind it."""
+    records = [
+        one
+        for one in vars(host_messages).values()
+        if getattr(one, "__module__", None) == host_messages.__name__
+    ]
+    return zip(records[::2], ((one,) for one in records[1::2]), strict=True)
+
+
 # Which answers an order may have; a fault is one to any.
 ANSWERS_TO: dict[type[Any], tuple[type[Any], ...]] = {
     orders.ListenOrder: (answers.Listening,),
@@ -43,12 +54,7 @@ ANSWERS_TO: dict[type[Any], tuple[type[Any], ...]] = {
     orders.WalkOrder: (answers.Walked,),
     orders.ProbeOrder: (answers.ProbeOutcomes, answers.Done),
     orders.EchoOrder: (answers.EchoOutcomes, answers.Done),
-    host_messages.ResolveOrder: (host_messages.Resolved,),
-    host_messages.RouteOrder: (host_messages.Routed,),
-    host_messages.ReturnPathOrder: (host_messages.ReturnPath,),
-    host_messages.EgressOrder: (host_messages.Egress,),
-    host_messages.NameserversOrder: (host_messages.Nameservers,),
-    host_messages.SocketsOrder: (host_messages.Sockets,),
+    **dict(_pair_host_messages()),
 }
 
 
