@@ -65,8 +65,11 @@ class PatientProber(Prober):
 
 
 def _may_be_hidden(seen: Observation) -> bool:
-    """Tell whether a listener of ours should have answered, and did not."""
-    return seen.part.ours and not seen.part.one_way and (seen.silent or seen.unanswered)
+    """Tell whether a listener of ours should have answered, and did not; a SYN and an echo request
+    are answered by the kernel, also while the agent stands still."""
+    if not seen.part.ours or seen.part.one_way:
+        return False
+    return seen.unanswered or (seen.silent and seen.task.protocol not in ("tcp", "icmp"))
 
 
 def _mark_missed(seen: Observation) -> Observation:

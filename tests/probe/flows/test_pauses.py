@@ -36,16 +36,20 @@ class PausingAgent(FakeAgent):
 
 
 async def probe(
-    kinds: list[OutcomeKind], *pauses: float, state: str = "ours", timing: Timing | None = None
+    kinds: list[OutcomeKind],
+    *pauses: float,
+    state: str = "ours",
+    timing: Timing | None = None,
+    protocol: str = "udp",
 ) -> tuple[list[Observation], list[ProbeOrder]]:
     """What becomes of a port whose looks end so, and the orders for it."""
     left = iter(kinds)
     source = FakeAgent(SOURCE, {ProbeOrder: lambda order: reply(order, next(left))})
     fleet = FakeFleet([source, PausingAgent(*pauses)])
     prober = PatientProber(fleet, ProbeSettings(), Answered())
-    task = make_task("udp")
+    task = make_task(protocol)
     listeners = Listeners(UNKNOWN)
-    spot = Spot("udp", task.address, protocol_for(None), task.ports)
+    spot = Spot(protocol, task.address, protocol_for(None), task.ports)
     listeners.add(spot, task.ports, Listener(state))  # type: ignore[arg-type]
     (part,) = prober.cut([task], listeners)
     return await prober.part(part, timing), source.orders(ProbeOrder)
@@ -90,6 +94,14 @@ async def test_what_no_pause_could_hide_stands(
     assert len(orders) == 1
     assert found.outcome is not None
     assert found.outcome.failure == first.failure
+
+
+async def test_no_pause_of_an_agent_hides_what_its_kernel_answers() -> None:
+    """A SYN is answered also while the agent stands still: its silence is asked about once."""
+    (found,), asked = await probe([kind(op="connect", failure="no-answer")], 3.9, protocol="tcp")
+    assert found.outcome is not None
+    assert found.outcome.failure == "no-answer"
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("is_paused_again", [False, True])
