@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -25,7 +24,8 @@ MATRIX = {
     ],
 }
 # A quarter of all source ports meets the bad link, on the way there or back; else random packets.
-BAD_LINK = "jhash tcp {} mod 4 seed 0x5 0 drop"
+# Of any 16 neighbours it is 4. By a hash it would be none of them once in a hundred runs.
+BAD_LINK = "tcp {} & 6 == 6 drop"
 LOSS = "numgen random mod 4 0 drop"
 
 
@@ -56,9 +56,7 @@ def test_a_bad_link_is_told_from_loss(end: str, back: str) -> None:
     assert {(one["verdict"], tuple(one["where"])) for one in bad} == {
         ("blocked", ("path", "return-path"))
     }
-    told = re.match(r"(\d+) of 16 source ports fail every time \((.+)\), ", bad[0]["because"])
-    assert told
-    assert 0 < int(told[1]) < 16
+    assert bad[0]["because"].startswith("4 of 16 source ports fail every time (")
 
 
 def test_datagrams_that_all_met_the_bad_link_are_asked_from_other_ports() -> None:

@@ -208,12 +208,18 @@ def tell_sockets(agent: AgentCore, order: SocketsOrder) -> None:
             name, groups = (read_text("/proc/%d/%s" % (pid, of)) for of in ("comm", "cgroup"))
             owners.append(SocketOwner(pid, name.strip(), read_program(pid), groups))
     # A process may have ended since: its socket is gone, and not the kernel's.
-    left = {one.inode for _name, one in _list_sockets()} if [] in holders.values() else set()
-    found = [(name, one) for name, one in found if holders[one.inode] or one.inode in left]
-    sockets = [HeldSocket(name, one.address, one.port, holders[one.inode]) for name, one in found]
+    left = _list_sockets() if [] in holders.values() else {}
+    sockets = [
+        HeldSocket(name, one.address, one.port, holders[one.inode])
+        for name, one in found
+        if holders[one.inode] or (name, one) in left
+    ]
     first, last = (read_text("/proc/sys/net/ipv4/ip_local_port_range") or CLIENT_PORTS).split()
     agent.send(Sockets(order.id, sockets, owners, sees_all, (int(first), int(last))))
 
 
-def _list_sockets() -> List[Tuple[str, Socket]]:
-    return [(name, one) for name in ("tcp", "udp") for one in read_table(name, HOLDING[name])]
+def _list_sockets() -> Dict[Tuple[str, Socket], None]:
+    # The kernel tells one twice where others come and go meanwhile.
+    return dict.fromkeys(
+        (name, one) for name in ("tcp", "udp") for one in read_table(name, HOLDING[name])
+    )

@@ -106,7 +106,7 @@ class Courses:
     def __init__(self) -> None:
         # By gateway, the routers of the latest walk; by likeness, a first hop that alone answered.
         self._paths: Dict[Optional[str], List[Optional[str]]] = {}
-        self._only_hops: Dict[object, str] = {}
+        self._only_hops: Dict[object, Optional[str]] = {}
         # What a walk finds out now for others, and what one has begun to find out.
         self._leading: Set[object] = set()
         self._led: Set[object] = set()
@@ -159,7 +159,6 @@ class Courses:
         if routers:
             self._paths[course.gateway] = [hop.address for hop in way[: routers[-1]]]
         if len(heard) == 1 and routers == [1]:
-            assert heard[0].address is not None
             self._only_hops[course.alike] = heard[0].address
 
     def _is_asked(self, course: Course, hop: Hop, now: float) -> bool:

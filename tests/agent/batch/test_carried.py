@@ -42,8 +42,9 @@ def silent_port() -> Iterator[int]:
 
 
 def silence(number: int, port: int, look_ms: int) -> ProbeOrder:
-    """An order whose only look at a port is so long."""
-    return probe(number, "tcp", "127.0.0.1", [(port, port)])._replace(look_ms=look_ms, looks=1)
+    """An order whose only look at a port, which is the first one, is so long."""
+    asked = probe(number, "tcp", "127.0.0.1", [(port, port)])
+    return asked._replace(first_ms=look_ms, look_ms=look_ms, looks=1)
 
 
 def has_told(bundle: Path, phase: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from netprobe.agent.host import port_owners
+from netprobe.agent.host.hello import read_text
 from netprobe.agent.host.port_owners import read_sockets, tell_sockets
 from netprobe.agent.wire.host_messages import Sockets, SocketsOrder
 from tests.agent.rig import Agent
@@ -80,6 +81,25 @@ def test_a_socket_that_two_processes_have() -> None:
             os.close(write)
             os.close(read)
             os.waitpid(child, 0)
+
+
+def test_a_socket_that_the_kernel_tells_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does where others come and go while its table is read in parts."""
+
+    def read_twice(path: str) -> str:
+        head, *lines = read_text(path).splitlines()
+        return (
+            "\n".join((head, *lines, *lines)) if path.startswith("/proc/net") else read_text(path)
+        )
+
+    monkeypatch.setattr(port_owners, "read_text", read_twice)
+    with socket.create_server((LISTEN, 0)) as server:
+        (found,) = [
+            one
+            for one in _told().sockets
+            if (one.protocol, one.port) == ("tcp", server.getsockname()[1])
+        ]
+    assert found.address == LISTEN
 
 
 def test_a_process_that_ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
