@@ -231,7 +231,7 @@ def test_a_drop_at_router_2_is_placed_between_the_hops(chain: Chain) -> None:
     left = seen.result["story"]["places"][0]
     assert (left["count"], left["interface"], left["ttl"]) == (2, "r1", 64)
     assert seen.step("silence")["words"] == [
-        "2 looks left source, none reached destination; at 10 % loss the chance is 1 in 100"
+        "2 looks left source, none reached destination; at 5 % loss the chance is 1 in 400"
     ]
     assert seen.flow["remarks"] == [
         f"tcp/{PORT} is lost between {ROUTER_2} (itself included) and {DESTINATION}, the next hop "
@@ -274,7 +274,7 @@ def test_datagrams_are_counted_alike_in_every_step(chain: Chain, port: int, pack
     assert (flow["result"]["attempts"], left["count"]) == (packets // 3, packets)
     assert steps["silence"]["facts"]["looks"] == packets
     assert f"{packets} looks left source, none reached destination" in text
-    assert f"the chance is 1 in {10**packets:,}" in text
+    assert f"the chance is 1 in {20**packets:,}" in text
     assert f"yes     left source, {packets} times" in text
 
 
@@ -308,7 +308,7 @@ def test_a_dropped_answer_is_seen_to_leave_and_not_to_come(chain: Chain) -> None
     assert seen.step("way-back")["status"] == "bad"
     assert seen.step("arrival")["status"] == "ok"
     assert seen.sights() == ["yes", "yes", "yes", "yes", "no", "no"]
-    assert "answers left destination, none reached source; at 10 % loss" in seen.words("silence")
+    assert "answers left destination, none reached source; at 5 % loss" in seen.words("silence")
 
 
 def test_the_destinations_own_drop_is_seen_on_the_wire_only(chain: Chain) -> None:

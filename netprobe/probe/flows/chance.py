@@ -2,7 +2,8 @@
 
 With k looks, each of which is lost with chance p, loss alone explains the silence of one flow with
 chance p^k. Looks end when the flows of the run, which may all be silent, times p^k are below 1 in
-1,000. What a run has lost is a sample: p is the most that it makes likely.
+100,000. What a run has lost is a sample, also where it lost nothing: p is the most that it makes
+likely.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import math
 
 # How much of what was sent is thought lost at least, as long as the run has not shown more.
-LEAST_LOSS = 0.1
+LEAST_LOSS = 0.05
 MOST_LOSS = 0.7
-MOST_ERRORS = 1e-3
+MOST_ERRORS = 1e-5
 LEAST_LOOKS, MOST_LOOKS = 5, 24
 # So many standard deviations: 19 of 20 samples show less.
 CAUTION = 1.64
@@ -50,9 +51,9 @@ class Chance:
 
     def _bound_loss(self) -> float:
         """Give the most that the loss may well be (Wilson's interval of a share of a sample)."""
-        if not self._lost:
-            return LEAST_LOSS
         looks = self._answered + self._lost
+        if not looks:
+            return LEAST_LOSS
         share, square = self._lost / looks, CAUTION**2 / looks
         spread = CAUTION * math.sqrt(share * (1 - share) / looks + square / (4 * looks))
         return min(MOST_LOSS, (share + square / 2 + spread) / (1 + square))

@@ -70,7 +70,7 @@ async def test_they_are_sent_in_two_more_looks() -> None:
     (order,) = scene.fleet.agent(SOURCE).asked  # type: ignore[attr-defined]  # a FakeAgent
     assert found.outcome is not None
     assert (found.outcome.attempts, found.outcome.packets) == (2, 9)
-    assert found.trail[-1].note == SilenceNote(9, 0.1)
+    assert found.trail[-1].note == SilenceNote(9, 0.05)
     assert (order.first_ms, order.look_ms, order.looks) == (500, 500, 2)
     assert [entry.name for entry in found.trail] == ["earlier", "probe", "one-way"]
 
