@@ -47,6 +47,7 @@ A result is what the source saw (*symptom*), held against what was at the destin
 | `bound` | nothing listens, and the kernel gives the port to nobody: a process has bound it |
 | `free` | an agent looked: nothing listens (no permission, `--no-listen`), and nothing should yet |
 | `closed` | nothing listens, and a translation may answer (NodePorts, `--live`, `existing`) |
+| `unwatched` | before the installation: no agent is there that could say who holds the port |
 | `unknown` | no agent is there, or it was lost meanwhile |
 
 | witness | means |

@@ -42,6 +42,7 @@ def settings_of(options: LookOptions, rate: int | None = None, forks: int = FORK
         forks=forks,
         # Where everything is supposed to run, a listener of ours would stand in for a dead service.
         listen=not options.no_listen and not options.live,
+        live=options.live,
         record=not options.no_recorder,
     )
 

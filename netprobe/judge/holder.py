@@ -16,7 +16,8 @@ from netprobe.protocols.services.services import service_for
 COMM_LENGTH = 15
 
 HolderWord = Literal[
-    "ours", "live", "taken", "hidden", "other-run", "loopback", "bound", "free", "closed", "unknown"
+    "ours", "live", "taken", "hidden", "other-run", "loopback", "bound", "free", "closed",
+    "unwatched", "unknown"
 ]  # fmt: skip
 
 
@@ -36,12 +37,14 @@ def holder_word(evidence: Evidence, live: bool) -> HolderWord:
     """
     listener = evidence.listener
     runs = must_run(evidence, live) or evidence.platform_runs
-    if listener.state == "lost":
-        return "unknown"
-    if listener.state == "closed" and not runs:
+    has_ports = evidence.flow.block.protocol in ("tcp", "udp")
+    state = "unknown" if listener.state == "lost" else listener.state
+    if state == "unknown" and has_ports and not runs:
+        return "unwatched"
+    if state == "closed" and not runs:
         return "free"
-    if listener.state != "live" or evidence.flow.block.protocol not in ("tcp", "udp"):
-        return listener.state
+    if state != "live" or not has_ports:
+        return state
     if PROCESS_NAME in listener.processes:
         return "other-run"
     if runs:

@@ -34,9 +34,10 @@ PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
 # whether it is the right one · other-run: an agent of another run of netprobe. Of a port on which
 # nobody listens - bound: yet the kernel gives it to nobody else · free: before the installation,
 # when nothing should answer · closed: a translation may rightly take what comes for it.
+# Without an agent there - unwatched: before the installation, when nothing should answer · unknown.
 LISTENERS: Final = (
     "ours", "live", "taken", "hidden", "other-run", "loopback", "bound", "free", "closed",
-    "unknown",
+    "unwatched", "unknown",
 )  # fmt: skip
 # socket: it reached a socket of our agent · captured: a recorder there saw it, no socket did ·
 # not-captured: the recorder never saw it · unseen: no socket saw it, no recorder ran · none: no
@@ -103,6 +104,10 @@ _HIDDEN = (
     "{owner} holds the port, and whether it is the service of this row the agent may not see: give "
     "it root (become: sudo)"
 )
+_UNKNOWN_HOLDER = (
+    "something holds the port before the installation, nothing shows that it is the service of "
+    "this row, and no agent on {destination} tells which program it is{shown}"
+)
 _OTHER_RUN = (
     "another netprobe run is active on {destination}: {owner} holds the port; run again when it "
     "has ended"
@@ -154,6 +159,8 @@ ALLOWED: Final = _read_table(
     (f"{_ANSWERED} | * | hidden | *", "inconclusive open holder-hidden none", "service", _HIDDEN),
     (f"{_TOLD} {_ANSWERED} | * | other-run | *", "not-tested open other-run none", "service",
      _OTHER_RUN),
+    ("some-service unasked tunnel | * | unwatched | *",
+     "inconclusive open unknown-holder handshake", "service", _UNKNOWN_HOLDER),
     ("some-service | * | * | *", "pass open syn-ack service", "",
      "the service answered: {said}{holder}"),
     # --- other answers -----------------------------------------------------------------------

@@ -19,6 +19,7 @@ from netprobe.judge.rows import Symptom
 from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, ServiceWord
 from netprobe.model.icmp import is_late
 from netprobe.model.matrix import AnyProbe
+from netprobe.protocols.services.greeting import is_greeting_of
 from netprobe.protocols.services.services import service_for
 
 # Failures that the source's own kernel gives at once, before any packet: its routing table.
@@ -130,6 +131,9 @@ def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
     protocol = evidence.flow.block.protocol
     if answer == "unasked" and evidence.service is not None:
         return _read_told(evidence.service.told, evidence.flow.block.requirement.probe)
+    if answer == "unasked" and evidence.greeting is not None:
+        listed = evidence.flow.block.requirement.process
+        return "service" if is_greeting_of(evidence.greeting, listed) else "unasked"
     if answer is not None:
         return "reset-after-open" if answer == "reset" else answer
     if outcome.failure is None:

@@ -57,10 +57,22 @@ def _word_said(evidence: Evidence, outcome: Outcome) -> str:
     """Give what decided the verdict, and of who answers in another's place what it said."""
     conclusion, service = evidence.conclusion, evidence.service
     said = [one.said for one in (conclusion, outcome, service) if one is not None]
-    words = next(filter(None, said), "no words")
+    words = next(filter(None, (*said, evidence.greeting)), "no words")
     if conclusion is None or conclusion.name != "intercepted" or service is None:
         return words
     return f"{words}; when it was asked who it is: {service.said}"
+
+
+def _word_shown(evidence: Evidence, outcome: Outcome) -> str:
+    """Word what a holder that nobody knows showed of itself."""
+    if evidence.greeting is not None:
+        return f"; asked for banner and certificate, it showed: {evidence.greeting}"
+    told = evidence.service or outcome
+    if told.said:
+        return f": {told.said}"
+    if evidence.flow.block.protocol == "udp":
+        return ""
+    return "; it was not asked for banner and certificate: of a host only a few ports are"
 
 
 def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
@@ -84,6 +96,7 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "look": look(evidence.flow.block.protocol, outcome),
         "owner": listener.owner or "a process",
         "holder": f" ({listener.owner} holds the port)" if listener.owner else "",
+        "shown": _word_shown(evidence, outcome),
         "listening": _word_listener(evidence),
         "or_refused": _word_refusal_of_answer(evidence),
         "filtered_at": (evidence.witness and evidence.witness.filtered_at) or "a device",

@@ -248,7 +248,8 @@ class FlowFacts:
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
     to tell. ``conclusion``: what a check found out. ``reset``: whose a reset is. ``refusal``: the
     ICMP error that recorders saw about the data of a connection; no errno says that. ``service``:
-    what the service told that was asked who it is, where a connection opened. ``names``: what a
+    what the service told that was asked who it is, where a connection opened. ``greeting``: what a
+    port said of itself of which nobody knows who holds it; None: not asked. ``names``: what a
     name server told of the names of the installation. ``trail``: every look, in order.
     """
 
@@ -265,6 +266,7 @@ class FlowFacts:
     reset: ResetOrigin = NOT_ASKED
     refusal: Icmp | None = None
     service: ServiceFinding | None = None
+    greeting: str | None = None
     names: NameFacts | None = None
     trail: tuple[TrailEntry, ...] = ()
 

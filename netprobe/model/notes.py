@@ -237,6 +237,12 @@ class ServiceNote(NamedTuple):
     said: str
 
 
+class GreetingNote(NamedTuple):
+    """What an open port said of itself: its banner, or whose certificate it has."""
+
+    said: str
+
+
 class StoryNote(NamedTuple):
     """Whether a recorder at one of the ends could describe the flow's packets."""
 

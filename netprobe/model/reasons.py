@@ -177,6 +177,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         },
     ),
     "holder-hidden": Reason(rule_mends=False, shares="holder"),
+    "unknown-holder": Reason(rule_mends=False),
     "other-run": Reason(
         kind="other-run",
         title="another netprobe run is active on {ends}: it holds {what}",

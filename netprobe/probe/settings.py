@@ -51,7 +51,7 @@ class ProbeSettings:
 
     ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
     ``record``: whether agents record the packets of the run, where they may. ``keep`` gets packets
-    of what did not pass; None: agents keep none.
+    of what did not pass; None: agents keep none. ``live``: everything is supposed to run.
     """
 
     timeout_s: float | None = None
@@ -59,6 +59,7 @@ class ProbeSettings:
     rate: int | None = None
     forks: int = FORKS
     listen: bool = True
+    live: bool = False
     record: bool = True
     keep: Keep | None = None
     ready_s: float = READY_S

@@ -32,6 +32,7 @@ from netprobe.model.inventory import Vantage
 from netprobe.model.notes import (
     BundleNote,
     ConclusionNote,
+    GreetingNote,
     HigherNote,
     InterceptionNote,
     LimitNote,
@@ -300,6 +301,7 @@ def _checked() -> Iterator[View]:
         note("next-hop", NextHopNote("eth0", ROUTER, "00:00:5e:00:01:01")),
         note("next-hop", NextHopNote("eth0", None, "failed"), "bad"),
         note("route", SilentHopNote(ROUTER)),
+        note("greeting", GreetingNote("220 mail.example ESMTP")),
         note("bundle", BundleNote(2), "bad"),
         note("machine", ConclusionNote("other-machine"), "bad"),
         note("dead-host", ScoutNote("tcp", 22)),
@@ -315,8 +317,8 @@ def _checked() -> Iterator[View]:
         TrailEntry("return-path", elapsed_ms=5),
     )
     yield view(SILENT, listener=OURS, trail=trail, live=True)
-    yield view(SILENT, listener=OURS, trail=trail[5:6])
     yield view(SILENT, listener=OURS, trail=trail[6:7])
+    yield view(SILENT, listener=OURS, trail=trail[7:8])
     # Data that a router refused, which only the recorder saw.
     lost = Outcome("answer", "host-unreachable", attempts=2)
     yield view(lost, listener=OURS, witness=Witness(), refusal=Icmp(3, 13, ROUTER, "router", 61))

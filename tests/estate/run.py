@@ -160,7 +160,7 @@ def _judge_row(row: VerdictRow, evidence: Evidence) -> Result:
 def _judge_rest(first: int) -> Iterator[Result]:
     """What stands beside the tables: path MTUs, clocks, names, and what nobody could look at."""
     for place, evidence in enumerate(_rest_of_evidence(first), first):
-        yield from judge(evidence, (place, 0, 0), Rules(live=place % 2 == 0))
+        yield from judge(evidence, (place, 0, 0), Rules(live=(place - first) % 2 == 0))
 
 
 def _rest_of_evidence(place: int) -> Iterator[Evidence]:

@@ -101,6 +101,52 @@ def test_where_the_platform_runs_or_everything_must_run_nothing_is_taken() -> No
     assert said(some) == TAKEN
 
 
+UNWATCHED = [Listener("unknown"), Listener("lost")]
+UNKNOWN_HOLDER = ("inconclusive", "unknown-holder", ("service",))
+A_TLS_SERVER = ServiceFinding("service", "TLS with a certificate of CN=x")
+
+
+@pytest.mark.parametrize("listener", UNWATCHED, ids=["no-agent", "lost-agent"])
+@pytest.mark.parametrize(
+    ("some", "shown"),
+    [
+        (evidence(OPENED), "it was not asked for banner and certificate"),
+        (evidence(OPENED, greeting="220 mail"), "it showed: 220 mail"),
+        (evidence(replace(OPENED, answer="tunnel", said="CONNECT b:6443: 200")), "b:6443: 200"),
+        (row(evidence(OPENED, service=A_TLS_SERVER), probe="tls"), "a certificate of CN=x"),
+        (evidence(ANSWERED, "udp"), "tells which program it is"),
+        (row(evidence(OPENED, greeting="220 mail"), process=("sshd",)), "220 mail"),
+        (row(evidence(OPENED, greeting="SSH-2.0-x"), process=("etcd",)), "SSH-2.0-x"),
+    ],
+)
+def test_without_an_agent_nobody_knows_who_holds_an_open_port(
+    some: Evidence, shown: str, listener: Listener
+) -> None:
+    """An agent would call it taken: that nobody looks is no better answer, and exit 0 is none."""
+    result = one(replace(some, listener=listener))
+
+    assert (result.verdict, result.reason, result.where) == UNKNOWN_HOLDER
+    assert result.proof == "handshake"
+    assert result.decides
+    assert shown in result.because
+
+
+@pytest.mark.parametrize("listener", UNWATCHED, ids=["no-agent", "lost-agent"])
+def test_without_an_agent_an_open_port_passes_where_it_should_be_open(listener: Listener) -> None:
+    """The platform runs, the row exists, or what came shows that it is the row's own service."""
+    some = evidence(OPENED, listener=listener)
+    etcd = ServiceFinding("service", "etcd")
+    ssh = row(replace(some, greeting="SSH-2.0-OpenSSH_9.2"), process=("sshd", "dropbear"))
+
+    assert one(replace(some, platform_runs=True)).verdict == "pass"
+    assert one(some, live=True).verdict == "pass"
+    assert one(row(some, existing=True)).verdict == "pass"
+    for known in (row(replace(some, service=etcd), probe="etcd"), ssh):
+        assert (one(known).verdict, one(known).proof) == ("pass", "service")
+    assert "SSH-2.0-OpenSSH_9.2" in one(ssh).because
+    assert said(some) == UNKNOWN_HOLDER
+
+
 def test_a_failing_path_is_told_before_its_port() -> None:
     """A firewall in front of the holder needs mending, too, and its owner is another."""
     silent = Outcome("connect", "no-answer", left_host=True, packets=6)

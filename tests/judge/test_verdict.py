@@ -216,7 +216,8 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "inconclusive", "closed", "reset", ("service",)),
         (evidence(replace(RESET, blind=True)),
          "inconclusive", "closed", "reset", ("destination", "path", "source")),
-        (evidence(OPEN), "pass", "open", "syn-ack", ()),
+        (evidence(OPEN), "inconclusive", "open", "unknown-holder", ("service",)),
+        (evidence(OPEN, platform_runs=True), "pass", "open", "syn-ack", ()),
         (evidence(OPEN, conclusion=CheckConclusion("intercepted", "x")),
          "inconclusive", "open", "false-open", ("path",)),
         # What a check concluded of a router's word counts, whenever the word came.
@@ -310,7 +311,10 @@ def test_what_is_concluded(
 def test_strict_takes_no_refusal_and_no_handshake() -> None:
     """With --strict neither proves anything; a denied port is not touched by it."""
     assert one(evidence(RESET), strict=True).verdict == "inconclusive"
-    assert one(evidence(OPEN), strict=True).verdict == "inconclusive"
+    opened = evidence(OPEN, platform_runs=True)
+    assert [one(opened, strict=strict).verdict for strict in (False, True)] == [
+        "pass", "inconclusive",
+    ]  # fmt: skip
     assert one(evidence(RESET, expect="denied"), strict=True).verdict == "pass"
     assert one(evidence(Outcome("answer", None, answer="nonce")), strict=True).verdict == "pass"
 

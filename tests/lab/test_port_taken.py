@@ -92,6 +92,25 @@ def test_a_port_that_somebody_holds_stops_the_installation(lab: Lab) -> None:
     assert finding["title"] == f"port taken: {holder} holds {TAKEN} of m0 ({count} flows)"
 
 
+@pytest.mark.needs("other users", "sshd")
+def test_without_an_agent_a_held_port_is_no_better_answer(lab: Lab) -> None:
+    """Nobody can say whose it is, and exit 0 would mean go; sshd says who it is by itself."""
+    _hold(lab)
+    start_sshd(lab, lab["n0"])
+    lab.inventory(ROLES, settings={"modules": ["metallb"]}, without_agent=["m0", "n0", "outside"])
+
+    done = _run(lab, "--to", "m0", "--to", "m1")
+    ssh = _run(lab, "--only", "ssh-static-nodes", "--to", "n0")
+
+    assert done.status == 3
+    assert _said(done, "m0") == {("inconclusive", "unknown-holder")}
+    assert _said(done, "m1") == {("pass", "nonce-answer")}
+    assert {one["where"][0] for one in done.results if one["destination"] == "m0"} == {"service"}
+    assert (ssh.status, _said(ssh, "n0")) == (0, {("pass", "syn-ack")})
+    assert {one["proof"] for one in ssh.results} == {"service"}
+    assert all("SSH-2.0-" in one["because"] for one in ssh.results)
+
+
 def test_a_service_that_answers_rightly_holds_its_own_port(lab: Lab) -> None:
     """dnsmasq holds 53 of a node, where a row asks for DNS; another row's port it would take."""
     start_dns(lab["n0"], {"a.lab.test": "192.0.2.1"})

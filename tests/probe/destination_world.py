@@ -50,6 +50,7 @@ from tests.probe.builders import (
 from tests.probe.fakes import (
     FakeAgent,
     FakeFleet,
+    FakePipe,
     Script,
     kind,
     listening_block,
@@ -108,6 +109,7 @@ class World:
         self.held: list[HeldPorts] = []
         self.answered = Answered()
         self.source = Source(source, self._noting(self._source_scripts(tell, echo)))
+        self.source.pipes = lambda _: FakePipe(failure="refused")
         self.target = FakeAgent(TARGET, self._noting(self._target_scripts()))
         if not with_agent:
             self.target = FakeAgent(TARGET, hello=None)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, cast
 
 from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
@@ -173,6 +173,25 @@ def _compare_clock(reading: Reading, row: PortOutcome) -> ServerClock | None:
     late_ms = row.kind.elapsed_ms
     rtt_s = row.rtt_us / 1e6 if late_ms is None else late_ms / 1000
     return compare_clocks(clock, reading.times, came_us / 1e6, rtt_s)
+
+
+def join_rows(
+    rows: Iterable[tuple[PortOutcome, Outcome]],
+) -> dict[Outcome, list[PortOutcome]]:
+    """Give the rows of ports that ended alike together; round trips become their median."""
+    rows = list(rows)
+    if len(rows) == 1:
+        ((row, outcome),) = rows
+        return {outcome: [row]}
+    alike: dict[Outcome, list[tuple[PortOutcome, Outcome]]] = {}
+    for row, outcome in rows:
+        alike.setdefault(replace(outcome, rtt_ms=None), []).append((row, outcome))
+    found = {}
+    for outcome, some in alike.items():
+        times = sorted(one.rtt_ms for _, one in some if one.rtt_ms is not None)
+        median = times[len(times) // 2] if times else None
+        found[replace(outcome, rtt_ms=median)] = [row for row, _ in some]
+    return found
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from netprobe.probe.checks.arrivals import Arrivals
 from netprobe.probe.checks.bundles import Bundles
 from netprobe.probe.checks.check import Check
 from netprobe.probe.checks.forged_resets import ForgedResets
+from netprobe.probe.checks.greetings import Greetings
 from netprobe.probe.checks.intercepted import Intercepted
 from netprobe.probe.checks.late_refusals import LateRefusals
 from netprobe.probe.checks.names import Names
@@ -35,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     Intercepted(),
     DeadHosts(),
     Services(),
+    Greetings(),
     Names(),
     RateLimits(),
     EgressLook(),

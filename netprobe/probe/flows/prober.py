@@ -18,7 +18,7 @@ from netprobe.model.notes import LookNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import Sight, TrailEntry, TrailStatus
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.agents.decode import PortOutcome, ProbeReply, Reader
+from netprobe.probe.agents.decode import PortOutcome, ProbeReply, Reader, join_rows
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phase
 from netprobe.probe.agents.templates import EMPTY
@@ -137,6 +137,7 @@ class Prober:
     def __init__(self, fleet: Fleet, settings: ProbeSettings, answered: Answered) -> None:
         self._fleet = fleet
         self._settings = settings
+        self.everything_runs = settings.live
         self._answered = answered
         self.chance = answered.chance
         # What is proven, as it arrives: it counts whatever becomes of its order and of the run.
@@ -335,28 +336,9 @@ def _word_ends(task: Task) -> str:
     return f"from {task.source.name} to {task.wants[0].flow.destination.name}"
 
 
-def _join_rows(
-    rows: Iterable[tuple[PortOutcome, Outcome]],
-) -> dict[Outcome, list[PortOutcome]]:
-    """Give the rows of ports that ended alike together; round trips become their median."""
-    rows = list(rows)
-    if len(rows) == 1:
-        ((row, outcome),) = rows
-        return {outcome: [row]}
-    alike: dict[Outcome, list[tuple[PortOutcome, Outcome]]] = {}
-    for row, outcome in rows:
-        alike.setdefault(replace(outcome, rtt_ms=None), []).append((row, outcome))
-    found = {}
-    for outcome, some in alike.items():
-        times = sorted(one.rtt_ms for _, one in some if one.rtt_ms is not None)
-        median = times[len(times) // 2] if times else None
-        found[replace(outcome, rtt_ms=median)] = [row for row, _ in some]
-    return found
-
-
 def read_reply(part: Part, number: int, reader: Reader, reply: ProbeReply) -> Iterator[Observation]:
     """Read every outcome of an order, by the listener that it met."""
-    for outcome, rows in _join_rows(reader.read(reply.rows)).items():
+    for outcome, rows in join_rows(reader.read(reply.rows)).items():
         _, _, kind, rtt_us, looks = rows[0]
         protocol, icmp = part.task.protocol, outcome.icmp
         note = LookNote(protocol, part.mode, part.template, kind, rtt_us, looks, icmp)

@@ -130,8 +130,13 @@ def _open(question: Question) -> Expectation:
     if question.agent:
         return _passes("nonce witness", "open", "nonce-answer seen-at-destination")
     if question.case.listener == "live":
-        tcp = question.protocol == "tcp"
-        return _passes("handshake" if tcp else "service", "open", "syn-ack udp-response")
+        if question.protocol == "tcp":
+            # No agent is there, and nothing shows whose port it is.
+            return Expectation(
+                "inconclusive", places("service"), places("service"), frozenset(("open",)),
+                frozenset(("unknown-holder",)), frozenset(("handshake",)),
+            )  # fmt: skip
+        return _passes("service", "open", "udp-response")
     return _refusal(question)
 
 

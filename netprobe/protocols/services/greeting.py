@@ -1,0 +1,37 @@
+"""What a program says of itself on a connection: its banner, else its certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from netprobe.model.stream import Pipe
+from netprobe.protocols.base import printable
+from netprobe.protocols.services.hearing import ServiceRequest, describe, hear_tls
+
+# Who greets, does so when it accepts. Who is slower answers the ClientHello with its banner.
+BANNER_S = 1.0
+MOST_SHOWN = 80
+# Programs that are known by the beginning of their banner (RFC 4253, section 4.2).
+_GREETINGS = {"sshd": "SSH-", "dropbear": "SSH-"}
+GREETING_PROCESSES = frozenset(_GREETINGS)
+_ENDS = {"fin": "it closed the connection", "reset": "it reset the connection"}
+
+
+async def hear_greeting(pipe: Pipe, host: str) -> str:
+    """Give the first line of the banner, else what answers a ClientHello, in one phrase."""
+    event = await pipe.receive(BANNER_S)
+    if event.kind == "data":
+        first = event.data.split(b"\n")[0].decode("utf-8", "replace")
+        return printable(first.strip())[:MOST_SHOWN] or "bytes that are no text"
+    if event.over:
+        return _ENDS.get(event.kind, "the connection failed")
+    heard = await hear_tls(pipe, ServiceRequest(host, path=None))
+    if heard.spoke_tls:
+        return describe(heard, None)
+    return (heard.foreign or "")[:MOST_SHOWN] or "it said nothing"
+
+
+def is_greeting_of(said: str, processes: Iterable[str]) -> bool:
+    """Tell whether one of these programs greets so."""
+    starts = (_GREETINGS[name] for name in processes if name in _GREETINGS)
+    return any(said.startswith(start) for start in starts)

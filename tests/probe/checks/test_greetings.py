@@ -1,0 +1,119 @@
+"""Open ports of which no agent can tell the holder: what they say of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from netprobe.model.evidence import Listener, Outcome
+from netprobe.model.notes import GreetingNote
+from netprobe.model.ports import Ports
+from netprobe.model.stream import Event
+from netprobe.probe.checks.greetings import PORTS_ASKED, Greetings
+from netprobe.probe.flows.prober import Observation
+from netprobe.probe.settings import ProbeSettings
+from netprobe.vantage.stream import Target
+from tests.probe.builders import SOURCE, look, make_observation, make_scene, make_task
+from tests.probe.fakes import FakeAgent, FakePipe
+
+OPEN = Outcome("connect", None, answer="unasked", rtt_ms=1.0)
+BANNER = b"SSH-2.0-OpenSSH_9.2\r\n"
+HIDDEN = Listener("live", "a process that the agent may not see on 0.0.0.0")
+
+
+class Greeter(FakePipe):
+    """A stream on which this comes first; afterwards the peer closes it."""
+
+    def __init__(self, *events: Event) -> None:
+        super().__init__(lambda _: events[-1])
+        self.first = list(events)
+
+    async def receive(self, limit_s: float) -> Event:
+        await asyncio.sleep(0)
+        return self.first.pop(0) if self.first else Event("fin")
+
+
+def agent(*events: Event) -> FakeAgent:
+    """A source on whose streams this happens."""
+    source = FakeAgent(SOURCE)
+    source.pipes = lambda _: Greeter(*events)
+    return source
+
+
+def opened(
+    ports: Ports = ((22, 22),), listener: Listener | str = "unknown", **more: Any
+) -> Observation:
+    """Connections that opened; nothing was asked."""
+    return make_observation(OPEN, make_task("tcp", ports, **more), listener=listener)
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([Event("data", BANNER)], "SSH-2.0-OpenSSH_9.2"),
+        # Who is slow to greet answers the ClientHello so.
+        ([Event("timeout"), Event("data", BANNER)], "SSH-2.0-OpenSSH_9.2"),
+        ([Event("timeout"), Event("data", b"HTTP/1.0 400 Bad request\r\n\r\n")],
+         "HTTP/1.0 400 Bad request"),
+        ([Event("data", b"\x1b[2J\x00")], "[2J"),
+        ([Event("fin")], "it closed the connection"),
+        ([Event("timeout"), Event("timeout")], "it said nothing"),
+    ],
+)  # fmt: skip
+async def test_a_port_says_who_it_is(events: list[Event], said: str) -> None:
+    """Its banner, or what it answers to a ClientHello, stands beside the outcome."""
+    (found,) = await look(Greetings(), make_scene(agent(*events)), opened())
+
+    assert found.outcome == OPEN
+    assert found.greeting is not None
+    assert said in found.greeting
+    assert found.greeting.isprintable()
+    assert found.trail[-1].note == GreetingNote(found.greeting)
+
+
+async def test_a_few_ports_of_a_host_are_asked() -> None:
+    """All that sources ask about there together; the row that knows its greeting comes first."""
+    source = agent(Event("data", BANNER))
+    ssh = opened(((22, 22),), process=("sshd",))
+
+    found = await look(Greetings(), make_scene(source), opened(((1000, 1999),)), ssh)
+
+    asked = [target.port for target in source.asked if isinstance(target, Target)]
+    assert sorted(asked) == [22, *range(1000, 999 + PORTS_ASKED)]
+    assert [(one.ports, one.greeting is not None) for one in found] == [
+        (((22, 22),), True),
+        (((1000, 998 + PORTS_ASKED),), True),
+        (((999 + PORTS_ASKED, 1999),), False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seen", "asked"),
+    [
+        (opened(listener="lost"), True),
+        (opened(listener=HIDDEN, process=("sshd",)), True),
+        (opened(listener=HIDDEN), False),
+        (opened(listener=Listener("live", "x", processes=("x",)), process=("sshd",)), False),
+        (opened(listener="ours"), False),
+        (opened(probe="etcd"), False),
+        (opened(expect="denied"), False),
+    ],
+)
+async def test_only_a_holder_that_nobody_knows_is_asked(seen: Observation, asked: bool) -> None:
+    """Where an agent sees the process, or a service is asked anyway, nothing more is sent."""
+    source = agent(Event("data", BANNER))
+
+    await look(Greetings(), make_scene(source), seen)
+
+    assert bool(source.asked) is asked
+
+
+async def test_where_everything_runs_nobody_is_asked() -> None:
+    """With --live an open port is no surprise."""
+    source = agent(Event("data", BANNER))
+
+    await look(Greetings(), make_scene(source, settings=ProbeSettings(live=True)), opened())
+
+    assert source.asked == []
