@@ -159,7 +159,7 @@ class _Run:
             for one in found
             if one.outcome is not None and one.outcome.clock is not None
         )
-        probed = [one for one in found if one.untested != STOPPED]
+        probed = [one for one in found if one.untested is None or one.untested[0] != STOPPED[0]]
         self._done_flows += sum(count_ports(one.ports) or 1 for one in probed)
         self._tell_progress()
 

@@ -114,7 +114,7 @@ class Destination:
                     await fetch_packets(observations, self._fleet, self._agent, keep)
         except asyncio.CancelledError:
             self._widths.close()
-            finished = interrupted(tasks, self._prober.proven)
+            finished = interrupted(tasks, self._prober.proven, self._prober.unchecked())
             self._emit_all(wants, by_way, finished)
             raise
         for seen in observations:

@@ -25,6 +25,7 @@ from tests.probe.builders import (
     make_want,
 )
 from tests.probe.destination_world import (
+    REFUSED,
     SILENCE,
     World,
     answers,
@@ -65,6 +66,25 @@ async def test_an_interrupt_keeps_what_is_proven() -> None:
     assert answers(tcp) == {((5, 5),): "nonce", ((6, 6),): None}
     assert [one.untested for one in tcp] == [None, STOPPED]
     assert [one.untested for one in udp] == [STOPPED]
+    assert_whole(world)
+
+
+async def test_an_interrupt_says_what_came_and_was_not_checked() -> None:
+    """A refusal may be forged: it is no result yet, and the sentence has it."""
+    others = {6: REFUSED, 7: SILENCE}
+    world = World(lambda mode, port: others.get(port) or open_to_nonces(mode, port))
+    world.source.stops_at = lambda order: isinstance(order, ProbeOrder) and order.proto == "udp"
+
+    await interrupt(
+        world, make_want("tcp", ((5, 7),)), make_want("udp", ((7, 7),), order=(1, 0, 0))
+    )
+
+    told = {one.ports: one.untested for _, some in world.emitted for one in some}
+    assert told == {
+        ((5, 5),): None,
+        ((6, 6),): ("stopped", "the run was stopped before what came was checked: refused"),
+        ((7, 7),): STOPPED,
+    }
     assert_whole(world)
 
 

@@ -142,6 +142,8 @@ class Prober:
         self.chance = answered.chance
         # What is proven, as it arrives: it counts whatever becomes of its order and of the run.
         self.proven: list[Observation] = []
+        # What came and needs a further look: an interrupt says what it was.
+        self._unchecked: list[tuple[Part, int, list[PortOutcome]]] = []
         # Orders of checks: what their answers mean is the check's to say.
         self.asked_again: set[int] = set()
         # ICMP answers come from one bucket a prober, but the sockets and softirqs of the
@@ -197,6 +199,9 @@ class Prober:
             )
             answers = ProbeReply([row for row in rows if row.kind.answer in PROVEN])
             fresh = [one for one in read_reply(part, number, reader, answers) if one.proven]
+            unchecked = [row for row in rows if _is_answered(row.kind)]
+            if unchecked:
+                self._unchecked.append((part, number, unchecked))
             proven.extend(fresh)
             self.proven += fresh
 
@@ -212,6 +217,14 @@ class Prober:
         self._note_answers(part.task, found)
         self.chance.note_lost(sum(map(_count_lost, reply.rows)))
         return found
+
+    def unchecked(self) -> Iterator[Observation]:
+        """Give what came and is not proven; a later look at a port comes later."""
+        for part, number, rows in self._unchecked:
+            agent = self._fleet.agent(part.task.source)
+            own = self._fleet.own_addresses(agent.host)
+            reader = self._make_reader(agent, part.protocol, part.task, own)
+            yield from read_reply(part, number, reader, ProbeReply(rows))
 
     async def _send_order(
         self, part: Part, order: ProbeOrder | EchoOrder, hear: Callable[[list[PortOutcome]], None]
@@ -330,6 +343,11 @@ def _count_lost(row: PortOutcome) -> int:
 
 def _is_through(kind: OutcomeKind) -> bool:
     return kind.answer is not None or kind.failure == "refused"
+
+
+def _is_answered(kind: OutcomeKind) -> bool:
+    """Tell whether anything came that a check may still doubt."""
+    return kind.answer not in PROVEN and (_is_through(kind) or kind.icmp is not None)
 
 
 def _word_ends(task: Task) -> str:
