@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from netprobe.model.stream import Pipe
+from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.base import printable
 from netprobe.protocols.services.hearing import ServiceRequest, describe, hear_tls
 

@@ -10,7 +10,7 @@ import pytest
 from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.notes import GreetingNote
 from netprobe.model.ports import Ports
-from netprobe.model.stream import Event
+from netprobe.model.konnectivity import Event
 from netprobe.probe.checks.greetings import PORTS_ASKED, Greetings
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ProbeSettings
