@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from netprobe.model.evidence import Listener, Outcome
+from netprobe.model.konnectivity import Event
 from netprobe.model.notes import GreetingNote
 from netprobe.model.ports import Ports
-from netprobe.model.konnectivity import Event
 from netprobe.probe.checks.greetings import PORTS_ASKED, Greetings
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ProbeSettings
