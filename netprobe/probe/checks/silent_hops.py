@@ -2,12 +2,14 @@
 
 Such a next hop answers ARP and swallows the rest, as a host does that does not forward. The routes
 to neighbours of the destination, and whether anything answers by them, show what is odd about it.
+A next hop by which any other host has answered forwards: what is silent then is behind it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from netprobe.agent.wire.questions import MAX_TTL
@@ -22,6 +24,8 @@ from netprobe.probe.flows.work import Task
 # Hosts whose addresses differ in no more than these bits count as neighbours.
 NEIGHBOUR_BITS = {4: 8, 6: 64}
 MOST_NEIGHBOURS = 3
+
+HostAddress = tuple[Host, str]
 
 
 class NeighbourRoute(NamedTuple):
@@ -50,14 +54,12 @@ class SilentHops(Check):
         gateway = (await agent.route(task.address, source)).gateway
         if gateway is None:
             return group
-        routes = await asyncio.gather(
-            *(
-                _look_at_route(task, host, address, scene)
-                for host, address in _find_neighbours(task, scene.fleet.hosts())
-            )
-        )
-        if any(route.answers and route.gateway == gateway for route in routes):
+        near, answering = _find_comparisons(task, scene)
+        looks = (_look_at_route(task, host, address, scene) for host, address in near + answering)
+        found = await asyncio.gather(*looks)
+        if any(route.answers and route.gateway == gateway for route in found):
             return group
+        routes = found[: len(near)]
         other = [route for route in routes if route.gateway not in (None, gateway)]
         conclusion = CheckConclusion("next-hop-silent", _word_routes(other), gateway)
         certain, note = any(route.answers for route in other), SilentHopNote(gateway)
@@ -84,18 +86,21 @@ def _is_unseen(seen: Observation) -> bool:
     return seen.story is not None and seen.story.destination_in.seen == "no"
 
 
-def _find_neighbours(task: Task, hosts: list[Host]) -> list[tuple[Host, str]]:
-    """Find the hosts that are nearest to the task's address, each with its address there."""
+def _find_comparisons(task: Task, scene: Scene) -> tuple[list[HostAddress], list[HostAddress]]:
+    """Find the hosts that are nearest to the task's address, and of those farther away the nearest
+    that have answered the source, whose next hop may be the same; each with its address."""
     known = [
         (distance(task.address, {address.text}), host, address.text)
-        for host in hosts
+        for host in scene.fleet.hosts()
         if host.name != task.source.name
         for address in host.addresses
         if address.family == task.family and address.text != task.address
     ]
+    known.sort(key=lambda one: one[0])
     near = [one for one in known if one[0] <= NEIGHBOUR_BITS[task.family]]
-    near.sort(key=lambda one: one[0])
-    return [(host, address) for _, host, address in near[:MOST_NEIGHBOURS]]
+    answering = (one for one in known if scene.prober.has_answer(task.source, one[2]))
+    far = islice((one for one in answering if one not in near), MOST_NEIGHBOURS)
+    return [one[1:] for one in near[:MOST_NEIGHBOURS]], [one[1:] for one in far]
 
 
 async def _look_at_route(task: Task, host: Host, address: str, scene: Scene) -> NeighbourRoute:

@@ -117,6 +117,22 @@ async def test_an_answer_earlier_in_the_run_counts_too() -> None:
     assert found.conclusion is None
 
 
+@pytest.mark.parametrize(
+    ("gateway", "concluded"),
+    [(ROUTER, None), (OTHER, "next-hop-silent"), (None, "next-hop-silent")],
+)
+async def test_a_host_of_another_network_shows_that_it_forwards(
+    gateway: str | None, concluded: str | None
+) -> None:
+    """Where the source reaches it by the same next hop."""
+    here = scene({"10.0.0.2": ROUTER, "10.9.0.1": gateway}, False)
+    here.prober._answered.note_answer("a", "10.9.0.1", Outcome("a", None, answer="echo"))
+
+    (found,) = await look(SilentHops(), here, silent())
+
+    assert found.concluded == concluded
+
+
 async def test_without_a_walk_nothing_is_known() -> None:
     """A router that answers walks may be there."""
     (found,) = await look(SilentHops(), scene(WRONG, True), silent(trace=None))
