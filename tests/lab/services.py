@@ -55,6 +55,16 @@ def place(protocol: str, address: str, port: int) -> str:
     return f"{protocol} [{address}]:{port}" if ":" in address else f"{protocol} {address}:{port}"
 
 
+def shift_clock(offset: str) -> tuple[str, ...]:
+    """Give the words before a command whose wall clock is to be off: ``+420s``, ``-1h``, ``+400d``.
+
+    The library alone: the program ``faketime`` does not start where one that was killed has left a
+    semaphore with its process id.
+    """
+    library = "LD_PRELOAD=/usr/$LIB/faketime/libfaketime.so.1"
+    return ("env", library, "FAKETIME_DONT_FAKE_MONOTONIC=1", f"FAKETIME={offset}")
+
+
 def start_dns(host: Namespace, records: dict[str, str]) -> None:
     """dnsmasq on port 53 of every address of a host, answering these names and no others."""
     names = [f"--address=/{name}/{address}" for name, address in records.items()]

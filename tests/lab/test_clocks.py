@@ -12,7 +12,7 @@ import pytest
 from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab
 from tests.lab.opening import open_lab
-from tests.lab.services import place
+from tests.lab.services import place, shift_clock
 
 # By host: its address, chronyd's configuration, and how far faketime shifts its clock, in s.
 SERVERS: dict[str, tuple[str, str, float]] = {
@@ -23,9 +23,6 @@ SERVERS: dict[str, tuple[str, str, float]] = {
     "little": ("10.93.2.5", "local stratum 3\n", 0.3),
     "alone": ("10.93.2.6", "local stratum 10\n", 0),
 }
-# The library alone: the program `faketime` does not start where a killed one of its process id has
-# left a semaphore.
-SHIFTED = ("env", "LD_PRELOAD=/usr/$LIB/faketime/libfaketime.so.1", "FAKETIME=+420s")
 LATE = "10.93.2.7"
 # It has the time of netprobe's own host, and every answer leaves 1.2 s after it was ready.
 LATE_SERVER = """
@@ -53,7 +50,7 @@ def lab() -> Iterator[Lab]:
             own = f"pidfile {lab.folder}/{name}.pid\nbindaddress {address}\n"
             config = lab.write(f"{name}.conf", f"{settings}allow all\ncmdport 0\n{own}")
             config.chmod(0o644)
-            before = ("faketime", "-f", f"{shift_s:+}s") if shift_s else ()
+            before = shift_clock(f"{shift_s:+}s") if shift_s else ()
             host.spawn(
                 *before, "chronyd", "-d", "-x", "-u", "root", "-f", str(config),
                 stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -120,7 +117,9 @@ def test_a_host_whose_clock_is_minutes_ahead(lab: Lab) -> None:
         if name not in lab.namespaces:
             lab.host(name, lab["r"], {"other": "10.93.1.2", "shifted": "10.93.1.3"}[name])
     roles = {"node": ["node"], "other": ["node"], "shifted": ["node"], "good": ["external-ntp"]}
-    late: dict[str, object] = {"vantage": {"command": [*lab["shifted"].enter, *SHIFTED]}}
+    late: dict[str, object] = {
+        "vantage": {"command": [*lab["shifted"].enter, *shift_clock("+420s")]}
+    }
     inventory = lab.inventory(roles, without_agent=("good",), overrides={"shifted": late})
     chosen = ("run", "-m", "deckhouse-nodes", "-i", str(inventory), "--only", "ntp", "-o", "json")
     done = netprobe(*chosen)

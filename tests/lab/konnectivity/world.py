@@ -20,6 +20,7 @@ from tests.lab.cli import Finished, netprobe
 from tests.lab.konnectivity import pki
 from tests.lab.netlab import Lab, Namespace, run, unprivileged, wait_for
 from tests.lab.netlab import sweep as sweep_namespaces
+from tests.lab.services import shift_clock
 
 HERE = Path(__file__).parent
 NAME = "konn.apps.lab.test"
@@ -231,7 +232,7 @@ class World(Lab):
     ) -> Path:
         """An inventory of workers whose agents run as nobody; ``clock``: as ``+400d``, theirs."""
         limited = (*unprivileged(), "env", "PATH=/usr/bin:/bin")
-        shifted = ("faketime", "--exclude-monotonic", "-f", clock) if clock else ()
+        shifted = shift_clock(clock) if clock else ()
         document = {
             "schema": "netprobe.inventory/1",
             "hosts": {
