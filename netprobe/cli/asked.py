@@ -51,7 +51,7 @@ class TellingOptions(ReportedOptions, AcceptedOptions):
 
     strict: bool = STRICT_OPTION
     baseline: str | None = file_option(
-        "--baseline", "FILE", "Say what is new since the run of this record or JSON report."
+        "--baseline", "FILE", "Say what is new since this earlier run."
     )
     fail_on: str = option(
         "--fail-on",
@@ -73,10 +73,10 @@ class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
     evidence: str | None = file_option(
         "--evidence",
         "DIR",
-        "Keep packets of what did not pass: one pcapng a finding, in this folder.",
+        "Keep packets in this folder: a pcapng a finding.",
     )
     verbose: bool = flag(
-        "-v", "--verbose", "Say what the run waits for, and at the end where the time went."
+        "-v", "--verbose", "Say what the run waits for, and how long."
     )
 
 
