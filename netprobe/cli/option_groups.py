@@ -189,7 +189,7 @@ class CarryOptions(AskedOptions):
         "--start",
         metavar="TIME",
         show_default="an engine says when, or each host begins at once",
-        help="When all hosts probe, by their own clocks: 14:00Z (UTC), 14:00 (as here) or "
+        help="When all hosts probe, by their own clocks: +10m, 14:00Z (UTC), 14:00 (as here) or "
         "2027-01-31T14:00Z. Start each before.",
     )
     window: str = option(
