@@ -32,6 +32,7 @@ from netprobe.cli.options import (
     AUDIT_FORMATS,
     DIFF_FORMATS,
     MATRIX_FORMATS,
+    TUNNEL_FORMATS,
     AskedOptions,
     again,
     argument,
@@ -75,9 +76,7 @@ class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
         "DIR",
         "Keep packets in this folder: a pcapng a finding.",
     )
-    verbose: bool = flag(
-        "-v", "--verbose", "Say what the run waits for, and how long."
-    )
+    verbose: bool = flag("-v", "--verbose", "Say what the run waits for, and how long.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +224,7 @@ class DiagnoseOptions(AskedOptions):
         text="From which hosts of the inventory.",
     )
     agent_python: Texts = again(LaunchOptions.agent_python)
-    outputs: Texts = output_option()
+    outputs: Texts = output_option(TUNNEL_FORMATS)
 
 
 @dataclass(frozen=True, kw_only=True)

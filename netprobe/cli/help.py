@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import click
 
 # The options of each group, by their long names; what stands in none is listed last.
-GROUPS: Final[Mapping[str, frozenset[str]]] = {
-    "What": frozenset(
-        "matrix manifest network set only protocol sample hosts registry pods count server "
-        "publishing flavour hostname finding reason owner ticket from-plan at by include until "
-        "python".split()
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "What": (
+        "matrix", "manifest", "network", "set", "only", "protocol", "sample", "hosts", "registry",
+        "pods", "count", "server", "publishing", "flavour", "hostname", "finding", "reason",
+        "owner", "ticket", "from-plan", "at", "by", "include", "until", "python",
     ),
-    "Where": frozenset("inventory role limit from to".split()),
-    "How": frozenset(
-        "cover seed zone-groups timeout retries rate forks ask-become-pass agent-python no-listen "
-        "no-recorder strict live max-results engine start window margin with-runtime proxy ca "
-        "client-cert client-key repeat hold into stateless one-per-row same-place append".split()
+    "Where": ("inventory", "role", "limit", "from", "to"),
+    "How": (
+        "cover", "seed", "zone-groups", "timeout", "retries", "rate", "forks", "ask-become-pass",
+        "agent-python", "no-listen", "no-recorder", "strict", "live", "max-results", "engine",
+        "start", "window", "margin", "with-runtime", "proxy", "ca", "client-cert", "client-key",
+        "repeat", "hold", "into", "stateless", "one-per-row", "same-place", "append",
     ),
-    "Reports": frozenset("output undo folder per-host redact record evidence verbose".split()),
-    "After a fix": frozenset(
-        "resume retry accepted max-acceptance baseline fail-on next".split()
+    "Reports": (
+        "output", "undo", "folder", "per-host", "redact", "record", "evidence", "verbose",
     ),
-}
+    "After a fix": (
+        "resume", "retry", "accepted", "max-acceptance", "baseline", "fail-on", "next",
+    ),
+}  # fmt: skip
 _REST: Final = "Other"
 # What few command lines need, of all verbs and of one: in ``--help-all`` only.
-_RARE: Final[Mapping[str, frozenset[str]]] = {
-    "": frozenset(
-        "network role protocol sample seed zone-groups timeout retries rate forks agent-python "
-        "no-listen no-recorder strict live max-results max-acceptance margin fail-on redact repeat "
-        "hold flavour hostname one-per-row stateless".split()
+_RARE: Final[Mapping[str, tuple[str, ...]]] = {
+    "": (
+        "network", "role", "protocol", "sample", "seed", "zone-groups", "timeout", "retries",
+        "rate", "forks", "agent-python", "no-listen", "no-recorder", "strict", "live",
+        "max-results", "max-acceptance", "margin", "fail-on", "redact", "repeat", "hold",
+        "flavour", "hostname", "one-per-row", "stateless",
     ),
     # A request takes a plan's options with --from-plan only.
-    "request": frozenset("manifest only limit from to".split()),
-    "bundle": frozenset("cover from to only".split()),
-}
+    "request": ("manifest", "only", "limit", "from", "to"),
+    "bundle": ("cover", "from", "to", "only"),
+}  # fmt: skip
 # Options with longer names stand on a line of their own.
 _WIDEST: Final = 27
 
@@ -139,7 +143,7 @@ def _long_name(parameter: click.Parameter) -> str:
 
 
 def _is_rare(ctx: click.Context, parameter: click.Parameter) -> bool:
-    names = _RARE[""] | _RARE.get(ctx.command.name or "", frozenset())
+    names = (*_RARE[""], *_RARE.get(ctx.command.name or "", ()))
     return _long_name(parameter) in names
 
 

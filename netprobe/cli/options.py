@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 RUN_FORMATS: Final = ("text", "wide", "map", "json", "html", "junit", "markdown", "github")
 DIFF_FORMATS: Final = ("text", "json", "markdown")
+TUNNEL_FORMATS: Final = ("text", "json", "markdown")
 AUDIT_FORMATS: Final = ("text", "json", "junit")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 # Those of ``netprobe.request.syntaxes``, which the help does not import.
 REQUEST_FORMATS: Final = (
-    "markdown", "json", "csv", "xlsx", "nftables", "iptables", "firewalld", "tufin", "algosec",
-    "cisco-asa", "cisco-ios", "paloalto", "fortios", "junos", "terraform-aws",
+    "markdown", "text", "json", "csv", "xlsx", "nftables", "iptables", "firewalld", "tufin",
+    "algosec", "cisco-asa", "cisco-ios", "paloalto", "fortios", "junos", "terraform-aws",
     "terraform-openstack", "calico", "windows", "ufw", "aerleon",
 )  # fmt: skip
 PAGE_FORMATS: Final = ("text", "json")  # of every other verb

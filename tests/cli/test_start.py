@@ -16,6 +16,9 @@ from netprobe.cli.help import GROUPS
 from netprobe.cli.main import cli
 from netprobe.probe.settings import FORKS
 from netprobe.report.run import REPORTS
+from netprobe.report.verbs.diff import DIFF_WRITERS
+from netprobe.report.verbs.konnectivity import KONNECTIVITY_WRITERS
+from netprobe.request.syntaxes import SYNTAXES
 from tests.cli.command import ROOT, environment, netprobe
 
 HEAVY = (
@@ -180,6 +183,19 @@ def test_help_shows_defaults(tmp_path: Path) -> None:
     assert "--jobs" not in text
     assert tuple(REPORTS) == cli_options.RUN_FORMATS
     assert "inventory.yaml" in text
+
+
+def test_text_json_and_markdown_are_formats_of_all_reports() -> None:
+    """What run, diff, request and diagnose report can be had in the same three formats."""
+    verbs = (
+        (cli_options.RUN_FORMATS, REPORTS),
+        (cli_options.DIFF_FORMATS, DIFF_WRITERS),
+        (cli_options.REQUEST_FORMATS, SYNTAXES),
+        (cli_options.TUNNEL_FORMATS, KONNECTIVITY_WRITERS),
+    )
+    for offered, writers in verbs:
+        assert {"text", "json", "markdown"} <= {*offered}
+        assert offered == tuple(writers)
 
 
 def test_version(tmp_path: Path) -> None:
