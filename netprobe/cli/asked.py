@@ -32,6 +32,7 @@ from netprobe.cli.options import (
     AUDIT_FORMATS,
     DIFF_FORMATS,
     MATRIX_FORMATS,
+    TUNNEL_FORMATS,
     AskedOptions,
     again,
     argument,
@@ -51,7 +52,7 @@ class TellingOptions(ReportedOptions, AcceptedOptions):
 
     strict: bool = STRICT_OPTION
     baseline: str | None = file_option(
-        "--baseline", "FILE", "Say what is new since the run of this record or JSON report."
+        "--baseline", "FILE", "Say what is new since this earlier run."
     )
     fail_on: str = option(
         "--fail-on",
@@ -73,11 +74,9 @@ class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
     evidence: str | None = file_option(
         "--evidence",
         "DIR",
-        "Keep packets of what did not pass: one pcapng a finding, in this folder.",
+        "Keep packets in this folder: a pcapng a finding.",
     )
-    verbose: bool = flag(
-        "-v", "--verbose", "Say what the run waits for, and at the end where the time went."
-    )
+    verbose: bool = flag("-v", "--verbose", "Say what the run waits for, and how long.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +224,7 @@ class DiagnoseOptions(AskedOptions):
         text="From which hosts of the inventory.",
     )
     agent_python: Texts = again(LaunchOptions.agent_python)
-    outputs: Texts = output_option()
+    outputs: Texts = output_option(TUNNEL_FORMATS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import sys
 from netprobe.cli.asked import DiagnoseOptions
 from netprobe.cli.given import read_outputs
 from netprobe.cli.launch import make_runtimes
-from netprobe.cli.options import PAGE_FORMATS
+from netprobe.cli.options import TUNNEL_FORMATS
 from netprobe.cli.streams import tell
 from netprobe.errors import FileErrors, Problem, RequestError
 from netprobe.konnectivity.request import Publishing, TunnelOptions, make_tunnel
@@ -34,7 +34,7 @@ from netprobe.vantage.launch import Launcher
 
 def konnectivity_verb(options: DiagnoseOptions) -> int:
     """Diagnose and report; 0 where every tunnel is fine, 1 where one has a fault."""
-    outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
+    outputs = read_outputs(options.outputs, TUNNEL_FORMATS, options)
     manifests = _read_manifests(options)
     server, publishing = _find_server(options, manifests)
     tunnel = make_tunnel(

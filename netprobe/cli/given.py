@@ -131,7 +131,7 @@ def read_last_day(text: str, endless: str) -> date | None:
 
 def read_seconds(name: str, text: str) -> float:
     """Read ``90s``, ``10m``, ``2h`` or plain seconds. Raises RequestError."""
-    match = re.fullmatch(r"(\d{1,6})([smh]?)", text, re.ASCII)
+    match = re.fullmatch(r"\+?(\d{1,6})([smh]?)", text, re.ASCII)
     seconds = int(match[1]) * _UNITS[match[2] or "s"] if match else 0
     if not 0 < seconds <= 24 * 3600:
         raise RequestError(f"{name} {text}: expected a time up to a day, such as 90s, 10m or 2h")
@@ -139,8 +139,8 @@ def read_seconds(name: str, text: str) -> float:
 
 
 def read_start(text: str, now: datetime) -> float:
-    """Read when to begin, in seconds UTC; a time without a day is the next one. Raises
-    RequestError, also for times that are over."""
+    """Read when to begin, in seconds UTC: ``+2m`` from now, or a time; one without a day is the
+    next one. Raises RequestError, also for times that are over."""
     found = _parse_start(text, now)
     if found <= now:
         raise RequestError(f"--start {text}: that is over, it is {_word_time(now)} now")
@@ -148,6 +148,8 @@ def read_start(text: str, now: datetime) -> float:
 
 
 def _parse_start(text: str, now: datetime) -> datetime:
+    if text.startswith("+"):
+        return now + timedelta(seconds=read_seconds("--start", text))
     normal = text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text
     try:
         if "T" in normal or " " in normal:
@@ -155,7 +157,7 @@ def _parse_start(text: str, now: datetime) -> datetime:
         at = time.fromisoformat(normal)
     except ValueError:
         raise RequestError(
-            f"--start {text}: expected a time such as 14:00Z, 14:00 or 2027-01-31T14:00Z"
+            f"--start {text}: expected a time such as +10m, 14:00Z, 14:00 or 2027-01-31T14:00Z"
         ) from None
     zone = at.tzinfo or datetime.now().astimezone().tzinfo
     today: date = now.astimezone(zone).date()

@@ -28,7 +28,8 @@ from netprobe.cli.asked import (
     RuntimeOptions,
     ShowOptions,
 )
-from netprobe.cli.options import EPILOG, take_options
+from netprobe.cli.help import AUDIT_STATUS, RUN_STATUS, TUNNEL_STATUS, VerbGroup
+from netprobe.cli.options import take_options
 from netprobe.cli.streams import (
     guard_streams,
     print_line,
@@ -39,24 +40,14 @@ from netprobe.cli.streams import (
 from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 from netprobe.report.outputs import discard_stdout
 
-AUDIT_EPILOG = """\b
-Exit status: 0 every listening port is registered, 1 a violation was found, 2 the request was
-wrong, 3 a host or an owner could not be looked at, 4 netprobe itself failed, 130 interrupted.
-"""
-
-TUNNEL_EPILOG = """\b
-Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of credentials: the
-verdict says which), 2 the request was wrong, 3 something could not be judged or looked at,
-4 netprobe itself failed, 130 interrupted.
-"""
-
 # The status that a shell gives a program that SIGPIPE ended (128 + 13).
 NO_READER = 141
 
 
 @click.group(
+    cls=VerbGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=EPILOG,
+    epilog=RUN_STATUS,
 )
 @click.version_option(netprobe.__version__, prog_name="netprobe", message="%(prog)s %(version)s")
 def cli() -> None:
@@ -70,7 +61,7 @@ def cli() -> None:
     """
 
 
-@cli.command(epilog=EPILOG)
+@cli.command(epilog=RUN_STATUS)
 @take_options(RunOptions)
 def run(options: RunOptions) -> int:
     """Probe every required flow from its source host, and report."""
@@ -142,7 +133,7 @@ def matrix_show(options: ShowOptions) -> int:
     return matrix_show_verb(options)
 
 
-@cli.command(epilog=EPILOG)
+@cli.command(epilog=RUN_STATUS)
 @take_options(ReportOptions)
 def report(options: ReportOptions) -> int:
     """Print the report of an earlier run again: FILE is a record or a JSON report.
@@ -199,7 +190,7 @@ def accept(options: AcceptOptions) -> int:
     return accept_verb(options)
 
 
-@cli.command(epilog=EPILOG)
+@cli.command(epilog=RUN_STATUS)
 @take_options(ExplainOptions, "inventories")
 def explain(options: ExplainOptions) -> int:
     """Explain one flow, every step with its evidence, on one page.
@@ -218,7 +209,7 @@ def audit() -> None:
     """Compare hosts with what the matrices say; nothing is probed: ports."""
 
 
-@audit.command("ports", epilog=AUDIT_EPILOG)
+@audit.command("ports", epilog=AUDIT_STATUS)
 @take_options(AuditOptions)
 def audit_ports(options: AuditOptions) -> int:
     """Tell which processes listen on ports that the matrices do not give them.
@@ -241,7 +232,7 @@ def diagnose() -> None:
     """Find out why something that should run does not: konnectivity."""
 
 
-@diagnose.command("konnectivity", epilog=TUNNEL_EPILOG)
+@diagnose.command("konnectivity", epilog=TUNNEL_STATUS)
 @take_options(DiagnoseOptions)
 def diagnose_konnectivity(options: DiagnoseOptions) -> int:
     """Tell why Konnectivity tunnels do not come up: from this host, or from every worker of an
@@ -288,8 +279,8 @@ def bundle(options: BundleOptions) -> int:
     """Write a run that hosts carry out by themselves, where nothing can talk to all of them.
 
     Each host writes one file; `netprobe merge` reports. Whoever has a bundle can answer probes of
-    this run. One file for all hosts holds the keys of all: each host could write the results of
-    the others, and the report says so. With --per-host no host can.
+    this run. One file for all hosts holds the keys of all: each could write the results of others,
+    and the report says so. With --per-host no host can.
 
     \b
       netprobe bundle -m deckhouse-nodes --start 14:00Z --window 10m > run.pyz
@@ -306,7 +297,7 @@ def bundle(options: BundleOptions) -> int:
     return bundle_verb(options)
 
 
-@cli.command(epilog=EPILOG)
+@cli.command(epilog=RUN_STATUS)
 @take_options(MergeOptions, "outputs", "redact", "record")
 def merge(options: MergeOptions) -> int:
     """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files.

@@ -43,18 +43,19 @@ class RuleOptions(AskedOptions):
         "--by",
         type=click.Choice(("device", "finding", "requirement")),
         default="device",
-        help="What never shares a rule: flows of different devices, findings or requirements.",
+        help="Flows of different ones never share a rule.",
     )
     at: str | None = option(
         "--at",
         metavar="path|destination|source|ADDRESS",
         show_default="everywhere",
-        help="Only rules to be applied there: on the way, on the hosts at an end, or on the router "
-        "of this address. With --from-plan: where they shall be applied (path).",
+        help="Only rules to be applied there: on the way, on the hosts at an end, or on this "
+        "router. With --from-plan: where they shall be applied (path).",
     )
     include: Texts = repeat_option(
         "--include",
         type=click.Choice(("inconclusive", "exposed")),
+        metavar="inconclusive|exposed",
         text="Ask also for what may be blocked; ask to close what must not answer and does.",
     )
     into: Texts = repeat_option(
@@ -80,7 +81,6 @@ class RuleOptions(AskedOptions):
     undo: Texts = repeat_option(
         "--undo",
         metavar="FORMAT[=FILE]",
-        show_default="none",
         text="Write what takes the rules away again.",
     )
     outputs: Texts = output_option(REQUEST_FORMATS)
@@ -111,20 +111,18 @@ class PlanOptions(AskedOptions):
         type=MatrixType("--matrix"),
         metavar="NAME|FILE",
         shell_complete=complete_matrix,
-        text="What must reach what: a bundled matrix (`netprobe matrix list`), or a file of your "
-        "own (its path has a / or ends in .yaml).",
+        text="What must reach what: one of `netprobe matrix list`, or a file (with a / or .yaml).",
     )
     inventories: Texts = add_inventory_option(
         "./inventory.yaml",
-        "Which machines there are and how to get onto them: an inventory of netprobe or of "
-        "Ansible.",
+        "The machines: an inventory of netprobe or of Ansible.",
     )
     manifests: Texts = repeat_option(
         "--manifest",
         type=FILE,
         metavar="FILE",
-        text="Take settings, addresses and proxies from manifests of the installation: "
-        "HostedCluster, NodePool, install-config, Kubean, Deckhouse and others, YAML or JSON.",
+        text="Take settings, addresses and proxies from manifests: HostedCluster, NodePool, "
+        "install-config, Kubean, Deckhouse and others.",
     )
     networks: Texts = repeat_option(
         "--network",
@@ -142,7 +140,7 @@ class PlanOptions(AskedOptions):
         text="What a role or group of the inventory stands for, such as kube_node=node.",
     )
     limit: Texts = repeat_option(
-        "--limit", metavar=_END, text="Only flows that touch this host or role at either end."
+        "--limit", metavar=_END, text="Only flows from or to this host or role."
     )
     from_: Texts = repeat_option("--from", metavar=_END, text="Only flows from this host or role.")
     to: Texts = repeat_option("--to", metavar=_END, text="Only flows to this host or role.")
@@ -165,8 +163,8 @@ class CoverOptions(AskedOptions):
         "--cover",
         metavar="all|zones[:K]",
         show_default="all, up to 5 minutes",
-        help="zones: probe each host to and from each zone (K times), and each port between each "
-        "pair of zones; the rest is covered, and probed only where zones turn out to be mixed.",
+        help="zones: probe each host to and from each zone (K times), each port between each two "
+        "zones, and the rest where zones turn out to be mixed.",
     )
     seed: int = option(
         "--seed",
@@ -190,9 +188,9 @@ class CarryOptions(AskedOptions):
     start: str | None = option(
         "--start",
         metavar="TIME",
-        show_default="no clock: an engine says when, or each host begins at once",
-        help="When all hosts probe, by their own clocks: 14:00Z (UTC), 14:00 (as here), or "
-        "2027-01-31T14:00Z. Each is started before.",
+        show_default="an engine says when, or each host begins at once",
+        help="When all hosts probe, by their own clocks: +10m, 14:00Z (UTC), 14:00 (as here) or "
+        "2027-01-31T14:00Z. Start each before.",
     )
     window: str = option(
         "--window", metavar="TIME", default=DEFAULT_WINDOW, help="How long probing may take."
@@ -214,8 +212,8 @@ class CarryOptions(AskedOptions):
     per_host: str | None = file_option(
         "--per-host",
         "DIR",
-        "Write no bundle for all, but into a new folder HOST.pyz for each host, so that no "
-        "host can write the results of another, and plan.pyz for merge: keep that.",
+        "Write no bundle for all, but a file for each host into this new folder, so that none "
+        "can write the results of another; keep its plan.pyz for merge.",
     )
     with_runtime: bool = flag(
         "--with-runtime", "Write a shell script that brings a Python, for hosts without one."
@@ -263,7 +261,7 @@ class LaunchOptions(AskedOptions):
 
     ask_become_pass: bool = flag(
         "--ask-become-pass",
-        "Ask for the sudo password on the terminal. Or set NETPROBE_BECOME_PASSWORD.",
+        "Ask for the sudo password (or set NETPROBE_BECOME_PASSWORD).",
     )
     agent_python: Texts = option(
         "--agent-python",
@@ -321,7 +319,7 @@ ENGINE_OPTION = option(
     "--engine",
     type=click.Choice(("live", "ansible")),
     default="live",
-    help="Who gets onto the hosts: netprobe itself, or ansible-playbook, for many hosts.",
+    help="Who gets onto the hosts: netprobe, or ansible-playbook.",
 )
 
 
@@ -336,7 +334,7 @@ class ReportedOptions(AskedOptions):
         "names. The record keeps them.",
     )
     record: str | None = file_option(
-        "--record", "FILE", "Write every result to this new file as it becomes final."
+        "--record", "FILE", "Write every result to this new file at once."
     )
 
 
@@ -347,15 +345,13 @@ class EarlierOptions(AskedOptions):
     resume: str | None = file_option(
         "--resume",
         "FILE",
-        "Keep the final results (pass, blocked, exposed) of this record or JSON report; probe "
-        "the rest.",
+        "Keep the final results of this record or JSON report; probe the rest.",
     )
     retry: str | None = file_option(
         "--retry",
         "FILE",
-        "After a fix: keep what passed in this record or JSON report, probe again what did "
-        "not, and say what changed. Of a request (`netprobe request -o json=FILE`): probe what it "
-        "asks for.",
+        "Probe again what did not pass in this record or JSON report, or what this request "
+        "(-o json) asks for, and say what changed.",
     )
 
 
@@ -367,8 +363,7 @@ class AcceptedOptions(AskedOptions):
         "--accepted",
         type=FILE,
         metavar="FILE",
-        show_default="nothing is accepted",
-        text="Failures that somebody accepted until a day (`netprobe accept`): they do not decide.",
+        text="Failures that somebody accepted until a day (`netprobe accept`).",
     )
     max_acceptance: str = option(
         "--max-acceptance",

@@ -22,24 +22,17 @@ if TYPE_CHECKING:
 
 RUN_FORMATS: Final = ("text", "wide", "map", "json", "html", "junit", "markdown", "github")
 DIFF_FORMATS: Final = ("text", "json", "markdown")
+TUNNEL_FORMATS: Final = ("text", "json", "markdown")
 AUDIT_FORMATS: Final = ("text", "json", "junit")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 # Those of ``netprobe.request.syntaxes``, which the help does not import.
 REQUEST_FORMATS: Final = (
-    "markdown", "json", "csv", "xlsx", "nftables", "iptables", "firewalld", "tufin", "algosec",
-    "cisco-asa", "cisco-ios", "paloalto", "fortios", "junos", "terraform-aws",
+    "markdown", "text", "json", "csv", "xlsx", "nftables", "iptables", "firewalld", "tufin",
+    "algosec", "cisco-asa", "cisco-ios", "paloalto", "fortios", "junos", "terraform-aws",
     "terraform-openstack", "calico", "windows", "ufw", "aerleon",
 )  # fmt: skip
 PAGE_FORMATS: Final = ("text", "json")  # of every other verb
 PROTOCOLS: Final = ("tcp", "udp", "icmp", "ipproto")
-
-EPILOG: Final = """\b
-Exit status: 0 all required flows pass, 1 something is blocked or exposed,
-2 the request was wrong, 3 something required could not be judged,
-4 netprobe itself failed, 130 interrupted.
-
-Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS.
-"""
 
 _places = itertools.count()
 
@@ -77,9 +70,9 @@ def option(*names: str, **attributes: Any) -> Any:
     return Parameter(next(_places), lambda name: click.option(*names, name, **attributes))
 
 
-def repeat_option(*names: str, text: str, **attributes: Any) -> Any:
+def repeat_option(*names: str, metavar: str, text: str, **attributes: Any) -> Any:
     """Give an option that may be given several times."""
-    return option(*names, multiple=True, help=f"{text} Repeatable.", **attributes)
+    return option(*names, multiple=True, metavar=f"{metavar}...", help=text, **attributes)
 
 
 def flag(*words: str) -> Any:
@@ -166,8 +159,7 @@ def output_option(formats: tuple[str, ...] = PAGE_FORMATS) -> Any:
         metavar="FORMAT[=FILE]",
         show_default=formats[0],
         shell_complete=complete_format(formats),
-        text=f"What to print, or to write to a file: {', '.join(formats)}. A new file is for its "
-        "owner alone (0600).",
+        text=f"What to print, or to write to a file: {', '.join(formats)}.",
     )
 
 

@@ -11,9 +11,10 @@ from netprobe.errors import RequestError
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.inventory.discover import load_inventory
 from netprobe.load.request import load_request
-from netprobe.load.yaml.wording import nearest, unknown
+from netprobe.load.yaml.wording import unknown
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix, Matrix, Requirement, Role
+from netprobe.model.names import nearest
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.plan.expand import make_plan
 from netprobe.plan.path_mtu import make_mtu_block

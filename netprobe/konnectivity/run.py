@@ -17,6 +17,7 @@ from netprobe.konnectivity.request import ProxyRoute, Tunnel, choose_via
 from netprobe.konnectivity.stages import diagnose
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
+from netprobe.model.names import word_unknown
 from netprobe.model.printable import word_command
 from netprobe.model.run import Events
 from netprobe.probe.agents.fleet import Fleet
@@ -38,9 +39,7 @@ def choose_hosts(inventory: Inventory, words: Sequence[str]) -> tuple[Host, ...]
     known = {host.name for host in inventory.hosts} | set(roles)
     for word in words:
         if word not in known:
-            raise RequestError(
-                f"--from {word}: no host or role of that name; roles: {', '.join(roles) or 'none'}"
-            )
+            raise RequestError(f"--from {word}: {word_unknown('host or role', word, known)}")
     wanted = set(words or (WORKER,))
     hosts = tuple(h for h in inventory.hosts if h.name in wanted or wanted & set(h.roles))
     if not hosts:

@@ -21,9 +21,10 @@ from netprobe.load.manifest.manifests import (
 from netprobe.load.matrix.chosen_settings import notes_of_settings, read_settings_of_run
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.yaml.document import problem_at
-from netprobe.load.yaml.wording import listed, nearest, quoted, unknown
+from netprobe.load.yaml.wording import listed, quoted, unknown
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix, fold_role
+from netprobe.model.names import nearest
 
 _WAY = " (`roles_map:` or --role says what another name stands for)"
 
@@ -102,8 +103,11 @@ def check_roles(
 def _word_no_role(roles: Sequence[str], known: Collection[str], way: str = _WAY) -> str:
     if len(roles) == 1:
         return f"{unknown('role', roles[0], known)}{way}"
-    given = listed(quoted(role) for role in roles)
-    return f"none of its roles {given} is known, expected one of: {listed(known)}{way}"
+    words = f"none of its roles {listed(quoted(role) for role in roles)} is known"
+    near = dict.fromkeys(name for role in roles for name in nearest(role, known))
+    if near:
+        return f"{words}, did you mean {' or '.join(map(quoted, near))}?{way}"
+    return f"{words}, expected one of: {listed(known)}{way}"
 
 
 def _note_unknown_roles(

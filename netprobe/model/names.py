@@ -1,12 +1,13 @@
-"""Names of hosts, folded without losing one.
+"""Names of hosts, folded without losing one, and the known names nearest to a mistyped one.
 
 What name servers say of the names of the installation: facts, without judgement.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +17,8 @@ from netprobe.model.plan import AskedName
 _NUMBERED = re.compile(r"([^.]*?)(\d+)(\..*)?")
 # Names of a shorter run are easier to read one by one than as a range.
 _SHORTEST_RANGE = 4
+_SHORT_NAME = 2
+_MOST_NAMED = 20
 
 # What became of the question in its full size, where a smaller one was answered:
 #   lost    the answer in full size did not come, and would not fit into one packet
@@ -35,6 +38,24 @@ def names_text(names: Sequence[str], most: int) -> str:
     text = ", ".join(word for run in shown for word in _run_text(run))
     more = sum(len(run) for run in rest)
     return f"{text} and {more:,} more" if more else text
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Up to three known names that look like ``name``, the nearest first."""
+    by_lower = {other.lower(): other for other in sorted(set(known))}
+    # Of two letters one may be wrong, as in w9 for w1.
+    least = 0.5 if len(name) <= _SHORT_NAME else 0.6
+    return [by_lower[hit] for hit in difflib.get_close_matches(name.lower(), by_lower, 3, least)]
+
+
+def word_unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """``no role of that name; did you mean worker?``, or the known ones where nothing is near."""
+    names = sorted(set(known))
+    near = nearest(name, names)
+    if near:
+        return f"no {kind} of that name; did you mean {' or '.join(near)}?"
+    expected = f"expected one of {names_text(names, _MOST_NAMED)}" if names else "there is none"
+    return f"no {kind} of that name; {expected}"
 
 
 def _split_into_runs(names: Sequence[str]) -> list[list[str]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix, fold_role
+from netprobe.model.names import word_unknown
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.plan.expand import hosts_by_role, list_requirements
 from netprobe.plan.path_mtu import path_mtu_blocks
@@ -114,14 +114,11 @@ class _Names:
 
 
 def _word_unknown_names(
-    option: str, words: Iterable[str], known: Iterable[str], kind: str
+    option: str, words: Iterable[str], known: Collection[str], kind: str
 ) -> Iterator[str]:
-    known = list(known)
     for word in words:
         if word not in known:
-            near = difflib.get_close_matches(word, known, 3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            yield f"{option} {word}: no {kind} of that name{hint}"
+            yield f"{option} {word}: {word_unknown(kind, word, known)}"
 
 
 def _select_parts_of_block(block: Block, selection: Selection, names: _Names) -> Iterator[Block]:

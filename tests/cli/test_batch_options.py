@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -24,20 +25,27 @@ NOW = datetime(2027, 1, 31, 13, 30, tzinfo=UTC)
         ("13:00Z", "2027-02-01T13:00:00+00:00"),
         ("14:00+02:00", "2027-02-01T12:00:00+00:00"),
         ("2027-02-03T04:05Z", "2027-02-03T04:05:00+00:00"),
+        ("+2m", "2027-01-31T13:32:00+00:00"),
+        ("+2h", "2027-01-31T15:30:00+00:00"),
     ],
 )
 def test_a_start_is_the_next_such_time(text: str, wanted: str) -> None:
-    """Also the day after, and in other zones."""
+    """Also the day after, in other zones, and so long after now."""
     assert read_start(text, NOW) == datetime.fromisoformat(wanted).timestamp()
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("noon", "expected a time such as 14:00Z"), ("2027-01-30T14:00Z", "that is over")],
+    [
+        ("noon", "expected a time such as [+]10m, 14:00Z"),
+        ("2027-01-30T14:00Z", "that is over"),
+        ("+soon", "expected a time up to a day, such as 90s, 10m or 2h"),
+        ("+0m", "expected a time up to a day"),
+    ],
 )
 def test_other_starts_are_refused(text: str, words: str) -> None:
     """With what is wrong."""
-    with pytest.raises(RequestError, match=f"^--start {text}: .*{words}"):
+    with pytest.raises(RequestError, match=f"^--start {re.escape(text)}: .*{words}"):
         read_start(text, NOW)
 
 

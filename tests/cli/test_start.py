@@ -6,13 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from netprobe import __version__
 from netprobe.cli import options as cli_options
 from netprobe.cli.asked import DiffOptions
+from netprobe.cli.help import GROUPS
+from netprobe.cli.main import cli
 from netprobe.probe.settings import FORKS
 from netprobe.report.run import REPORTS
+from netprobe.report.verbs.diff import DIFF_WRITERS
+from netprobe.report.verbs.konnectivity import KONNECTIVITY_WRITERS
+from netprobe.request.syntaxes import SYNTAXES
 from tests.cli.command import ROOT, environment, netprobe
 
 HEAVY = (
@@ -114,15 +120,82 @@ def test_completion_scripts(shell: str, tmp_path: Path) -> None:
     assert "_NETPROBE_COMPLETE" in done.stdout
 
 
+def list_verbs(group: click.Group, above: click.Context | None = None) -> dict[str, click.Context]:
+    """Each verb, also those of groups, on a terminal of 80 columns."""
+    here = click.Context(group, parent=above, info_name=group.name, terminal_width=78)
+    found: dict[str, click.Context] = {}
+    for name, verb in group.commands.items():
+        if isinstance(verb, click.Group):
+            found |= list_verbs(verb, here)
+        else:
+            found[name] = click.Context(verb, parent=here, info_name=name, terminal_width=78)
+    return found
+
+
+def list_options(verb: click.Context) -> set[str]:
+    """The long names of a verb's options that the help may show."""
+    options = (one for one in verb.command.params if isinstance(one, click.Option))
+    return {one.opts[-1] for one in options if not one.hidden}
+
+
+def test_the_help_of_each_verb_is_at_most_60_lines() -> None:
+    """On a terminal of 80 columns the help of no verb is longer than 60 lines."""
+    lines = {name: len(verb.get_help().splitlines()) for name, verb in list_verbs(cli).items()}
+
+    assert {name: count for name, count in lines.items() if count > 60} == {}
+
+
+def test_the_help_lists_options_in_groups(tmp_path: Path) -> None:
+    """The groups stand in one order, and no option of a verb stands in none of them."""
+    lines = netprobe("run", "--help", cwd=tmp_path).stdout.splitlines()
+    named = set[str]().union(*GROUPS.values())
+    options = set[str]().union(*map(list_options, list_verbs(cli).values()))
+
+    heads = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert heads == ["What:", "Where:", "How:", "Reports:", "After a fix:", "Other:"]
+    assert {one.lstrip("-") for one in options} == named
+
+
+def test_help_all_shows_every_option(tmp_path: Path) -> None:
+    """``--help-all`` has what the help leaves out, and the help of such a verb names it."""
+    for name, verb in list_verbs(cli).items():
+        words = verb.command_path.split()[1:]
+        short = verb.get_help()
+        if name in ("run", "request", "bundle", "konnectivity"):
+            full = netprobe(*words, "--help-all", cwd=tmp_path).stdout
+            assert {one for one in list_options(verb) if f"{one} " not in full} == set()
+        is_short = any(f"{one} " not in short for one in list_options(verb))
+        assert ("--help-all" in short) == is_short, name
+
+
+def test_completion_offers_what_the_help_leaves_out() -> None:
+    """The shell offers options that only ``--help-all`` shows, and that itself."""
+    assert complete("run", "--help") == ["--help-all", "--help"]
+    assert complete("run", "--max-res") == ["--max-results"]
+
+
 def test_help_shows_defaults(tmp_path: Path) -> None:
     """The help shows every default, and they are those of the stages."""
-    text = netprobe("run", "--help", cwd=tmp_path).stdout
+    text = netprobe("run", "--help-all", cwd=tmp_path).stdout
 
     assert f"[default: {FORKS};" in text
     assert "[default: 5000000;" in text
     assert "--jobs" not in text
     assert tuple(REPORTS) == cli_options.RUN_FORMATS
     assert "inventory.yaml" in text
+
+
+def test_text_json_and_markdown_are_formats_of_all_reports() -> None:
+    """What run, diff, request and diagnose report can be had in the same three formats."""
+    verbs = (
+        (cli_options.RUN_FORMATS, REPORTS),
+        (cli_options.DIFF_FORMATS, DIFF_WRITERS),
+        (cli_options.REQUEST_FORMATS, SYNTAXES),
+        (cli_options.TUNNEL_FORMATS, KONNECTIVITY_WRITERS),
+    )
+    for offered, writers in verbs:
+        assert {"text", "json", "markdown"} <= {*offered}
+        assert offered == tuple(writers)
 
 
 def test_version(tmp_path: Path) -> None:

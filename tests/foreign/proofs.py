@@ -197,9 +197,10 @@ REQUESTS: Mapping[str, Proof] = {
         "nftables", "iptables", "firewalld", "cisco-asa", "cisco-ios", "paloalto", "fortios",
         "junos", "windows", "ufw",
     )},
-    "markdown": check_markdown, "json": check_json, "csv": check_csv, "xlsx": check_xlsx,
-    "tufin": check_json, "algosec": check_json, "terraform-aws": check_terraform,
-    "terraform-openstack": check_terraform, "calico": check_yaml, "aerleon": check_yaml,
+    "markdown": check_markdown, "text": check_text, "json": check_json, "csv": check_csv,
+    "xlsx": check_xlsx, "tufin": check_json, "algosec": check_json,
+    "terraform-aws": check_terraform, "terraform-openstack": check_terraform,
+    "calico": check_yaml, "aerleon": check_yaml,
 }  # fmt: skip
 REPORTS: Mapping[str, Proof] = {
     "text": check_text, "wide": check_text, "map": check_text, "json": check_json,

@@ -9,8 +9,8 @@ from netprobe.konnectivity.combining import causes
 from netprobe.model.konnectivity import STAGES, Diagnosis, TunnelReport
 from netprobe.model.story import Step
 from netprobe.report.verbs.konnectivity import (
+    KONNECTIVITY_WRITERS,
     write_konnectivity_json,
-    write_konnectivity_text,
 )
 
 
@@ -49,10 +49,10 @@ def report(*diagnoses: Diagnosis) -> TunnelReport:
     )
 
 
-def text(*diagnoses: Diagnosis) -> str:
+def text(*diagnoses: Diagnosis, form: str = "text") -> str:
     """The page as a pipe gets it."""
     stream = io.StringIO()
-    write_konnectivity_text(report(*diagnoses), stream)
+    KONNECTIVITY_WRITERS[form](report(*diagnoses), stream)
     return stream.getvalue()
 
 
@@ -95,6 +95,27 @@ def test_what_a_server_said_cannot_move_the_cursor() -> None:
     evil = diagnosis("w1", "TCP_FILTERED", "a\x1b[2Jb\nFAULT c")
     assert "\x1b" not in text(evil)
     assert "\nFAULT c" not in text(evil)
+
+
+def test_markdown_has_the_causes_as_headings_and_the_table_in_columns() -> None:
+    """For tickets: each cause with its fields, then the table as it stands in the text."""
+    some = (diagnosis("w1"), diagnosis("w2", "TCP_FILTERED", "dropped <b>"))
+    page = text(*some, form="markdown")
+
+    assert page.startswith("# Konnectivity tunnel to ")
+    assert "\n## 1. 1 of 2 workers: dropped &lt;b&gt; (TCP\\_FILTERED)\n" in page
+    assert "\n- **to do**: do this\n" in page
+    table = page.partition("```text\n")[2].partition("```")[0].splitlines()
+    assert table == [line for line in text(*some).splitlines() if line[:1] == "w"]
+    assert page.rstrip().endswith("2 workers: 1 ok, 1 with a fault")
+
+
+def test_markdown_of_one_worker_has_every_stage() -> None:
+    """Alone its verdict is the heading, and each stage has its line."""
+    page = text(diagnosis("w1", "TCP_FILTERED", "dropped"), form="markdown")
+
+    assert "\n## FAULT TCP\\_FILTERED: dropped\n" in page
+    assert page.partition("```text\n")[2].count(" said\n") == len(STAGES)
 
 
 def test_json_has_its_schema_and_every_stage() -> None:

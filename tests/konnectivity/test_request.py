@@ -202,12 +202,14 @@ def test_the_password_is_in_no_repr() -> None:
 
 
 def test_from_which_hosts() -> None:
-    """Role worker unless said otherwise; unknown words are refused with the roles there are."""
+    """Role worker unless said otherwise; an unknown word gets the nearest name, else all."""
     other = Host("m1", (), ("master",), Vantage("local"))
     inventory = Inventory((host(), other))
     assert [each.name for each in choose_hosts(inventory, ())] == ["w1"]
     assert [each.name for each in choose_hosts(inventory, ("master", "w1"))] == ["w1", "m1"]
-    with pytest.raises(RequestError, match=r"--from nobody.*master, worker"):
+    with pytest.raises(RequestError, match=r"--from nobody.*one of m1, master, w1, worker$"):
         choose_hosts(inventory, ("nobody",))
+    with pytest.raises(RequestError, match=r"--from wrker: .*; did you mean worker\?$"):
+        choose_hosts(inventory, ("wrker",))
     with pytest.raises(RequestError, match="no host of role worker"):
         choose_hosts(Inventory((other,)), ())

@@ -48,6 +48,17 @@ def test_unknown_role_beside_a_known_one() -> None:
     )
 
 
+def test_a_slip_among_several_unknown_roles() -> None:
+    """Of several unknown roles, one that looks like a known role is told as a slip."""
+    problems: list[Problem] = []
+    check_roles(chosen(), Inventory((host("a", "x", "mastr", place="f:3:5"),)), problems)
+
+    assert [str(one) for one in problems] == [
+        'f:3:5: host "a" has no role of base: none of its roles "x", "mastr" is known, did you '
+        'mean "master"? (`roles_map:` or --role says what another name stands for)'
+    ]
+
+
 def test_host_without_known_role() -> None:
     """A host of our own inventory none of whose roles is known is an error at its place."""
     hosts = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory
 from netprobe.model.plan import Plan
 from netprobe.plan.expand import make_plan
@@ -60,6 +61,18 @@ def test_other_filters_hold_for_the_path_mtu_too() -> None:
         ("n1", "n2")
     ] * 2
     assert plan.selection == "--from n1 --only vxlan: 2 of 8 flows"
+
+
+def test_an_unknown_name_gets_the_nearest_else_all() -> None:
+    """A slip is told with the name that was meant; where nothing is near, all names are listed."""
+    with pytest.raises(RequestError, match=r"^--limit nod: no host or role of that name; did you"):
+        selected(limit=("nod",))
+    with pytest.raises(
+        RequestError, match=r"^--limit zz: .*; expected one of external, master, n1, n2"
+    ):
+        selected(limit=("zz",))
+    with pytest.raises(RequestError, match=r"^--only zz: .*; expected one of api, geneve, path"):
+        selected(only=("zz",))
 
 
 def test_no_filter_is_the_whole_plan() -> None:

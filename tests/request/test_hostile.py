@@ -18,7 +18,7 @@ from netprobe.request.syntaxes.table import disarm
 from tests.request import samples
 from tests.request.flows import ask, written
 
-TEXT = sorted(set(SYNTAXES) - {"xlsx", "csv", "markdown"})
+TEXT = sorted(set(SYNTAXES) - {"xlsx", "csv", "markdown", "text"})
 NASTY = st.text(
     st.sampled_from("ab=+-@'\"`$(){}[]<>|&;#!?%\\/\n\r\t\0\x1b\u2028\u2019\u202e,:*~^é")
     | st.characters(),

@@ -158,7 +158,7 @@ def placeholder_notes(hosts: Sequence[Host]) -> list[str]:
 
 
 def _is_placeholder(host: Host) -> bool:
-    """Tell an example from a lab with such addresses: its name, or its way in, is one too."""
+    """Tell an example from a lab with such addresses, where a way in of its own leads."""
     address = host.addresses[0]
     if (
         not host.place
@@ -167,5 +167,7 @@ def _is_placeholder(host: Host) -> bool:
     ):
         return False
     ssh = host.vantage.ssh
+    if ssh is not None:
+        return ssh.host == address.text
     named = any(host.name == placeholder_name(role) for role in host.roles)
-    return named or (ssh is not None and ssh.host == address.text)
+    return named and host.vantage.kind == "none"

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from netprobe.errors import Problem, all_problems
 from netprobe.load.matrix.setting_values import parse, parse_text
 from netprobe.load.yaml.document import problem_at
-from netprobe.load.yaml.wording import listed, nearest, quoted, unknown
+from netprobe.load.yaml.wording import listed, quoted, unknown
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix, Matrix, SettingValue, choose_settings
+from netprobe.model.names import nearest
+from netprobe.model.printable import word_command
 
 Chosen = tuple[ChosenMatrix, ...]
 
@@ -96,12 +98,17 @@ def _find_values(
     if not having:
         known = {name for matrix in matrices for name in matrix.settings}
         problems.append(_make_problem(text, unknown("setting", key, sorted(known))))
+    taking: list[str] = []
+    refused: list[str] = []
     for matrix in having:
         try:
             yield matrix.name, key, parse_text(matrix.settings[key], value)
+            taking.append(matrix.name)
         except ValueError as error:
-            words = f"setting {quoted(key)} of {matrix.name}: {error}"
-            problems.append(_make_problem(text, words))
+            refused.append(f"setting {quoted(key)} of {matrix.name}: {error}")
+    alone = " ".join(word_command(("--set", f"{name}:{key}={value}")) for name in taking)
+    hint = f"; for {listed(taking)} alone: {alone}" if taking else ""
+    problems.extend(_make_problem(text, f"{words}{hint}") for words in refused)
 
 
 def _make_problem(text: str, words: str) -> Problem:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Collection, Iterable, Set
 
 from netprobe.load.yaml.scalars import text_of
+from netprobe.model.names import nearest
 
 _MAX_QUOTED = 60
 _MAX_NAMES = 20
-_SHORT = 2
 
 
 def quoted(value: object) -> str:
@@ -38,14 +37,6 @@ def listed(names: Iterable[object]) -> str:
     """Names as people write them: ``a, b, c``; one that is not printable is quoted."""
     texts = (text_of(name) for name in names)
     return ", ".join(text if text.isprintable() else quoted(text) for text in texts)
-
-
-def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Up to three known names that look like ``name``, the nearest first."""
-    by_lower = {other.lower(): other for other in sorted(set(known))}
-    # Of two letters one may be wrong, as in w9 for w1.
-    least = 0.5 if len(name) <= _SHORT else 0.6
-    return [by_lower[hit] for hit in difflib.get_close_matches(name.lower(), by_lower, 3, least)]
 
 
 def unknown(kind: str, name: str, known: Collection[str]) -> str:

@@ -1,14 +1,16 @@
-"""A diagnosis of the Konnectivity tunnel as a page (causes first, then workers) and as JSON."""
+"""A diagnosis of the Konnectivity tunnel as a page (causes first, then workers), also in Markdown,
+and as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TextIO
 
 import netprobe
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.konnectivity import STAGES, CommonCause, Diagnosis, TunnelReport
+from netprobe.report.page.markdown_page import write_markdown_page
 from netprobe.report.page.page import Line, PagePart, Style, align, field, write_page
 from netprobe.report.page.wording import plural
 from netprobe.report.verbs.explain import stages_to_json, status_column, trail_lines
@@ -36,6 +38,11 @@ KONNECTIVITY_SCHEMA = "netprobe.konnectivity/1"
 def write_konnectivity_text(report: TunnelReport, stream: TextIO) -> None:
     """Write the page: wrapped and coloured on a terminal, plain anywhere else."""
     write_page(konnectivity_parts(report), stream)
+
+
+def write_konnectivity_markdown(report: TunnelReport, stream: TextIO) -> None:
+    """Write the page for tickets and chats."""
+    write_markdown_page(konnectivity_parts(report), stream)
 
 
 def konnectivity_parts(report: TunnelReport) -> Iterator[PagePart]:
@@ -186,4 +193,8 @@ def _diagnosis_to_json(one: Diagnosis) -> Json:
     }
 
 
-KONNECTIVITY_WRITERS: Final = {"text": write_konnectivity_text, "json": write_konnectivity_json}
+KONNECTIVITY_WRITERS: Final[Mapping[str, Callable[[TunnelReport, TextIO], None]]] = {
+    "text": write_konnectivity_text,
+    "json": write_konnectivity_json,
+    "markdown": write_konnectivity_markdown,
+}

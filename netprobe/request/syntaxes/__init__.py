@@ -10,8 +10,8 @@ from netprobe.request.syntaxes import (
     calico,
     cisco,
     firewalld,
-    markdown,
     nftables,
+    page,
     scripts,
     table,
     terraform,
@@ -34,7 +34,8 @@ _SELECTOR = IntoPlace(r".*\S.*", "a selector, such as role == 'node'")
 _TARGET = IntoPlace(r".*\S.*", "a target with its options, such as cisco OUTSIDE_IN extended")
 
 SYNTAXES: Final[Mapping[str, Syntax]] = {
-    "markdown": Syntax(of_lines(markdown.lines)),
+    "markdown": Syntax(of_lines(page.markdown)),
+    "text": Syntax(of_lines(page.text)),
     "json": Syntax(of_lines(tickets.document)),
     "csv": Syntax(table.write_csv),
     "xlsx": Syntax(table.write_xlsx, library="xlsxwriter"),

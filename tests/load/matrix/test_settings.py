@@ -114,6 +114,17 @@ def test_value_of_one_matrix_only() -> None:
         both("platform=powervs")
 
 
+def test_a_value_of_one_matrix_only_says_how_to_give_it_to_that_one() -> None:
+    """The message has the option to type: the key with the name of the matrix that takes it."""
+    matrices = load_matrices(["hypershift-hcp", "openshift-host-ports"])
+    with pytest.raises(FileErrors) as caught:
+        choose(matrices, Inventory(()), ["platform=agent"])
+
+    assert str(caught.value).endswith(
+        "; for hypershift-hcp alone: --set hypershift-hcp:platform=agent"
+    )
+
+
 def test_inventory_values_have_places(tmp_path: Path) -> None:
     """Bad values of the inventory are told at their places, with those of --set, at once."""
     path = tmp_path / "inventory.yaml"

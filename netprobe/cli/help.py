@@ -1,0 +1,152 @@
+"""The help of a verb: its options in groups, the frequent ones alone; ``--help-all`` has all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+# The options of each group, by their long names; what stands in none is listed last.
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "What": (
+        "matrix", "manifest", "network", "set", "only", "protocol", "sample", "hosts", "registry",
+        "pods", "count", "server", "publishing", "flavour", "hostname", "finding", "reason",
+        "owner", "ticket", "from-plan", "at", "by", "include", "until", "python",
+    ),
+    "Where": ("inventory", "role", "limit", "from", "to"),
+    "How": (
+        "cover", "seed", "zone-groups", "timeout", "retries", "rate", "forks", "ask-become-pass",
+        "agent-python", "no-listen", "no-recorder", "strict", "live", "max-results", "engine",
+        "start", "window", "margin", "with-runtime", "proxy", "ca", "client-cert", "client-key",
+        "repeat", "hold", "into", "stateless", "one-per-row", "same-place", "append",
+    ),
+    "Reports": (
+        "output", "undo", "folder", "per-host", "redact", "record", "evidence", "verbose",
+    ),
+    "After a fix": (
+        "resume", "retry", "accepted", "max-acceptance", "baseline", "fail-on", "next",
+    ),
+}  # fmt: skip
+_REST: Final = "Other"
+# What few command lines need, of all verbs and of one: in ``--help-all`` only.
+_RARE: Final[Mapping[str, tuple[str, ...]]] = {
+    "": (
+        "network", "role", "protocol", "sample", "seed", "zone-groups", "timeout", "retries",
+        "rate", "forks", "agent-python", "no-listen", "no-recorder", "strict", "live",
+        "max-results", "max-acceptance", "margin", "fail-on", "redact", "repeat", "hold",
+        "flavour", "hostname", "one-per-row", "stateless",
+    ),
+    # A request takes a plan's options with --from-plan only.
+    "request": ("manifest", "only", "limit", "from", "to"),
+    "bundle": ("cover", "from", "to", "only"),
+}  # fmt: skip
+# Options with longer names stand on a line of their own.
+_WIDEST: Final = 27
+
+RUN_STATUS: Final = """\b
+Exit status: 0 all required flows pass, 1 something is blocked or exposed,
+2 the request was wrong, 3 something required could not be judged,
+4 netprobe itself failed, 130 interrupted.
+"""
+AUDIT_STATUS: Final = """\b
+Exit status: 0 every listening port is registered, 1 a violation was found, 2 the request was
+wrong, 3 a host or an owner could not be looked at, 4 netprobe itself failed, 130 interrupted.
+"""
+TUNNEL_STATUS: Final = """\b
+Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of credentials: the
+verdict says which), 2 the request was wrong, 3 something could not be judged or looked at,
+4 netprobe itself failed, 130 interrupted.
+"""
+_ALL_OPTIONS: Final = (
+    "An option with ... may be given several times. A new file is for its owner alone (0600). "
+    "Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS."
+)
+
+
+class VerbCommand(click.Command):
+    """A verb whose help lists its options in groups."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Give the verb's own, ``--help-all``, and ``--help``."""
+        *own, helping = super().get_params(ctx)
+        has_rare = any(_is_rare(ctx, one) for one in own)
+        return [*own, _add_help_all(has_rare), helping]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section for each group that has an option."""
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, _REST)}
+        for parameter in self.get_params(ctx):
+            row = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if row is not None and (_shows_all(ctx) or not _is_rare(ctx, parameter)):
+                sections[_group_of(parameter)].append(row)
+        lengths = [len(names) for rows in sections.values() for names, _ in rows]
+        width = max(length for length in lengths if length <= _WIDEST)
+        for group, rows in sections.items():
+            if rows:
+                with formatter.section(group):
+                    formatter.write_dl(
+                        [(names.ljust(width), text) for names, text in rows], col_max=width
+                    )
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the exit status means, and with all options what holds for each."""
+        super().format_epilog(ctx, formatter)
+        if _shows_all(ctx):
+            _write_all_options(formatter)
+
+
+class VerbGroup(click.Group):
+    """A group of such verbs, and of groups of them."""
+
+    command_class = VerbCommand
+    group_class = type
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what holds for all verbs."""
+        super().format_epilog(ctx, formatter)
+        if ctx.parent is None:
+            _write_all_options(formatter)
+
+
+def _write_all_options(formatter: click.HelpFormatter) -> None:
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(_ALL_OPTIONS)
+
+
+def _add_help_all(has_rare: bool) -> click.Option:
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        hidden=not has_rare,
+        callback=_print_all,
+        help="Show all options and exit.",
+    )
+
+
+def _print_all(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given and not ctx.resilient_parsing:
+        ctx.meta[__name__] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def _shows_all(ctx: click.Context) -> bool:
+    return bool(ctx.meta.get(__name__))
+
+
+def _long_name(parameter: click.Parameter) -> str:
+    return next((one[2:] for one in parameter.opts if one.startswith("--")), "")
+
+
+def _is_rare(ctx: click.Context, parameter: click.Parameter) -> bool:
+    names = (*_RARE[""], *_RARE.get(ctx.command.name or "", ()))
+    return _long_name(parameter) in names
+
+
+def _group_of(parameter: click.Parameter) -> str:
+    name = _long_name(parameter)
+    return next((group for group, names in GROUPS.items() if name in names), _REST)
