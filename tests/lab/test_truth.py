@@ -146,6 +146,7 @@ def table(kind: str, hook: str, *rules: str) -> str:
 DNAT = "nat hook prerouting priority -100"
 SNAT = "nat hook postrouting priority 100"
 INPUT = "filter hook input priority 0"
+FORWARD = "filter hook forward priority 0"
 
 
 def test_a_transparent_proxy_is_no_open_port(chain: Chain) -> None:
@@ -264,7 +265,7 @@ def test_a_dead_host_that_others_ask_for_is_not_called_rejected(chain: Chain) ->
 def test_a_router_that_says_host_unreachable_for_one_port_rejects_it(chain: Chain) -> None:
     """The host is up, as other ports show: then the router's word is a rule."""
     rule = "tcp dport 6443 reject with icmpx host-unreachable"
-    chain.router_2.nft(table("filter hook forward priority 0", "wall", rule))
+    chain.router_2.nft(table(FORWARD, "wall", rule))
 
     found = chain.run({"tcp": [6443]}, agent=False)
 
@@ -279,7 +280,7 @@ def test_a_rejecting_router_that_was_slow_is_not_called_a_dead_host(chain: Chain
     drops = ", ".join(f"{number} : drop" for number in (0, 1, 3, 4))
     chain.router_2.nft(
         table(
-            "filter hook forward priority 0", "wall",
+            FORWARD, "wall",
             f"tcp dport 6443 numgen inc mod 1000 vmap {{ {drops} }}",
             "tcp dport 6443 reject with icmpx host-unreachable",
         )
@@ -291,3 +292,15 @@ def test_a_rejecting_router_that_was_slow_is_not_called_a_dead_host(chain: Chain
     assert (said["reason"], said["where"], said["rejected_by"]) == (
         "host-unreach", ["path"], "10.94.2.2",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", [True, False], ids=["agent", "no-agent"])
+def test_silence_is_blocked_also_where_the_kernel_gives_up_early(chain: Chain, agent: bool) -> None:
+    """The source's kernel sends two SYNs, and ends a connect before a first look does."""
+    chain.source.run("sysctl", "-qw", "net.ipv4.tcp_syn_retries=1")
+    chain.router_2.nft(table(FORWARD, "wall", "tcp dport 7000 drop"))
+
+    found = chain.run({"tcp": [7000]}, agent=agent, there={4: THERE[4]})
+
+    said = found[THERE[4], 7000]
+    assert (said["verdict"], said["reason"]) == ("blocked", "no-response")

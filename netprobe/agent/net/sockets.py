@@ -21,6 +21,8 @@ IPV6_MTU_DISCOVER = 23
 PMTUDISC_PROBE = 3
 IP_HEADER: Dict[int, int] = {socket.AF_INET: 20, socket.AF_INET6: 40}
 UDP_HEADER = 8
+# The most that TCP_SYNCNT takes: the kernel gives up after the look, whatever tcp_syn_retries is.
+MOST_SYNS = 127
 
 # The listeners of this agent, its pipes and the other engines need descriptors as well.
 TCP_SHARE = 0.75
@@ -87,6 +89,8 @@ def open_probe(
     sock: Any = socket.SocketType(target.family, kind | socket.SOCK_NONBLOCK, protocol)
     try:
         listen_for_errors(sock)
+        if kind == socket.SOCK_STREAM:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_SYNCNT, MOST_SYNS)
         if min_ttl is not None:
             # The kernel ignores segments that arrive with a lower TTL: a reset from farther away.
             set_ip_option(sock, IP_MINTTL, IPV6_MINHOPCOUNT, min_ttl)

@@ -20,6 +20,7 @@ from netprobe.batch.script import HostScript
 from tests.agent.batch.carried import RUN, bundle_of, command, read, run, script
 from tests.agent.interpreters import INTERPRETERS
 from tests.batch.support import FOUND, outcomes_of, phases
+from tests.lab.netlab import Lab
 from tests.patience import wait_until
 from tests.ports import free_port
 from tests.vantage.support import TEMPLATES, probe
@@ -246,6 +247,20 @@ def test_a_host_asks_further_within_its_budgets(tmp_path: Path, silent_port: int
     assert own
     assert all(first <= order.id <= last for order in own)
     assert all(order.id in found.answers for order in own)
+
+
+@pytest.mark.lab
+def test_silence_is_silence_also_where_the_kernel_gives_up_early(tmp_path: Path) -> None:
+    """A connect that the kernel would end after 3 s is one that nobody answered."""
+    bundle = bundle_of(tmp_path, script([("go", [TEMPLATES, silence(1, 5555, 3300)])]))
+    with Lab() as lab:
+        host = lab.namespace("node")
+        host.nft(
+            "table ip t { chain i { type filter hook input priority 0; tcp dport 5555 drop; }; }"
+        )
+        host.run("sysctl", "-qw", "net.ipv4.tcp_syn_retries=1")
+        host.run(*command(bundle), check=False)
+    assert outcomes_of(read(bundle)) == {1: ("no-answer", None)}
 
 
 def test_listeners_close_at_the_end(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ The first segment of each way is as large as both kernels agreed: where it never
 small ones do, the path is too narrow for it and nobody told the sender.
 """
 
+import errno
 import fcntl
 import socket
 import struct
@@ -263,6 +264,9 @@ class TcpExchanges:
             return
         if number in ENDED_AFTER_OPEN:
             self._end_exchange(exchange, replies.RESET)
+            return
+        if number == errno.ETIMEDOUT:
+            self._end_exchange(exchange)  # the kernel gave up (tcp_retries2): silence
             return
         error = about(drain(exchange.sock), exchange.part.order.target.address, exchange.port)
         fact = None if error is None else error.fact()

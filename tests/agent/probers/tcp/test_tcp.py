@@ -308,6 +308,50 @@ def verdicts() -> Iterator[dict[int, dict[int, Found]]]:
     netlab.remove()
 
 
+def give_up_early() -> None:
+    """Let the source's kernel end connects after 3 s, and connections after 0.6 s."""
+    for key in ("tcp_syn_retries", "tcp_retries2"):
+        netlab.sysctl(SOURCE, f"net/ipv4/{key}", "1")
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_connect_is_silent_also_where_the_kernel_gives_up_early(lab: None, family: int) -> None:
+    """A look ends by itself, and says how many SYNs left."""
+    give_up_early()
+    netlab.rule(R1, "forward", "tcp dport 7000-7001 drop")
+    agent = Agent()
+    with inside(SOURCE), contextlib.closing(TcpEngine(agent)) as engine:
+        address = ADDRESS[family]["destination"]
+        engine.submit(order(1, "tcp", address, [(7000, 7001)], look_ms=3300, first_ms=3300))
+        agent.wait(1)
+
+    for found in agent.outcomes(1).values():
+        assert (found.kind.failure, found.kind.left) == ("no-answer", True)
+        assert (found.kind.packets or 0) >= 3
+
+
+@pytest.mark.lab
+def test_a_connection_is_silent_also_where_the_kernel_gives_up_early(lab: None) -> None:
+    """Nobody acknowledges its data; no ICMP error has ended it."""
+    give_up_early()
+    netlab.rule(R1, "forward", "tcp flags & psh == psh drop")
+    agent = Agent()
+    with inside(DESTINATION):
+        responder = TcpResponder(agent, ADDRESS[4]["destination"])
+    with inside(SOURCE), contextlib.closing(TcpEngine(agent)) as engine:
+        wanted = only(responder.port)
+        address = ADDRESS[4]["destination"]
+        found = one(
+            agent, engine,
+            order(1, "tcp", address, wanted, mode="nonce", template=1, host=HOST, look_ms=2000),
+        )  # fmt: skip
+    responder.close()
+
+    assert (found.kind.failure, found.kind.answer) == (None, "silent")
+
+
 @pytest.mark.lab
 @pytest.mark.parametrize(
     ("family", "case"),
