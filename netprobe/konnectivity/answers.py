@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from netprobe.konnectivity import identity
 from netprobe.konnectivity.clocks import MOST_SKEW_S, OF_DATES, judge_dates
@@ -12,18 +14,23 @@ from netprobe.konnectivity.further import unsteady
 from netprobe.konnectivity.identity import Who
 from netprobe.konnectivity.reach import FURTHER_TRIES, Reach, attempt, insist, repeat
 from netprobe.konnectivity.symptoms import hello_symptom
-from netprobe.konnectivity.tables import CALLS, IDENTITY
-from netprobe.konnectivity.verdicts import NO_ID
+from netprobe.konnectivity.tables import CALLS, IDENTITY, fill
+from netprobe.konnectivity.verdicts import INSPECTION, NO_ID, VERDICTS
 from netprobe.model.decision import first_match
+from netprobe.protocols.services.tls import Distrust
 from netprobe.protocols.services.tls_talk import Attempt
 
 REACHED = ("KONN_REACHED_MTLS", "KONN_REACHED_TOKEN")
+_UNTRUSTED = (
+    "{subject}, issued by {issuer}; {chain}; certificate request: {authorities}; "
+    "ALPN gives {alpn}; {control}"
+)
 
 
 async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt) -> Conclusion:
     """Identify the server; ``REACHED`` and ``KONN_H2_OK`` allow the further stages."""
-    control, nameless = await _ask_controls(reach, small)
     trusted, distrust = await _check_trust(reach, log)
+    control, nameless = await _ask_controls(reach, small, distrust)
     who = await identity.identify(reach, small, trusted, control)
     if who.call is not None and who.call.word == identity.UNHEARD:
         # It was answered before, so what is silent is one of several back ends.
@@ -35,7 +42,8 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     row = first_match(IDENTITY, (who.who, who.request, who.alpn, who.reply))
     evidence = reach.where() | identity.evidence_of(who, reach)
     evidence["control"] = _control_phrase(small, control)
-    what = found(row.verdict or "UNEXPLAINED", row.because, evidence)
+    evidence |= _distrust_words(distrust, evidence)
+    what = found(row.verdict or "UNEXPLAINED", f"{row.because}; {{chain}}", evidence)
     what = _certificate_fault(reach, who, what, distrust) or what
     good = what.code in REACHED
     if not good:
@@ -52,12 +60,14 @@ async def look_at_answers(reach: Reach, log: Log, small: Attempt, large: Attempt
     return await _look_at_http2(reach, log, who, what) if good else what
 
 
-async def _ask_controls(reach: Reach, small: Attempt) -> tuple[Attempt | None, Attempt | None]:
+async def _ask_controls(
+    reach: Reach, small: Attempt, distrust: Distrust | None
+) -> tuple[Attempt | None, Attempt | None]:
     """Ask with another name, and with none: a router answers by name, a server does not.
 
     Routes are always compared; elsewhere only if the certificate is not Konnectivity's.
     """
-    ours = identity.who_is(small.seen.certificate) == "konnectivity"
+    ours = distrust is None and identity.who_is(small.seen.certificate) == "konnectivity"
     if reach.tunnel.publishing != "route" and ours:
         return None, None
     names = (identity.CONTROL_NAME, None)
@@ -65,17 +75,28 @@ async def _ask_controls(reach: Reach, small: Attempt) -> tuple[Attempt | None, A
     return control, nameless
 
 
-async def _check_trust(reach: Reach, log: Log) -> tuple[bool, int | None]:
-    """Tell whether the chain leads to ``--ca``, and OpenSSL's code where it does not."""
+async def _check_trust(reach: Reach, log: Log) -> tuple[bool, Distrust | None]:
+    """Tell whether the chain leads to ``--ca``, and OpenSSL's reason where it does not."""
     if reach.tunnel.ca is None:
         log.open.append("the certificate's chain: no --ca was given")
         return False, None
     hello = replace(reach.hello, ca=reach.tunnel.ca)
     seen = (await insist(reach, hello, words=False)).seen
-    if seen.distrust in OF_DATES and abs(reach.agent.skew_s) > MOST_SKEW_S:
+    distrust = seen.distrust
+    if distrust and distrust.code in OF_DATES and abs(reach.agent.skew_s) > MOST_SKEW_S:
         # By our clock, which is not the agent's: its own decides.
         return True, None
-    return seen.distrust is None and bool(seen.chain), seen.distrust
+    return distrust is None and bool(seen.chain), distrust
+
+
+def _distrust_words(distrust: Distrust | None, evidence: Mapping[str, Any]) -> dict[str, str]:
+    """Give what a chain that does not verify adds to any verdict; nothing where it does."""
+    if distrust is None:
+        return {"chain": "", "inspection": ""}
+    return {
+        "chain": f"its chain does not lead to --ca ({distrust.words})",
+        "inspection": fill(INSPECTION, evidence),
+    }
 
 
 async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -> Conclusion | None:
@@ -100,19 +121,25 @@ async def _other_certificate(reach: Reach, log: Log, who: Who, large: Attempt) -
 
 
 def _certificate_fault(
-    reach: Reach, who: Who, what: Conclusion, distrust: int | None
+    reach: Reach, who: Who, what: Conclusion, distrust: Distrust | None
 ) -> Conclusion | None:
-    """Right service, wrong certificate: no fault of the network, and none that agents accept."""
+    """Right service, wrong certificate: no agent accepts it.
+
+    A chain that does not lead to ``--ca`` is a fault, whatever its subject and the server say.
+    """
     certificate = who.certificate
-    if what.code not in REACHED or certificate is None:
+    unproven = who.who == "konnectivity" or VERDICTS[what.code].outcome == "unsure"
+    doubted = what.code in REACHED or (distrust is not None and unproven)
+    if certificate is None or not doubted:
         return None
     dated = judge_dates(who.attempt.seen.chain, reach.agent.skew_s)
+    if distrust is not None and (dated is None or distrust.code not in OF_DATES):
+        ours = who.request == "signer" or certificate.issuer_name == identity.SIGNER
+        variant = None if ours else "another-ca"
+        return replace(found("CERT_UNTRUSTED", _UNTRUSTED, what.evidence), variant=variant)
     if dated is not None:
         code, words, evidence = dated
         return found(code, words, {**what.evidence, **evidence})
-    if distrust is not None:
-        words = "{subject}, issued by {issuer}, does not lead to --ca (OpenSSL says %d)"
-        return found("CERT_UNTRUSTED", words % distrust, what.evidence)
     if not identity.names_tunnel(certificate, reach):
         return found("CERT_WRONG_NAME", "{subject} is valid for {names}", what.evidence)
     return None

@@ -33,6 +33,7 @@ ServerAnswers = dict[str, dict[str, str]]
 CONNECTS = 3
 # What web servers say to CONNECT: method not allowed, not implemented.
 NO_CONNECT = (405, 501)
+CREDENTIALS_WANTED = 407
 
 
 async def look_up(
@@ -193,6 +194,8 @@ def _describe_connects(reach: Reach, symptom: TcpSymptom, opened: list[Opened]) 
         "offender": "a host on the way",
         "icmp": f"an ICMP error ({one.failure})",
     }
+    if symptom == "other":
+        evidence["again"] = reach.again
     if one.tcp and symptom == "opened":
         evidence |= {name: one.tcp.get(name) for name in ("snd_mss", "advmss", "pmtu")}
     return evidence | _dial_error(one.failure) | icmp_evidence(one.icmp)
@@ -215,6 +218,8 @@ async def look_at_proxy(reach: Reach, log: Log) -> Conclusion | None:
         else:
             answer = await connect(stream, tunnel.host, tunnel.port, reach.proxy)
     variant = "no-connect" if answer.status in NO_CONNECT else None
+    if answer.status == CREDENTIALS_WANTED and reach.proxy.credentials is not None:
+        variant = "rejected"
     evidence = {
         "host": tunnel.host,
         "port": tunnel.port,
@@ -253,5 +258,5 @@ def _proxy_code(answer: HttpAnswer) -> str | None:
         return "PROXY_SILENT" if answer.ended == "timeout" else "PROXY_NOT_HTTP"
     if 200 <= answer.status < 300:
         return None
-    exact = {407: "PROXY_407", 403: "PROXY_403"}
+    exact = {CREDENTIALS_WANTED: "PROXY_407", 403: "PROXY_403"}
     return exact.get(answer.status, "PROXY_5XX" if answer.status >= 500 else "PROXY_REFUSED")

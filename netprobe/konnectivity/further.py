@@ -91,6 +91,7 @@ def fraction(
         "failed": len(bad),
         "kinds": ", ".join(sorted({how for _, how in bad})),
         "times": ", ".join(f"{time:g}" for time in times),
+        "again": reach.again,
         "all_tries": [facts_of(one) for one, _ in bad],
     }
     enough = LEAST_FAILURES <= len(bad) < len(tries)

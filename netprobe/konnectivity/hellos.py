@@ -14,6 +14,7 @@ from netprobe.konnectivity.symptoms import AT_ONCE_MS, hello_symptom
 from netprobe.konnectivity.tables import HELLO, fill
 from netprobe.konnectivity.verdicts import LARGE_HELLO_LOGS
 from netprobe.model.decision import first_match
+from netprobe.model.konnectivity import TunnelPlace
 from netprobe.protocols.services.tls import Hello
 from netprobe.protocols.services.tls_talk import BRIEF, Attempt
 
@@ -32,7 +33,13 @@ _SIZES_AT_ONCE = 8
 _TRIES_OF_SIZE = 2
 # Balancers give up on a back end that does not answer after 15 s to 30 s, if they do.
 LATE_S = 40
-_LATE = f"whether a balancer in front gives up on its back end: --hold {LATE_S} waits for it"
+_LATE = "whether a balancer in front gives up on its back end"
+# What another name gets that shows an edge where the tunnel's name meets silence.
+_SHOWS_EDGE: dict[str, str] = {
+    "answered": "is answered", "closed": "gets an end at once", "reset": "gets a reset at once",
+    "foreign": "gets an answer that is no TLS",
+}  # fmt: skip
+PATH_OR_EDGE: TunnelPlace = "path or load balancer"
 _FAILED = "a ClientHello of {large_bytes:,} bytes gets no answer ({tries} tries)"
 
 
@@ -72,15 +79,18 @@ async def _conclude_failure(
     row = first_match(HELLO, (small.symptom or "none", symptom, tries.segmented_symptom))
     code = row.verdict or "INCONSISTENT"
     name = "tls-small" if large is None else "tls-agent-size"
-    evidence = _evidence_of_tries(reach, small, tries)
-    variant = None
+    evidence = _evidence_of_tries(reach, small, tries) | {"again": reach.again}
+    variant, where, control = None, None, None
     if small.symptom in _ENDED:
         variant = evidence["variant"] = _choose_variant(reach, log, code, unasked)
-    if small.symptom in _BY_NAME:
+    if small.symptom in _BY_NAME or code == "SERVER_SILENT":
         control = await identity.ask_control(reach, identity.CONTROL_NAME)
-        evidence["control"] = _control_words(reach, control) + _UNASKED.get(unasked, "")
-    else:
-        control = None
+        evidence["control"] = _control_words(reach, code, control) + _UNASKED.get(unasked, "")
+    if code == "SERVER_SILENT" and control and hello_symptom(control) in _SHOWS_EDGE:
+        code, variant = "EDGE_BACKEND_TIMEOUT", "by-name"
+        # Where large packets of every answer get lost, small ones pass as well.
+        where = None if control.seen.chain else PATH_OR_EDGE
+        evidence["variant"] = variant
     if code.startswith("PMTU_"):
         log.add(name, "bad", fill(_FAILED, evidence), facts_of(tries.first))
         evidence |= await _measure_bounds(reach, tries.first)
@@ -90,9 +100,17 @@ async def _conclude_failure(
     if control is not None:
         said = f"a name that nobody routes: {hello_symptom(control)}"
         log.add("control-sni", "ok", said, facts_of(control))
-    if code == "SERVER_SILENT" and reach.tunnel.hold_s < LATE_S:
-        log.open.append(_LATE)
-    return replace(found(code, row.because, evidence), variant=variant)
+    if code == "SERVER_SILENT":
+        log.open += _word_unseen_end(reach.tunnel.hold_s)
+    return replace(found(code, row.because, evidence), variant=variant, where=where)
+
+
+def _word_unseen_end(held_s: float) -> list[str]:
+    """Word what a longer wait might tell; ``--hold`` is asked for where it was not given."""
+    if held_s >= LATE_S:
+        return []
+    later = f" after more than {held_s:g} s" if held_s else f": --hold {LATE_S} waits for it"
+    return [_LATE + later]
 
 
 async def _measure_bounds(reach: Reach, failed: Attempt) -> dict[str, Any]:
@@ -184,8 +202,9 @@ def _choose_variant(reach: Reach, log: Log, code: str, unasked: bool | None) -> 
     return "local" if log.is_local and reach.proxy is None else None
 
 
-def _control_words(reach: Reach, control: Attempt) -> str:
+def _control_words(reach: Reach, code: str, control: Attempt) -> str:
     name = "a server name" if reach.tunnel.sni is None else "another server name"
-    if hello_symptom(control) == "answered":
-        return f"{name} is answered at the same address: the name decides"
+    symptom = hello_symptom(control)
+    if symptom == "answered" or (code == "SERVER_SILENT" and symptom in _SHOWS_EDGE):
+        return f"{name} {_SHOWS_EDGE[symptom]} at the same address: the name decides"
     return f"{name} fares no better: the name does not decide"

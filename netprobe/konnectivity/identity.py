@@ -167,18 +167,18 @@ def same_certificate(first: Attempt, second: Attempt) -> bool:
 
 
 def answers_alike(first: Attempt, second: Attempt, reach: Reach) -> bool:
-    """Tell whether one service gave both answers: with one certificate, or with one for each pod.
+    """Tell whether one service gave both answers: with one certificate, or with alike ones.
 
-    The latter only where neither certificate is for the tunnel's name nor of anybody known.
+    Who inspects TLS may sign a new one for each connection. One for each pod, with names of their
+    own, counts only where neither is for the tunnel's name nor of anybody known.
     """
     if same_certificate(first, second):
         return True
     one, other = first.seen.certificate, second.seen.certificate
-    return (
-        one is not None
-        and other is not None
-        and one.issuer == other.issuer
-        and all(who_is(each) == "foreign" for each in (one, other))
+    if one is None or other is None or one.issuer != other.issuer:
+        return False
+    return one.subject == other.subject or (
+        all(who_is(each) == "foreign" for each in (one, other))
         and not any(names_tunnel(each, reach) for each in (one, other))
     )
 
@@ -252,6 +252,7 @@ def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:
         "reply": who.reply,
         **call,
         "page": _page_words(who.page),
+        "narrower": "give --ca for a narrower answer" if reach.tunnel.ca is None else "",
         **_log_words(who, reach),
     }
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
-from netprobe.konnectivity.request import Tunnel
+from netprobe.konnectivity.request import DEFAULT_REPEAT, Tunnel
 from netprobe.konnectivity.symptoms import HelloSymptom, hello_symptom
 from netprobe.model.konnectivity import OpenedPipe
 from netprobe.probe.agents.agent import AgentMethods
@@ -35,6 +35,8 @@ LEAST_WAIT_S = 4.0
 # Tries that are made where two do not agree; enough that one dead back end of four shows twice.
 UNSTEADY_TRIES = 10
 INSISTING_TRIES = 3
+# Two tries of one balancer are given up after the same time but for this.
+SAME_TIME_MS = 500.0
 
 # Failures that small segments may change. A reset or a close does not depend on packet sizes.
 SILENT = ("lost", "gap", "mute")
@@ -75,6 +77,12 @@ class Reach:
     def hello(self) -> Hello:
         """A small hello, of about 517 bytes: one segment."""
         return Hello(self.tunnel.sni)
+
+    @property
+    def again(self) -> str:
+        """The advice to try more often; ``--repeat`` is asked for where it was not given."""
+        given = self.tunnel.repeat != DEFAULT_REPEAT
+        return "run again with more tries" if given else "run again with --repeat 30"
 
     @property
     def to(self) -> str:
@@ -267,9 +275,23 @@ def _is_answered(one: asyncio.Task[Attempt]) -> bool:
 
 
 def agree(tries: Sequence[Attempt]) -> HelloSymptom | None:
-    """Give the symptom of all tries, or of most if none was answered; None if they do not agree."""
+    """Give the symptom of all tries, or of most if none was answered; None if they do not agree.
+
+    Silence agrees with a late close that came after a longer time than the silence was watched.
+    """
     symptoms = [hello_symptom(one) for one in tries]
+    if set(symptoms) == {"late", "mute"} and _is_cut_short(tries):
+        return "late"
     most = max(symptoms, key=symptoms.count)
     if symptoms.count(most) == len(symptoms):
         return most
     return most if "answered" not in symptoms and symptoms.count(most) * 2 > len(symptoms) else None
+
+
+def _is_cut_short(tries: Sequence[Attempt]) -> bool:
+    """Whether no silent try was watched longer than the late ones took to be closed."""
+    times = {
+        symptom: [one.first_ms for one in tries if hello_symptom(one) == symptom]
+        for symptom in ("late", "mute")
+    }
+    return max(times["mute"]) < min(times["late"]) + SAME_TIME_MS

@@ -67,7 +67,8 @@ HELLO = _read_table(
      "the server has the ClientHello and its answer comes with a hole ({ooo} packets arrived out "
      "of order), with segments of {segment} bytes too"),
     ("mute | * | *", "SERVER_SILENT",
-     "the ClientHello is acknowledged ({acked} bytes), and {waited_s} s later nothing has come"),
+     "the ClientHello is acknowledged ({acked} bytes), and {waited_s} s later nothing has come; "
+     "{control}"),
     ("answered | lost | answered", "PMTU_BLACKHOLE_OUT",
      _ANSWERS + "is not acknowledged ({retrans} retransmissions); in segments of {segment} bytes "
      "it is answered; {bounds}"),

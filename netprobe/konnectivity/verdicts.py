@@ -63,6 +63,11 @@ DIAL_ERRORS = {
 NO_ALPN = f"{_TLS}credentials: cannot check peer: missing selected ALPN property"
 ALPN_REFUSED = f"{_TLS}remote error: tls: no application protocol"
 
+# Added to what else is wrong, where a chain does not lead to the CA that was given.
+INSPECTION = (
+    "a firewall that inspects TLS looks like this, too: a CA of its own signs a certificate for "
+    "whatever is asked; is {issuer} such a CA, of a company or of a firewall's vendor?"
+)
 VERDICTS: dict[str, TunnelVerdict] = {
     # The tunnel is fine, as far as it could be seen.
     "KONN_REACHED_MTLS": TunnelVerdict("ok", "none", None, None,
@@ -234,8 +239,10 @@ VERDICTS: dict[str, TunnelVerdict] = {
     "TLS_INTERCEPTED": TunnelVerdict("fault", "inspection", "path", "identity",
         "somebody else's certificate answers for {sni}: TLS is intercepted, or ends before the "
         "server",
-        "exempt {sni} from TLS inspection, or use passthrough; the agent's certificate cannot "
-        "survive interception, even where the CA is trusted", _X509),
+        "a firewall that inspects TLS looks like this: a CA of its own, of a company or of the "
+        "firewall's vendor, signs a certificate for whatever is asked (here {issuer}); exempt "
+        "{sni} from TLS inspection, or use passthrough; the agent's certificate cannot survive "
+        "interception, even where the CA is trusted", _X509),
     "ALPN_H2_REFUSED": TunnelVerdict("fault", "edge", "load balancer", "identity",
         "TLS ends at {to} without HTTP/2: ALPN h2 is not agreed",
         "use a passthrough or TCP listener, or enable h2 where TLS ends", "{alpn_log}"),
@@ -245,7 +252,8 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "{alpn_log}"),
     "WRONG_SERVICE": TunnelVerdict("fault", "request", "destination", "identity",
         "another service answers at {to}: {who}",
-        "correct host name and port; for a route look at which Service it points to", _X509),
+        "correct host name and port; for a route look at which Service it points to; {inspection}",
+        _X509),
     "CERT_WRONG_NAME": TunnelVerdict("fault", "certificate", "server", "identity",
         "the Konnectivity server's certificate is not valid for {sni}",
         "correct the publishing host name and have the certificate made again, or this is another "
@@ -260,9 +268,10 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "certificate: it is valid from {not_before} to {not_after}",
         _X509),
     "CERT_UNTRUSTED": TunnelVerdict("fault", "certificate", "server", "identity",
-        "the server's certificate does not lead to the CA that was given",
-        "is this another hosted cluster, or was its CA renewed? Compare --ca with the CA of the "
-        "agent", _X509),
+        "the server's certificate, issued by {issuer}, does not lead to the CA that was given",
+        "is this another hosted cluster, or was its CA renewed? Compare the CA that was given with "
+        "that of the agent; a firewall that inspects TLS looks alike, with a CA of its own as "
+        "issuer", _X509),
     "KONN_CLIENT_CERT_REJECTED": TunnelVerdict("fault", "credentials", "worker", "http2",
         "the Konnectivity server rejects the client certificate",
         "the network is fine; renew the agent's certificate: it must be signed by the signer that "
@@ -297,7 +306,7 @@ VERDICTS: dict[str, TunnelVerdict] = {
         "repair or withdraw {bad}; an agent that picks it does not connect"),
     "UNSTEADY": TunnelVerdict("unsure", "edge", "path or load balancer", "fan-out",
         "tries at {to} do not agree",
-        "run again with --repeat 30: loss and a dead back end look alike in few tries"),
+        "{again}: loss and a dead back end look alike in few tries"),
     # Hold.
     "HOLD_CUT_FIN": TunnelVerdict("fault", "edge", "load balancer", "hold",
         "an idle connection to {to} is closed after {held} s",
@@ -319,10 +328,10 @@ VERDICTS: dict[str, TunnelVerdict] = {
     # Cases without a conclusion.
     "INCONSISTENT": TunnelVerdict("unsure", "server", "path or destination", "tls-small",
         "tries at {to} fail in different ways",
-        "run again with --repeat 30; what was seen is in the evidence"),
+        "{again}; what was seen is in the evidence"),
     "UNEXPLAINED": TunnelVerdict("unsure", "server", "destination", "identity",
         "what answers at {to} fits no known picture",
-        "the evidence holds what was seen; give --flavour and --ca for a narrower answer"),
+        "compare what was seen with the server's own certificate; {narrower}"),
     "NOT_TESTED": TunnelVerdict("not-tested", "none", None, None,
         "the worker could not be looked from",
         "{fix}"),
@@ -335,6 +344,10 @@ _NO_CONNECT = TunnelVerdict("fault", "proxy", "proxy", "proxy",
 
 # The same code in other words, where more is known: by code and by ``variant`` of the evidence.
 VARIANTS: dict[tuple[str, str], TunnelVerdict] = {
+    ("PROXY_407", "rejected"): TunnelVerdict("fault", "proxy", "proxy", "proxy",
+        "the proxy rejects the credentials of its URL (HTTP 407)",
+        "correct user and password in the proxy URL (only Basic works: the agent speaks neither "
+        "NTLM nor Negotiate), or add {host} to NO_PROXY", _CONNECT),
     ("PROXY_5XX", "no-connect"): _NO_CONNECT,
     ("PROXY_REFUSED", "no-connect"): _NO_CONNECT,
     ("RST_AFTER_CLIENTHELLO", "local"): TunnelVerdict("fault", "server", "destination", "tls-small",
@@ -342,6 +355,21 @@ VARIANTS: dict[tuple[str, str], TunnelVerdict] = {
         "the worker reaches {to} without leaving itself: look at what listens there (ss -ltnp), or "
         "at the pod where NAT leads to one; it closes without having read the ClientHello",
         _RESET),
+    ("EDGE_BACKEND_TIMEOUT", "by-name"): TunnelVerdict("fault", "edge", "load balancer",
+        "tls-small",
+        "{to} answers for other names, and never for {sni}: its back end does not answer",
+        "look at the endpoints behind {sni}, and allow the load balancer or router to reach them "
+        "(security group, nodePort); turn its health checks on",
+        f"{_EOF} (or: context deadline exceeded)"),
+    ("CERT_UNTRUSTED", "another-ca"): TunnelVerdict("fault", "inspection", "path or destination",
+        "identity",
+        "{issuer} signed the certificate for {sni}, and not the CA that was given: TLS is "
+        "inspected on the way, or another server answers",
+        "a firewall that inspects TLS looks like this: a CA of its own signs a certificate for "
+        "whatever is asked; if {issuer} is a CA of a company or of a firewall's vendor, exempt "
+        "{sni} from inspection: the agent's certificate cannot survive it; if it is the cluster's "
+        "own, the CA that was given is of another cluster or has been renewed: compare it with the "
+        "agent's", _X509),
     ("EDGE_CLOSED_IMMEDIATELY", "at-once"): TunnelVerdict("fault", "server",
         "load balancer or server", "tls-small",
         "{to} accepts connections and ends them at once, without a byte",

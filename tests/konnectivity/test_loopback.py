@@ -75,6 +75,20 @@ def test_a_web_server_is_no_proxy(status: int, code: str) -> None:
         assert "reach" not in worker["title"] + worker["remedy"]
 
 
+@pytest.mark.parametrize(("user", "says"), [("", "put user and"), ("u:pw@", "correct user and")])
+def test_who_gave_credentials_is_not_asked_for_them(user: str, says: str) -> None:
+    """The proxy wants some, or rejects those of its URL."""
+
+    def answer(sock: socket.socket) -> None:
+        sock.recv(65536)
+        sock.sendall(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
+
+    with server(answer) as port:
+        worker = diagnose(31234, "--proxy", f"http://{user}127.0.0.1:{port}", host=BEHIND)
+    assert worker["code"] == "PROXY_407"
+    assert worker["remedy"].startswith(f"{says} password")
+
+
 def close_at_once(_sock: socket.socket) -> None:
     """Close before the ClientHello comes: an end."""
 

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from netprobe.errors import FileErrors, RequestError
 from netprobe.files import memory_file, read_file
@@ -62,13 +62,20 @@ class Hello:
     ca: str | None = None
 
 
+class Distrust(NamedTuple):
+    """Why a chain does not verify, as OpenSSL says it."""
+
+    code: int
+    words: str
+
+
 @dataclass(slots=True)
 class SeenHandshake:
     """The server's side of the handshake so far. ``chain`` holds DER certificates, the leaf first.
 
     ``authorities`` are the names in its request for a client certificate, None where it made none.
-    ``alert`` is the number of the alert that it sent; ``distrust`` OpenSSL's code where the chain
-    does not lead to ``Hello.ca``. ``foreign`` is the beginning of an answer that is not
+    ``alert`` is the number of the alert that it sent; ``distrust`` OpenSSL's code and words where
+    the chain does not lead to ``Hello.ca``. ``foreign`` is the beginning of an answer that is not
     TLS, or ``ECHO``.
     """
 
@@ -80,7 +87,7 @@ class SeenHandshake:
     authorities: tuple[str, ...] | None = None
     alert: int | None = None
     closed: bool = False
-    distrust: int | None = None
+    distrust: Distrust | None = None
     foreign: str | None = None
     failure: str | None = None
 
@@ -170,7 +177,7 @@ class TlsClient:
         self.seen.closed = True
         self.seen.failure = error.reason or type(error).__name__
         if isinstance(error, ssl.SSLCertVerificationError):
-            self.seen.distrust = error.verify_code
+            self.seen.distrust = Distrust(error.verify_code, error.verify_message)
 
     def _note_message(
         self, _tls: Any, direction: str, version: int, content: int, kind: int, data: bytes
