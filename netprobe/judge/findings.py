@@ -16,8 +16,9 @@ from netprobe.judge.rules import (
     speaker_of,
 )
 from netprobe.judge.walls import Zones
+from netprobe.judge.ways import WayFacts, as_sent, group_by_link, is_lost_back, join_routers
 from netprobe.model.reasons import find_reason
-from netprobe.model.result import Finding, Result
+from netprobe.model.result import Finding, Place, Result
 
 # One port, and one pair of hosts: a cause does not know requirements.
 PortKey = tuple[str, int | None, int | None]
@@ -33,23 +34,28 @@ def fold(
     of their first members. A failure is blocked or exposed, a service that wrongly speaks TLS or
     wrongly does not, or a port that another run of netprobe holds. ``passes`` are the passes of the
     run, which tell whether nothing gets through between two hosts; they are read only where a
-    firewall stops something. ``zones`` are those of the hosts that have one.
+    firewall or a router stops something, and then more than once. ``zones`` are those of the hosts
+    that have one.
     """
     failures = [result for result in results if _is_worth_a_finding(result)]
-    rejecters = find_rejecters(failures)
+    rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
     stopped: list[Result] = []
-    causes: dict[tuple[object, ...], list[Result]] = {}
+    causes: dict[tuple[object, ...], Stopped] = {}
     for result in failures:
-        speaker = speaker_of(result, rejecters)
+        fact = facts.explain(result)
+        speaker = fact or speaker_of(result, rejecters)
         if is_stopped_by_rule(speaker):
             stopped.append(result)
         else:
-            causes.setdefault(_cause_key(speaker), []).append(result)
-    parts = [Stopped(part) for members in causes.values() for part in _split_by_pairs(members)]
+            key = (fact is not None, *_cause_key(speaker))
+            cause = causes.setdefault(key, Stopped([], proof=fact))
+            cause.members.append(result)
+    parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
     rules = group_by_rule(stopped, passes, zones or {}) if stopped else []
     naming = titled(zones or {})
     findings = sorted(
-        (_make_finding(one, naming) for one in (*parts, *rules)), key=_order_of_finding
+        (_make_finding(one, naming) for one in (*parts, *rules)),
+        key=_order_of_finding,
     )
     return tuple(replace(one, number=number) for number, one in enumerate(findings, 1))
 
@@ -67,35 +73,36 @@ def _order_of_finding(finding: Finding) -> tuple[bool, bool, tuple[int, int, int
 def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
     shares = find_reason(result.reason).shares
-    if shares == "address":
-        return (result.verdict, result.reason, result.decides, result.address)
-    common = (result.verdict, result.reason, result.where, result.rejected_by, result.decides)
-    if shares == "reason":
-        return common
+    common = (result.verdict, result.reason, result.decides)
+    if shares in ("address", "name"):
+        return (*common, result.address)
+    if shares in ("link", "reason"):
+        return (*common, result.rejected_by)
+    place = (result.where, result.rejected_by)
     if shares == "next-hop":
-        return (*common, result.source, result.next_hop)
-    if shares == "name":
-        return (*common, result.source, result.address)
+        return (*common, *place, result.source, result.next_hop)
     if result.where == ("source",):
-        return (*common, result.source)
+        return (*common, *place, result.source)
     if shares == "holder":
-        return (*common, result.destination, result.holder)
-    return (*common, result.path_mtu_bytes, result.needed_mtu_bytes)
+        return (*common, *place, result.destination, result.holder)
+    return (*common, *place)
 
 
-def _split_by_pairs(members: Sequence[Result]) -> list[list[Result]]:
+def _split_by_pairs(cause: Stopped) -> list[Stopped]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
-    first = members[0]
-    shared = find_reason(first.reason).shares in ("address", "next-hop", "holder", "reason")
-    if shared or first.where == ("source",):
-        return [list(members)]
+    first = cause.proof or cause.members[0]
+    shares = find_reason(first.reason).shares
+    if shares == "link":
+        return [Stopped(members) for members in group_by_link(cause.members)]
+    if shares != "rule" or first.where == ("source",):
+        return [cause]
     pairs: dict[PortKey, set[SourcePair]] = {}
-    for member in members:
+    for member in cause.members:
         pairs.setdefault(_port_key(member), set()).add(_pair_key(member))
     groups: dict[frozenset[SourcePair], list[Result]] = {}
-    for member in members:
+    for member in cause.members:
         groups.setdefault(frozenset(pairs[_port_key(member)]), []).append(member)
-    return list(groups.values())
+    return [Stopped(members) for members in groups.values()]
 
 
 def _port_key(result: Result) -> PortKey:
@@ -108,21 +115,50 @@ def _pair_key(result: Result) -> SourcePair:
 
 def _make_finding(cause: Stopped, naming: Naming) -> Finding:
     members = sorted(cause.members, key=_place_in_plan)
+    told, answers = _choose_named(members, cause)
     # A member with a rejecter speaks for those that heard nothing, and what is proven for the rest.
-    first = min(members, key=lambda member: (member.rejected_by is None, len(member.where)))
-    kind, title = kind_and_title(members, first, naming, everything=cause.everything)
+    first = cause.proof or min(told, key=lambda one: (one.rejected_by is None, len(one.where)))
+    kind, title = kind_and_title(told, first, naming, everything=cause.everything)
+    lost = f", and the answers {naming.between(answers)}" if answers else ""
     hops = {member.last_hop for member in members}
     routers = {member.rejected_by for member in members} - {None}
     return Finding(
         kind=kind,
         verdict=first.verdict,
-        title=f"{title} ({count_flows(members)})",
-        advice=advice(members, first),
-        where=common_places(members),
+        title=f"{title}{lost} ({count_flows(members)})",
+        advice=advice(told, first),
+        where=_find_places(members, cause),
         members=tuple(members),
         rejected_by=first.rejected_by if len(routers) == 1 else None,
         last_hop=first.last_hop if len(hops) == 1 else None,
     )
+
+
+def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], list[Result]]:
+    """Choose the members that a finding names, and the answers that are lost with them.
+
+    A narrow link has the ends of the packets that it stops.
+    """
+    if _is_link(cause):
+        return [as_sent(one) for one in members], []
+    if cause.proof is None:
+        return members, []
+    answers = [as_sent(one) for one in members if is_lost_back(one)]
+    return [one for one in members if not is_lost_back(one)], answers
+
+
+def _find_places(members: Sequence[Result], cause: Stopped) -> tuple[Place, ...]:
+    """Find the places of a finding: there and back have places of their own."""
+    if cause.proof is not None:
+        back: set[Place] = {"return-path"} if any(map(is_lost_back, members)) else set()
+        return tuple(sorted({*cause.proof.where} | back))
+    if _is_link(cause):
+        return tuple(sorted({place for one in members for place in one.where}))
+    return common_places(members)
+
+
+def _is_link(cause: Stopped) -> bool:
+    return find_reason(cause.members[0].reason).shares == "link"
 
 
 def _place_in_plan(member: Result) -> tuple[tuple[int, int, int], str, int]:

@@ -18,6 +18,7 @@ class _Cause:
     sources: set[str] = field(default_factory=set)
     destinations: set[str] = field(default_factory=set)
     rejecters: dict[str, str] = field(default_factory=dict)  # by source
+    last_hops: dict[tuple[str, str], str | None] = field(default_factory=dict)  # by pair
 
     def add(self, result: Result) -> None:
         """Take a failure, and narrow the places by what it leaves possible."""
@@ -27,6 +28,8 @@ class _Cause:
         self.destinations.add(result.destination)
         if result.rejected_by is not None:
             self.rejecters[result.source] = result.rejected_by
+        pair = (result.source, result.destination)
+        self.last_hops[pair] = result.last_hop or self.last_hops.get(pair)
 
     def common(self, result: Result) -> set[Place] | None:
         """Give the places where both may be; None where the evidence says different ones.
@@ -34,10 +37,10 @@ class _Cause:
         One rule may stand on many hosts. But that a host's own firewall is at fault says nothing of
         another host of which less is known.
         """
-        if self._is_rejected_elsewhere(result):
+        if self._is_rejected_elsewhere(result) or self._ends_elsewhere(result):
             return None
         if result.where == self.first:
-            return self.places
+            return None if self._is_chained(result) else self.places
         return {
             one for one in self.places & {*result.where} if self._is_shared(one, result)
         } or None
@@ -45,9 +48,22 @@ class _Cause:
     def _is_rejected_elsewhere(self, result: Result) -> bool:
         """A router answers each network from its own address there, and each host from one."""
         router = result.rejected_by
-        if router is None or not self.rejecters or router in self.rejecters.values():
+        if router is None or not self.rejecters:
             return False
-        return result.source in self.rejecters or not self._is_shared("path", result)
+        known = self.rejecters.get(result.source)
+        if known is not None or router in self.rejecters.values():
+            return known not in (None, router)
+        return not self._is_shared("path", result)
+
+    def _ends_elsewhere(self, result: Result) -> bool:
+        """Tell whether another router than here was the last that answered the same pair."""
+        known = self.last_hops.get((result.source, result.destination))
+        return None not in (known, result.last_hop) and known != result.last_hop
+
+    def _is_chained(self, result: Result) -> bool:
+        """Tell whether a way goes on where another one ends: of two rules, unless it leads back."""
+        follows = result.source in self.destinations or result.destination in self.sources
+        return follows and not self._is_shared("path", result)
 
     def _is_shared(self, place: Place, result: Result) -> bool:
         at_destination = result.destination in self.destinations
@@ -55,7 +71,7 @@ class _Cause:
             return at_destination
         if place == "source":
             return result.source in self.sources
-        back = result.source in self.destinations or result.destination in self.sources
+        back = (result.destination, result.source) in self.last_hops
         return at_destination or result.source in self.sources or back
 
     def nearness(self, result: Result) -> tuple[bool, bool]:

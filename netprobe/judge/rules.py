@@ -37,10 +37,14 @@ def is_stopped_by_rule(result: Result) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Failures that one rule explains; ``everything``: nothing else gets through there."""
+    """Failures with one cause; ``everything``: nothing else gets through there.
+
+    ``proof``: the member that shows the cause of all, where one does.
+    """
 
     members: list[Result]
     everything: bool = False
+    proof: Result | None = None
 
 
 def group_by_rule(

@@ -81,7 +81,7 @@ def find_dead_pairs(
     # One port alone, and nothing else that is required, says nothing of the other ports; and what
     # fails at several places is not one rule's.
     strong = (way[:2] for way, some in ports.items() if len(some) > 1 and places[way])
-    boxes = _split_into_boxes({pair: None for pair in strong if pair not in found})
+    boxes = _make_boxes({pair: None for pair in strong if pair not in found})
     found.update((pair, box) for box in boxes for pair in box.pairs)
     for pair in ways:
         box = next((one for one in boxes if one.takes(pair, passing)), None)
@@ -101,6 +101,11 @@ def _find_dead_zones(pairs: Iterable[Pair], passing: Passing, zones: Zones) -> d
     for key in found.values():
         sizes[key] = sizes.get(key, 0) + 1
     return {pair: key for pair, key in found.items() if sizes[key] > 1}
+
+
+def split_into_boxes(pairs: Mapping[Pair, None]) -> list[list[Pair]]:
+    """Split pairs as few "all of these to all of those"; both directions of one are one."""
+    return [box.pairs for box in _make_boxes(pairs)]
 
 
 class _Box:
@@ -128,7 +133,7 @@ class _Box:
         )
 
 
-def _split_into_boxes(pairs: Mapping[Pair, None]) -> list[_Box]:
+def _make_boxes(pairs: Mapping[Pair, None]) -> list[_Box]:
     """Split pairs as few "all of these to all of those"; both directions of one are one."""
     ways = [_group_by_ends(pairs, by, own) for by, own in product((0, 1), (False, True))]
     fewest = min(map(len, ways))

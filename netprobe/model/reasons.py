@@ -16,9 +16,9 @@ from netprobe.model.result import Place
 # What became of the packets.
 End = Literal["dropped", "rejected", "reset"]
 # What failures of one cause share: the rule of a firewall · the address that nobody, or somebody
-# else, has · the next hop · the name that does not resolve · the process that holds the port ·
-# nothing but the reason: each has it by itself.
-Share = Literal["rule", "address", "next-hop", "name", "holder", "reason"]
+# else, has · the next hop · the router that says so · the narrow link · the name that does not
+# resolve · the process that holds the port · nothing but the reason: each has it by itself.
+Share = Literal["rule", "address", "next-hop", "router", "link", "name", "holder", "reason"]
 Advice = Mapping[tuple[Place, ...], str]
 
 
@@ -224,6 +224,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         router_is="the link behind {router}",
         rule_causes=False,
         rule_mends=False,
+        shares="link",
         advice={
             _PATH: "Raise the MTU of the link behind {router} to {needed} bytes, or lower the MTU "
             "of the pod network so that its packets with the overlay's headers have at most "
@@ -236,6 +237,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         end="dropped",
         rule_causes=False,
         rule_mends=False,
+        shares="link",
         advice={
             _PATH: _LOWER_MSS,
             ("return-path",): _LOWER_MSS,
@@ -298,12 +300,14 @@ REASONS: Final[Mapping[str, Reason]] = {
         router_does="has no route for",
         router_is="{router} has no route",
         rule_causes=False,
+        shares="router",
         advice={_PATH: "Give {router} a route to {hosts}."},
     ),
     "routing-loop": Reason(
         router_does="is in a routing loop for",
         router_is="a routing loop at {router}",
         rule_causes=False,
+        shares="router",
         advice={
             _PATH: "Mend the routes to {hosts} on {router} and its neighbours: they send these "
             "packets round in a loop."

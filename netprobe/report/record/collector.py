@@ -72,9 +72,9 @@ class Collector:
         """Give every result that is not ``pass``, in plan order, neighbours merged."""
         return merge_neighbours(self._others, self.ranges)
 
-    def passes(self) -> Iterator[Result]:
+    def passes(self) -> Iterable[Result]:
         """Give every pass in plan order, ports of a range as they came."""
-        return iter(self._passes)
+        return self._passes
 
     def summary(self, skipped: int) -> Summary:
         """Give the counts, in flows; ``skipped`` is in requirements, as the plan lists them."""

@@ -1,0 +1,158 @@
+"""Facts of a whole way: what one port of a pair of hosts proves counts for all of them.
+
+Routes, next hops and links know no ports. A way is that of packets: an answer that is lost on the
+way back is lost on the way from the destination to the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from netprobe.judge.rules import Stopped
+from netprobe.judge.walls import Pair, split_into_boxes
+from netprobe.model.reasons import Share, find_reason
+from netprobe.model.result import Result
+
+Way = tuple[str, str, bool]  # who sends, who receives, whether over IPv6
+
+# Causes that stop every packet of a way.
+_OF_WAYS: tuple[Share, ...] = ("next-hop", "router")
+# Paths are measured to within a few bytes, and from two sides.
+_ALIKE_BYTES = 8
+
+
+def is_lost_back(result: Result) -> bool:
+    """Tell whether the request arrived, and its answer was lost."""
+    return result.where == ("return-path",)
+
+
+def way_of_packets(result: Result) -> Way:
+    """Give the way of the packets that were lost."""
+    ends = (result.source, result.destination)
+    return (*(ends[::-1] if is_lost_back(result) else ends), ":" in result.address)
+
+
+def as_sent(result: Result) -> Result:
+    """Give a result with the ends of the packets that were lost as its source and destination."""
+    sender, receiver, _ = way_of_packets(result)
+    return replace(result, source=sender, destination=receiver)
+
+
+class WayFacts:
+    """What is known of ways on which nothing gets through, from one failure of each."""
+
+    def __init__(self, failures: Sequence[Result], passes: Iterable[Result]) -> None:
+        self._facts: dict[Way, Result] = {}
+        facts = [one for one in failures if _is_of_way(one)]
+        if not facts:
+            return
+        dead = {way_of_packets(one): None for one in failures}
+        for way in _find_open_ways(failures, passes):
+            dead.pop(way, None)
+        for one in sorted(facts, key=lambda fact: (fact.rejected_by is None, fact.order)):
+            if way_of_packets(one) in dead:
+                self._facts.setdefault(way_of_packets(one), one)
+        for six in (False, True):
+            pairs: dict[Pair, None] = {(a, b): None for a, b, family in dead if family == six}
+            for box in split_into_boxes(pairs) if pairs else ():
+                self._lend_in_box([(*pair, six) for pair in box])
+
+    def _lend_in_box(self, box: Sequence[Way]) -> None:
+        """Let a router that has no route speak for the hosts of a box to which it said nothing.
+
+        Routers ration their errors. Where two spoke to one sender, or to several, none does.
+        """
+        known = {way: self._facts[way] for way in box if way in self._facts}
+        routers = {fact.rejected_by for fact in known.values()}
+        by_sender: dict[str, set[str | None]] = {}
+        for (sender, _, _), fact in known.items():
+            by_sender.setdefault(sender, set()).add(fact.rejected_by)
+        for way in box:
+            heard = by_sender.get(way[0], routers)
+            fits = (one for one in known.values() if {one.rejected_by} == heard)
+            lent = next((one for one in fits if one.rejected_by is not None), None)
+            if lent is not None:
+                self._facts.setdefault(way, lent)
+
+    def explain(self, result: Result) -> Result | None:
+        """Give the failure whose cause is also that of this one, itself perhaps; None: none is."""
+        fact = self._facts.get(way_of_packets(result))
+        if fact is None or _is_of_way(result):
+            return fact
+        if result.reason != "no-response" or fact.decides != result.decides:
+            return None
+        return fact if is_lost_back(result) or {*fact.where} & {*result.where} else None
+
+
+def _is_of_way(result: Result) -> bool:
+    shares = find_reason(result.reason).shares
+    return shares == "next-hop" or (shares == "router" and result.rejected_by is not None)
+
+
+def _find_open_ways(failures: Iterable[Result], passes: Iterable[Result]) -> Iterable[Way]:
+    """Find the ways on which any packet got through: a request, or an answer."""
+    answered = (one for one in failures if one.state in ("open", "closed"))
+    required = (one for one in passes if one.expect != "denied")
+    for one in chain(answered, required, filter(is_lost_back, failures)):
+        there = (one.source, one.destination, ":" in one.address)
+        yield there
+        if one.proof != "witness" and not is_lost_back(one):
+            yield (there[1], there[0], there[2])
+
+
+def join_routers(causes: Iterable[Stopped]) -> list[Stopped]:
+    """Join what routers refuse that may be one router, which has an address in each network.
+
+    To one sender a router speaks from one address.
+    """
+    joined: list[Stopped] = []
+    for cause in causes:
+        same = next((one for one in joined if _may_be_one_router(one, cause)), None)
+        if same is None:
+            joined.append(cause)
+        else:
+            same.members.extend(cause.members)
+    return joined
+
+
+def _may_be_one_router(one: Stopped, other: Stopped) -> bool:
+    if one.proof is None or other.proof is None or one.proof.reason != other.proof.reason:
+        return False
+    if find_reason(one.proof.reason).shares != "router" or one.proof.decides != other.proof.decides:
+        return False
+    (senders, receivers), (senders_, receivers_) = map(_ends_of, (one.members, other.members))
+    return not senders & senders_ and (receivers <= receivers_ or receivers_ <= receivers)
+
+
+def _ends_of(members: Iterable[Result]) -> tuple[set[str], set[str]]:
+    ways = [way_of_packets(one) for one in members]
+    return {sender for sender, _, _ in ways}, {receiver for _, receiver, _ in ways}
+
+
+def group_by_link(members: Sequence[Result]) -> list[list[Result]]:
+    """Group failures by the narrow link that they meet: a size, and hosts on both sides of it."""
+    groups = []
+    place = {id(one): number for number, one in enumerate(members)}
+    for alike in _split_by_size(members):
+        of_pair: dict[Pair, list[Result]] = {}
+        for one in alike:
+            of_pair.setdefault(way_of_packets(one)[:2], []).append(one)
+        for box in split_into_boxes(dict.fromkeys(of_pair)):
+            groups.append([one for pair in box for one in of_pair[pair]])
+    return sorted(groups, key=lambda group: min(place[id(one)] for one in group))
+
+
+def _split_by_size(members: Sequence[Result]) -> Iterable[list[Result]]:
+    alike: list[Result] = []
+    for one in sorted(members, key=_size_of):
+        if alike and _size_of(one) - _size_of(alike[-1]) > _ALIKE_BYTES:
+            yield alike
+            alike = []
+        alike.append(one)
+    yield alike
+
+
+def _size_of(result: Result) -> int:
+    return result.path_mtu_bytes or 0

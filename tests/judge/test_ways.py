@@ -1,0 +1,187 @@
+"""Causes that stop all packets of a way, or all large ones: each is one finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netprobe.judge.findings import fold
+from netprobe.model.result import Finding, Result
+from tests.report.samples import BLOCKED, PASSED
+
+PORTS = (6443, 7000, 9100)
+ROUTER = "10.9.0.1"
+ADDRESSES = {"b1": "10.0.2.1", "b2": "10.0.2.2", "c1": "10.0.3.1", "c2": "10.0.3.2"}
+SILENT: dict[str, Any] = {"reason": "no-response", "where": ("destination", "path")}
+LOST_BACK: dict[str, Any] = {"reason": "no-response", "where": ("return-path",)}
+NO_ROUTE: dict[str, Any] = {
+    "reason": "net-unreach", "where": ("path",), "state": "unreachable", "rejected_by": ROUTER,
+}  # fmt: skip
+DEAD_HOP: dict[str, Any] = {
+    "reason": "next-hop-down", "where": ("path", "source"), "state": "unreachable",
+    "next_hop": "10.0.3.77",
+}  # fmt: skip
+
+
+def flows(
+    sources: Iterable[str], destinations: Iterable[str], ports: Iterable[int] = PORTS,
+    kind: Result = BLOCKED, **facts: Any,
+) -> list[Result]:  # fmt: skip
+    """One result of each port of each pair, with these facts."""
+    return [
+        replace(
+            kind, order=(0, list(ADDRESSES).index(source), list(ADDRESSES).index(end)),
+            source=source, destination=end, address=ADDRESSES[end], port=port, end_port=port,
+            **facts,
+        )
+        for source in sources for end in destinations for port in ports
+    ]  # fmt: skip
+
+
+def found(failures: Sequence[Result], passes: Sequence[Result] = ()) -> list[tuple[str, int]]:
+    """The first words of each finding, and how many members it has."""
+    return [(one.title.split(" tcp ")[0], len(one.members)) for one in fold(failures, passes)]
+
+
+BS, CS = ("b1", "b2"), ("c1", "c2")
+
+
+def test_one_refusal_speaks_for_all_ports_hosts_and_answers_of_a_missing_route() -> None:
+    """Routers ration their errors; requests that arrive have answers that take the same way."""
+    heard = flows(["c1"], ["b1"], [6443], **NO_ROUTE)
+    rest = flows(CS, BS, **SILENT)[1:]
+    back = flows(BS, CS, **LOST_BACK)
+
+    (finding,) = fold(heard + rest + back)
+
+    assert len(finding.members) == 24
+    assert finding.title == (
+        f"{ROUTER} has no route for tcp 6443, 7000, 9100 from c1, c2 to b1, b2, and the answers "
+        "from c1, c2 to b1, b2 (24 flows)"
+    )
+    assert (finding.where, finding.rejected_by) == (("path", "return-path"), ROUTER)
+    assert finding.advice == f"Give {ROUTER} a route to b1 (10.0.2.1), b2 (10.0.2.2)."
+    assert {one.where for one in finding.members} == {("path",), SILENT["where"], ("return-path",)}
+
+
+def test_a_way_that_anything_passes_is_judged_port_by_port() -> None:
+    """There is a route, whatever a router says of one port."""
+    heard = flows(["c1"], ["b1"], [6443], **NO_ROUTE)
+    silent = flows(["c1"], ["b1"], [7000], requirement="other", **SILENT)
+    passed = flows(["c1"], ["b1"], [9100], PASSED)
+    back = flows(["b1"], ["c1"], [9100], **LOST_BACK)
+
+    assert [size for _, size in found(heard + silent, passed)] == [1, 1]
+    # That its answers pass shows the way, too; that a datagram arrived there does not.
+    assert len(found(heard + silent, flows(["b1"], ["c1"], [80], PASSED))) == 2
+    assert len(found(heard + back, flows(["b1"], ["c1"], [80], PASSED, proof="witness"))) == 1
+
+
+@pytest.mark.parametrize("where", [("destination",), ("source",), ("service",)])
+def test_what_is_proven_elsewhere_has_its_own_cause(where: tuple[str, ...]) -> None:
+    """A rule of a host's own stops its flows before the router, or behind it."""
+    heard = flows(["c1"], ["b1"], [6443], **NO_ROUTE)
+    own = flows(["c1"], ["b1"], [7000], **(SILENT | {"where": where}))
+
+    assert len(found(heard + own)) == 2
+
+
+def test_two_routers_that_one_host_hears_are_two_causes() -> None:
+    """Of a router that answers each network from another address, each host hears one."""
+    one = flows(["c1"], ["b1"], **NO_ROUTE)
+    other = {**NO_ROUTE, "rejected_by": "10.9.0.2"}
+
+    assert len(found(one + flows(["c1"], ["b2"], **other))) == 2
+    assert len(found(one + flows(["c2"], ["b1"], **other))) == 1
+
+
+def test_a_dead_next_hop_takes_the_answers_with_it() -> None:
+    """Requests to the host arrive by another way; its answers do not leave its network."""
+    out, back = flows(["c1"], BS, **DEAD_HOP), flows(BS, ["c1"], **LOST_BACK)
+    others = flows(BS, ["c2"], **LOST_BACK)
+
+    first, second = fold(out + back + others)
+
+    assert {len(first.members), len(second.members)} == {12, 6}
+    (hop,) = (one for one in (first, second) if one.kind == "next-hop")
+    assert hop.title == (
+        "10.0.3.77, the next hop of c1, answers nothing: tcp 6443, 7000, 9100 to b1, b2, and the "
+        "answers from c1 to b1, b2 (12 flows)"
+    )
+    assert hop.where == ("path", "return-path", "source")
+
+
+def narrow(
+    sources: Sequence[str], ends: Sequence[str], size: int = 1400, *where: Any, **facts: Any
+) -> list[Result]:
+    """Flows of which packets above a size vanish."""
+    return flows(
+        sources, ends, reason="mtu-black-hole", where=where or ("path",), path_mtu_bytes=size,
+        needed_mtu_bytes=1500, **facts,
+    )  # fmt: skip
+
+
+def test_a_narrow_link_is_one_finding_with_the_direction_of_the_packets() -> None:
+    """Measured from two sides, by connections, by their answers and by the overlay."""
+    there = narrow(["b1"], ["c1"]) + narrow(["c1"], ["b1"], 1404, "return-path")
+    overlay = narrow(["b1"], ["c1"], 1400, "destination", "path", protocol="icmp")
+
+    (finding,) = fold(there + overlay)
+
+    assert finding.title.startswith("packets above 1400 bytes vanish from b1 to c1 (the interface")
+    assert "on the way from b1 to c1" in finding.advice
+    assert finding.where == ("destination", "path", "return-path")
+    assert len(finding.members) == 9
+
+
+def test_other_sizes_and_other_hosts_are_other_links() -> None:
+    """Both directions of one link are one."""
+    one = narrow(["b1"], ["c1"])
+
+    assert len(fold(one + narrow(["c1"], ["b1"]))) == 1
+    assert len(fold(one + narrow(["b2"], ["c2"]))) == 2
+    assert len(fold(one + narrow(["b1"], ["c1"], 1300, protocol="udp"))) == 2
+
+
+def test_a_name_that_nobody_can_resolve_is_one_finding() -> None:
+    """However many sources look it up."""
+    lost = flows(CS, ["b1"], reason="name-not-resolved", where=("source",))
+
+    (finding,) = fold([replace(one, address="api.test") for one in lost])
+
+    assert finding.title == "c1, c2 cannot resolve api.test (6 flows)"
+
+
+def rule(source: str, end: str, **facts: Any) -> list[Result]:
+    return flows([source], [end], [443], **({"reason": "no-response", "where": ("path",)} | facts))
+
+
+def members_of(found_: Sequence[Finding]) -> list[int]:
+    return [len(one.members) for one in found_]
+
+
+def test_a_chain_of_pairs_is_no_rule() -> None:
+    """There and back is one where the pair is the same."""
+    passes = flows(BS + CS, BS + CS, [80], PASSED)
+
+    assert members_of(fold(rule("b1", "b2") + rule("b2", "c1"), passes)) == [1, 1]
+    assert members_of(fold(rule("b1", "b2") + rule("b2", "b1"), passes)) == [2]
+
+
+def test_one_source_hears_one_rejecter_and_one_last_hop() -> None:
+    """Whatever the other sources hear."""
+    passes = flows(BS + CS, BS + CS, [80], PASSED)
+    refused: dict[str, Any] = {"reason": "admin-prohibited"}
+    one = rule("b1", "c1", **refused, rejected_by=ROUTER)
+    two = rule("b2", "c1", **refused, rejected_by="10.9.0.2")
+    three = rule("b1", "c2", **refused, rejected_by="10.9.0.2")
+    near, far = (rule("b1", "c1", last_hop=f"10.9.0.{n}", protocol=name)
+                 for n, name in ((1, "tcp"), (2, "udp")))  # fmt: skip
+
+    assert members_of(fold(one + two, passes)) == [2]
+    assert sorted(members_of(fold(one + two + three, passes))) == [1, 2]
+    assert members_of(fold(near + far, passes)) == [1, 1]
+    assert members_of(fold(near + rule("b2", "c1", last_hop="10.9.0.2"), passes)) == [2]

@@ -1,0 +1,124 @@
+"""Nine hosts in three networks behind two routers, and one fault of each kind: cause by cause.
+
+a1, a2, a3 hang on one switch, b1, b2, b3 on another one, both on the router r1; c1, c2, c3 hang on
+the router r2, which hangs on r1. Switches let addresses be held twice and next hops be dead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import yaml
+
+from tests.lab.cli import Finished, netprobe
+from tests.lab.netlab import Lab, Namespace
+
+NETS = {"a": 1, "b": 2, "c": 3}
+ADDRESSES = {f"{net}{n}": f"10.96.{NETS[net]}.{n}" for net in NETS for n in (1, 2, 3)}
+GATEWAYS = {net: f"10.96.{number}.254" for net, number in NETS.items()}
+LINK = {"r1": "10.96.9.1", "r2": "10.96.9.2"}
+MATRIX = {
+    "schema": "netprobe.matrix/1",
+    "name": "estate",
+    "title": "Estate",
+    "roles": {"node": {}},
+    "requirements": [
+        {"id": "api", "from": "node", "to": "node", "tcp": [6443, 7000], "purpose": "p"},
+        {"id": "kubelet", "from": "node", "to": "node", "tcp": [10250, 9100], "purpose": "p"},
+        {"id": "vxlan", "from": "node", "to": "node", "udp": [8472], "purpose": "p",
+         "probe": "vxlan"},
+        {"id": "echo", "from": "node", "to": "node", "icmp": "echo", "purpose": "p"},
+    ],
+}  # fmt: skip
+
+
+class Estate(Lab):
+    """All nine hosts and both routers; faults are planted by nft and ip."""
+
+    def build(self) -> None:
+        """Build it healthy."""
+        r1, r2 = (self.namespace(name, router=True) for name in ("r1", "r2"))
+        self.cable(r1, "core", r2, "core")
+        for router in (r1, r2):
+            router.ip(f"address add {LINK[router.name]}/24 dev core")
+        for net, number in NETS.items():
+            router, other = (r2, r1) if net == "c" else (r1, r2)
+            switch = self.namespace(f"s-{net}")
+            switch.ip("link add br0 type bridge mcast_snooping 0", "link set br0 up")
+            self.plug(switch, router, f"to-{net}", GATEWAYS[net])
+            other.ip(f"route add 10.96.{number}.0/24 via {LINK[router.name]}")
+            for n in (1, 2, 3):
+                host = self.namespace(f"{net}{n}")
+                host.addresses.append(ADDRESSES[host.name])
+                self.plug(switch, host, "eth0", host.address(4))
+                host.ip(f"route add default via {GATEWAYS[net]}")
+        self.wait_until_ready()
+
+    def plug(self, switch: Namespace, machine: Namespace, device: str, *addresses: str) -> None:
+        """Hang a machine on a switch, with these addresses."""
+        port = f"p-{machine.name}"
+        self.cable(machine, device, switch, port)
+        switch.ip(f"link set {port} master br0")
+        machine.ip(*(f"address add {text}/24 dev {device}" for text in addresses))
+
+    def filter(self, machine: str, hook: str, *rules: str) -> None:
+        """Give a machine these rules of a firewall."""
+        lines = "\n".join((f"type filter hook {hook} priority 0;", *rules))
+        self[machine].nft(f"table ip f {{ chain {hook} {{\n{lines}\n}}\n}}")
+
+    def run(self, *words: str) -> Finished:
+        """Probe everything."""
+        hosts = {
+            name: {"addresses": [address], "roles": ["node"],
+                   "vantage": {"command": self[name].enter}}
+            for name, address in ADDRESSES.items()
+        }  # fmt: skip
+        inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}
+        return netprobe(
+            "run", "-o", "json", *words,
+            "-m", str(self.write("matrix.yaml", json.dumps(MATRIX))),
+            "-i", str(self.write("inventory.yaml", yaml.safe_dump(inventory, sort_keys=False))),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One cause: how it is planted, and the beginning of the title of its only finding."""
+
+    name: str
+    plant: Callable[[Estate], None]
+    title: str
+
+
+def _narrow_way(lab: Estate) -> None:
+    lab.filter("r2", "forward", "ip saddr 10.96.1.1 ip daddr 10.96.3.1 meta length > 1400 drop")
+
+
+def _lose_route(lab: Estate) -> None:
+    lab["r2"].ip("route del 10.96.2.0/24")
+
+
+def _reject_output(lab: Estate) -> None:
+    lab.filter("b2", "output", "tcp dport 9100 reject with icmp type admin-prohibited")
+
+
+def _kill_next_hop(lab: Estate) -> None:
+    lab["a3"].ip("route add 10.96.3.0/24 via 10.96.1.77")
+
+
+def _close_ports(lab: Estate) -> None:
+    lab.filter("c2", "input", "tcp dport { 6443, 9100 } ct state new drop")
+
+
+FLOWS = "tcp 6443, 7000, 9100, 10250; udp 8472; icmp"
+FAULTS = (
+    Fault("mtu hole", _narrow_way, "packets above 1400 bytes vanish from a1 to c1 ("),
+    Fault("missing route", _lose_route, f"10.96.3.254 has no route for {FLOWS} from c1, c2, c3 to "
+          "b1, b2, b3, and the answers from c1, c2, c3 to b1, b2, b3 ("),
+    Fault("output chain", _reject_output, "b2 itself stops tcp 9100 to "),
+    Fault("dead next hop", _kill_next_hop, f"10.96.1.77, the next hop of a3, answers nothing: "
+          f"{FLOWS} to c1, c2, c3, and the answers from a3 to c1, c2, c3 ("),
+    Fault("own firewall", _close_ports, "tcp 6443, 9100 from "),
+)  # fmt: skip
