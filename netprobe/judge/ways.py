@@ -15,7 +15,7 @@ from netprobe.judge.walls import Pair, split_into_boxes
 from netprobe.model.reasons import Share, find_reason
 from netprobe.model.result import Result
 
-Way = tuple[str, str, bool]  # who sends, who receives, whether over IPv6
+PacketWay = tuple[str, str, bool]  # who sends, who receives, whether over IPv6
 
 # Causes that stop every packet of a way.
 _OF_WAYS: tuple[Share, ...] = ("next-hop", "router")
@@ -28,7 +28,7 @@ def is_lost_back(result: Result) -> bool:
     return result.where == ("return-path",)
 
 
-def way_of_packets(result: Result) -> Way:
+def way_of_packets(result: Result) -> PacketWay:
     """Give the way of the packets that were lost."""
     ends = (result.source, result.destination)
     return (*(ends[::-1] if is_lost_back(result) else ends), ":" in result.address)
@@ -44,7 +44,7 @@ class WayFacts:
     """What is known of ways on which nothing gets through, from one failure of each."""
 
     def __init__(self, failures: Sequence[Result], passes: Iterable[Result]) -> None:
-        self._facts: dict[Way, Result] = {}
+        self._facts: dict[PacketWay, Result] = {}
         facts = [one for one in failures if _is_of_way(one)]
         if not facts:
             return
@@ -59,7 +59,7 @@ class WayFacts:
             for box in split_into_boxes(pairs) if pairs else ():
                 self._lend_in_box([(*pair, six) for pair in box])
 
-    def _lend_in_box(self, box: Sequence[Way]) -> None:
+    def _lend_in_box(self, box: Sequence[PacketWay]) -> None:
         """Let a router that has no route speak for the hosts of a box to which it said nothing.
 
         Routers ration their errors. Where two spoke to one sender, or to several, none does.
@@ -91,7 +91,7 @@ def _is_of_way(result: Result) -> bool:
     return shares == "next-hop" or (shares == "router" and result.rejected_by is not None)
 
 
-def _find_open_ways(failures: Iterable[Result], passes: Iterable[Result]) -> Iterable[Way]:
+def _find_open_ways(failures: Iterable[Result], passes: Iterable[Result]) -> Iterable[PacketWay]:
     """Find the ways on which any packet got through: a request, or an answer."""
     answered = (one for one in failures if one.state in ("open", "closed"))
     required = (one for one in passes if one.expect != "denied")

@@ -25,7 +25,7 @@ from netprobe.probe.flows.work import Task
 NEIGHBOUR_BITS = {4: 8, 6: 64}
 MOST_NEIGHBOURS = 3
 
-HostAddress = tuple[Host, str]
+HostAt = tuple[Host, str]
 
 
 class NeighbourRoute(NamedTuple):
@@ -86,7 +86,7 @@ def _is_unseen(seen: Observation) -> bool:
     return seen.story is not None and seen.story.destination_in.seen == "no"
 
 
-def _find_comparisons(task: Task, scene: Scene) -> tuple[list[HostAddress], list[HostAddress]]:
+def _find_comparisons(task: Task, scene: Scene) -> tuple[list[HostAt], list[HostAt]]:
     """Find the hosts that are nearest to the task's address, and of those farther away the nearest
     that have answered the source, whose next hop may be the same; each with its address."""
     known = [
