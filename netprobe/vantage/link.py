@@ -239,9 +239,10 @@ class AgentLink:
         assert isinstance(error, AgentError)
         return error
 
-    async def count_lost(self, start: float) -> float:
-        """Tell how much of the time since then (of the loop's clock) the agent, the stream to it or
-        this process stood still. Raises AgentError when the agent is lost."""
+    async def count_lost(self, start: float, look_s: float) -> float:
+        """Tell for how many seconds of a look the agent, the stream to it or this process stood
+        still at most, whenever it was since then (of the loop's clock). Raises AgentError when the
+        agent is lost."""
         end = self._time()
         while self._pauses.known_until < end:
             if self._next_alive is None:
@@ -250,7 +251,7 @@ class AgentLink:
             await asyncio.wait((self._next_alive, self.lost), return_when=asyncio.FIRST_COMPLETED)
             if self.lost.done():
                 self.lost.result()
-        return self._pauses.lost_s(start, end)
+        return self._pauses.lost_s(start, end, look_s)
 
     def _take_alive(self, alive: Alive) -> None:
         self._pauses.take_alive(alive, self._time())

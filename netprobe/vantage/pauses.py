@@ -60,12 +60,15 @@ class LinkPauses:
         """Tell for how long the answer to a beat has been late."""
         return max(0.0, now - self._beats[0] - LATE_S) if self._beats else 0.0
 
-    def lost_s(self, start: float, end: float) -> float:
-        """Tell how much of a span was lost in pauses."""
-        return _measure_pauses(self._pauses, start, end)
+    def lost_s(self, start: float, end: float, look_s: float) -> float:
+        """Tell how much of a look was lost in pauses at most, whenever it was within this span."""
+        pauses = [one for one in self._pauses if one[1] > start and one[0] < end]
+        begins = (start, *(one[0] for one in pauses), *(one[1] - look_s for one in pauses))
+        looks = ((max(start, begin), min(end, begin + look_s)) for begin in begins)
+        return max(_measure_pauses(pauses, *look) for look in looks)
 
 
-def _measure_pauses(pauses: deque[TimeSpan] | list[TimeSpan], start: float, end: float) -> float:
+def _measure_pauses(pauses: list[TimeSpan], start: float, end: float) -> float:
     """Measure what pauses, which may overlap, cover of a span."""
     covered, reached = 0.0, start
     for pause in sorted(pauses):

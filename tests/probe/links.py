@@ -52,7 +52,7 @@ class FakeLink(AgentLink):
         """Note a message that has no answer."""
         self.sent.append(message)
 
-    async def count_lost(self, start: float) -> float:
+    async def count_lost(self, start: float, look_s: float) -> float:
         """It never stood still."""
         return 0.0
 

@@ -201,7 +201,7 @@ async def test_a_stopped_agent_is_not_late_before_it_could_answer() -> None:
             assert link._find_fault() is None
             link._take_alive(Alive([], 0))
             assert link._find_fault() is None
-            assert link._pauses.lost_s(now_s - 25.0, now_s) == 25.0
+            assert link._pauses.lost_s(now_s - 25.0, now_s, 25.0) == 25.0
             now_s += 11.0
             assert link._find_fault() is not None
         await link.close()
@@ -212,12 +212,25 @@ def test_pauses_that_an_agent_tells_are_put_where_they_can_have_been() -> None:
     pauses = LinkPauses(100.0)
     pauses.note_beat(200.0)
     pauses.take_alive(Alive([Standstill(8000, 7000), Standstill(2000, 7000)], 0), 200.5)
-    assert pauses.lost_s(0.0, 300.0) == 198.5 - 185.0
-    assert pauses.lost_s(190.0, 195.0) == 5.0
-    assert pauses.lost_s(199.0, 300.0) == 0.0
+    assert pauses.lost_s(0.0, 300.0, 300.0) == 198.5 - 185.0
+    assert pauses.lost_s(190.0, 195.0, 5.0) == 5.0
+    assert pauses.lost_s(199.0, 300.0, 101.0) == 0.0
     assert pauses.known_until == 200.0
     pauses.take_alive(Alive([Standstill(0, 100_000)], 0), 250.0)
-    assert pauses.lost_s(199.0, 300.0) == 0.0, "it answers no beat"
+    assert pauses.lost_s(199.0, 300.0, 101.0) == 0.0, "it answers no beat"
+
+
+def test_pauses_of_different_looks_do_not_add_up() -> None:
+    """Of an order that lasts long, only what one look lost can have hidden an answer."""
+    pauses = LinkPauses(0.0)
+    for due in (1.0, 5.0, 9.0):
+        pauses.note_turn(due, due + 2.0)
+
+    assert pauses.lost_s(0.0, 12.0, 12.0) == 6.0
+    assert pauses.lost_s(0.0, 12.0, 4.0) == 2.0
+    assert pauses.lost_s(0.0, 12.0, 6.0) == 4.0
+    assert pauses.lost_s(2.5, 12.0, 1.0) == 1.0
+    assert pauses.lost_s(3.0, 4.5, 1.0) == 0.0
 
 
 def limits(*orders: Any, files: int = 1 << 20, per_s: float | None = None) -> list[float]:

@@ -159,12 +159,14 @@ class MtuLadder:
         """Tell of each size whether it arrives. A long look that met a pause of the other end is
         repeated once. Raises AgentError where the repeat met one, too."""
         there = self._fleet.agent(self._task.wants[0].flow.destination)
-        most_s = look_ms / 1000 - LEAST_LOOK_S
+        look_s = look_ms / 1000
         for _ in range(2):
             lost_back, began_s = self._lost_back, asyncio.get_running_loop().time()
             told = await self._send_sizes(sizes, look_ms)
             # After a short look that failed there is a long one.
-            if all(told) or look_ms < LOOK_MS or await there.count_lost(began_s) <= most_s:
+            if all(told) or look_ms < LOOK_MS:
+                return told
+            if await there.count_lost(began_s, look_s) <= look_s - LEAST_LOOK_S:
                 return told
             self._lost_back = lost_back
         raise AgentError("machine-busy", f"{there.host.name} stood still")

@@ -50,18 +50,20 @@ class PatientProber(Prober):
         self, found: list[Observation], began_s: float, look_s: float
     ) -> list[Observation]:
         """Find the flows whose answer a pause since then could have hidden: what is left of their
-        shortest look without it is shorter than an answer takes."""
+        shortest look without it is shorter than an answer takes. An order may have had many looks,
+        and may have waited: only what a pause took of one of them counts."""
         silent = [one for one in found if _may_be_hidden(one)]
         if not silent:
             return []
         there = self._fleet.agent(silent[0].task.wants[0].flow.destination)
-        try:
-            lost_s = await there.count_lost(began_s)
-        except AgentError:
-            return []  # who works on the destination learns of it, too
         slowest_s = (self.slowest_ms(silent[0].task) or 0.0) / 1000
         must_s = max(LEAST_LOOK_S, ROUND_TRIPS * slowest_s)
-        return silent if lost_s > max(0.0, look_s - must_s) else []
+        look_s = max(look_s, must_s)
+        try:
+            lost_s = await there.count_lost(began_s, look_s)
+        except AgentError:
+            return []  # who works on the destination learns of it, too
+        return silent if lost_s > look_s - must_s else []
 
 
 def _may_be_hidden(seen: Observation) -> bool:

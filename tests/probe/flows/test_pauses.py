@@ -31,7 +31,7 @@ class PausingAgent(FakeAgent):
         super().__init__(TARGET)
         self.pauses = iter(pauses)
 
-    async def count_lost(self, start: float) -> float:
+    async def count_lost(self, start: float, look_s: float) -> float:
         return next(self.pauses, 0.0)
 
 
