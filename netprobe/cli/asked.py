@@ -273,6 +273,10 @@ class AcceptOptions(AskedOptions):
         metavar="N",
         text="The finding to accept, by its number in the report.",
     )
+    renumbered: bool = flag(
+        "--renumbered",
+        "Take the numbers of a file that keeps none (an earlier netprobe's) as they are now.",
+    )
     reason: str = option(
         "--reason", required=True, metavar="TEXT", help="Why it is accepted; reports repeat it."
     )

@@ -20,7 +20,9 @@ from netprobe.errors import RequestError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-RUN_FORMATS: Final = ("text", "wide", "map", "json", "html", "junit", "markdown", "github")
+RUN_FORMATS: Final = (
+    "text", "brief", "wide", "map", "json", "html", "junit", "markdown", "github",
+)  # fmt: skip
 DIFF_FORMATS: Final = ("text", "json", "markdown")
 TUNNEL_FORMATS: Final = ("text", "json", "markdown")
 AUDIT_FORMATS: Final = ("text", "json", "junit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date
@@ -20,8 +20,11 @@ from netprobe.errors import FAILED, RequestError
 from netprobe.judge.accepted import Acceptances
 from netprobe.judge.findings import fold
 from netprobe.model.accepted import NEVER
+from netprobe.model.codec import keep_findings
 from netprobe.model.exit import BLOCKED, PASS, exit_status
+from netprobe.model.firewall import FirewallRule
 from netprobe.model.plan import Plan
+from netprobe.model.printable import clean
 from netprobe.model.result import Finding, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.outputs import OutputTarget, write_or_raise, write_outputs
@@ -29,13 +32,15 @@ from netprobe.report.page.wording import excuse_text, number, plural
 from netprobe.report.record.changes import Changes, compare, fates_of
 from netprobe.report.record.collector import Collector, Report, collect
 from netprobe.report.record.earlier import Baseline
-from netprobe.report.record.evidence import EvidenceFolder
 from netprobe.report.record.record import read_earlier, read_run
 from netprobe.report.run import REPORTS
 from netprobe.report.run.headline import totals
 from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
 from netprobe.request.accepting import Consent, accept, addresses_of_run, write_accepted
 from netprobe.session import Mark
+
+# So many results become rules in about a second; of more a summary counts none.
+MOST_RULED = 5_000
 
 
 def report_verb(options: ReportOptions) -> int:
@@ -76,25 +81,26 @@ def finish(  # noqa: PLR0913  # the end of a run has as many sides
     outputs: Sequence[OutputTarget],
     problems: Sequence[str],
     changes: Changes | None = None,
-    evidence: EvidenceFolder | None = None,
+    findings: tuple[Finding, ...] | None = None,
     *,
     redact: bool = False,
 ) -> int:
     """Write every output, say what could not be written, and give the exit status.
 
-    ``redact``: with numbers for names. The collector is closed.
+    ``findings`` None: they are folded here. ``redact``: with numbers for names. The collector is
+    closed.
     """
+    found = fold_failures(info, collector) if findings is None else findings
+    rules = _make_rules(info, found)
     if redact:
         from netprobe.report.record.redact import redact_run
 
-        info, collector, changes = redact_run(info, collector, changes)
+        numbered = replace(info, findings=keep_findings(found))
+        info, collector, changes = redact_run(numbered, collector, changes)
+        found = fold_failures(info, collector)
     unwritten = [*problems]
     with closing(collector):
-        findings = fold_failures(info, collector)
-        if evidence is not None:
-            findings = evidence.write_files(findings)
-            unwritten += evidence.problems
-        report = Report(info, collector, findings, changes)
+        report = Report(info, collector, found, changes, rules)
         writers = {name: partial(write, report) for name, write in REPORTS.items()}
         unwritten += write_outputs(outputs, writers)
     for problem in unwritten:
@@ -108,10 +114,24 @@ def finish(  # noqa: PLR0913  # the end of a run has as many sides
     return FAILED if unwritten else status
 
 
+def _make_rules(info: RunInfo, findings: Sequence[Finding]) -> tuple[FirewallRule, ...] | None:
+    """Make the rules that `netprobe request` would; None where there are too many flows to try."""
+    # What groups flows into rules is needed only where something fails.
+    from netprobe.request.build import request_of_run
+    from netprobe.request.rules import RequestWishes
+
+    if sum(len(one.members) for one in findings) > MOST_RULED:
+        return None
+    try:
+        return request_of_run(info, findings, (), "", RequestWishes()).rules
+    except RequestError:
+        return None
+
+
 def fold_failures(info: RunInfo, collector: Collector) -> tuple[Finding, ...]:
-    """Give the findings of a run, as its report numbers them."""
+    """Give the findings of a run, with the numbers of its file where that keeps them."""
     zones = {host.name: host.zone for host in info.hosts if host.zone is not None}
-    return fold(collector.failures(), collector.passes(), zones)
+    return fold(collector.failures(), collector.passes(), zones, info.findings or ())
 
 
 def diff_verb(options: DiffOptions) -> int:
@@ -164,6 +184,8 @@ def accept_verb(options: AcceptOptions) -> int:
     info, collector = read_run(options.run_file)
     with closing(collector):
         findings = {one.number: one for one in fold_failures(info, collector)}
+        if info.findings is None and findings and not options.renumbered:
+            raise RequestError(_word_new_numbers(options.run_file, findings.values()))
         chosen = [_choose_finding(findings, given) for given in dict.fromkeys(options.findings)]
         members = {one.number: _choose_members(one) for one in chosen}
         known = addresses_of_run(collector.results())
@@ -206,6 +228,16 @@ def _read_until(text: str, today: date, max_days: int) -> str:
             f"(--max-acceptance), or {NEVER}"
         )
     return until.isoformat()
+
+
+def _word_new_numbers(path: str, findings: Iterable[Finding]) -> str:
+    """Say that numbers of an earlier report may mean others now, and list them as they are."""
+    listed = "".join(f"\n  {one.number}. {clean(one.title)}" for one in findings)
+    return (
+        f"{path} keeps no numbers of findings (an earlier netprobe wrote it, or its run did not "
+        "come to its end), and a report of it may have had others. They are now as follows; give "
+        f"--renumbered to accept by these numbers:{listed}"
+    )
 
 
 def _choose_finding(findings: Mapping[int, Finding], given: int) -> Finding:

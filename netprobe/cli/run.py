@@ -16,10 +16,11 @@ from netprobe.cli.given import read_outputs
 from netprobe.cli.launch import make_launcher, settings_of
 from netprobe.cli.options import RUN_FORMATS
 from netprobe.cli.plan import choose_asked_part, make_plan, tell_note
-from netprobe.cli.report import Marks, finish, read_marks
+from netprobe.cli.report import Marks, finish, fold_failures, read_marks
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
+from netprobe.model.codec import keep_findings
 from netprobe.model.printable import word_command
 from netprobe.model.run import Events, RunInfo, Sink
 from netprobe.probe.agents.fleet import Fleet, TellHost
@@ -122,9 +123,13 @@ def run_and_report(
             earlier = f"{earlier}; {word_changes(changes)}"
         info = replace(info, earlier=earlier)
         info = _hold_against(asked, info, collector, changes)
-        ended = _end_record(writer, info)
+        findings = fold_failures(info, collector)
+        if evidence is not None:
+            findings = evidence.write_files(findings)
+        info = replace(info, findings=keep_findings(findings))
+        ended = [*_end_record(writer, info), *(evidence.problems if evidence else ())]
         redact = options.redact
-        return finish(info, collector, asked.outputs, ended, changes, evidence, redact=redact)
+        return finish(info, collector, asked.outputs, ended, changes, findings, redact=redact)
 
 
 def run_until_end(

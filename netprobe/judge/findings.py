@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from netprobe.judge.advice import advice, kind_and_title
+from netprobe.judge.kept_numbers import KeptNumbers
 from netprobe.judge.naming import Naming, count_flows, titled
 from netprobe.judge.places import common_places
 from netprobe.judge.rules import (
@@ -17,8 +18,9 @@ from netprobe.judge.rules import (
 )
 from netprobe.judge.walls import Zones
 from netprobe.judge.ways import WayFacts, as_sent, group_by_link, is_lost_back, join_routers
+from netprobe.model.matrix import rank_weight
 from netprobe.model.reasons import find_reason
-from netprobe.model.result import Finding, Place, Result
+from netprobe.model.result import Finding, KeptFinding, Place, Result
 
 # One port, and one pair of hosts: a cause does not know requirements.
 PortKey = tuple[str, int | None, int | None]
@@ -26,18 +28,41 @@ SourcePair = tuple[str, str, str]
 
 
 def fold(
-    results: Iterable[Result], passes: Iterable[Result] = (), zones: Zones | None = None
+    results: Iterable[Result],
+    passes: Iterable[Result] = (),
+    zones: Zones | None = None,
+    kept: Sequence[KeptFinding] = (),
 ) -> tuple[Finding, ...]:
     """Fold failures with one likely cause into findings, and number them.
 
-    Those that decide the exit status come first, of them what is blocked or exposed, in the order
-    of their first members. A failure is blocked or exposed, a service that wrongly speaks TLS or
-    wrongly does not, or a port that another run of netprobe holds. ``passes`` are the passes of the
-    run, which tell whether nothing gets through between two hosts; they are read only where a
-    firewall or a router stops something, and then more than once. ``zones`` are those of the hosts
-    that have one.
+    Those that decide the exit status come first, of them what is blocked or exposed. Then comes
+    what stops most, and what concerns most hosts; what no row says the weight of comes last, in the
+    order of the plan. A failure is blocked or exposed, a service that wrongly speaks TLS or wrongly
+    does not, or a port that another run of netprobe holds. ``passes`` are the passes of the run,
+    which tell whether nothing gets through between two hosts; they are read only where a firewall
+    or a router stops something, and then more than once. ``zones`` are those of the hosts that have
+    one. ``kept`` are the findings of the file that the results are of: these have its numbers, and
+    further ones the numbers behind.
     """
-    failures = [result for result in results if _is_worth_a_finding(result)]
+    numbers = KeptNumbers(kept)
+    found, rest = numbers.take(result for result in results if _is_worth_a_finding(result))
+    naming = titled(zones or {})
+    known = (
+        replace(_make_finding(cause, naming), number=one.number, evidence=one.evidence)
+        for one, cause in found
+    )
+    causes = _find_causes(rest, passes, zones or {})
+    folded = sorted((_make_finding(one, naming) for one in causes), key=_order_of_finding)
+    return (
+        *known,
+        *(replace(one, number=number) for number, one in enumerate(folded, numbers.last + 1)),
+    )
+
+
+def _find_causes(
+    failures: Sequence[Result], passes: Iterable[Result], zones: Zones
+) -> list[Stopped]:
+    """Group the failures that share a likely cause."""
     rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
     stopped: list[Result] = []
     causes: dict[tuple[object, ...], Stopped] = {}
@@ -51,23 +76,20 @@ def fold(
             cause = causes.setdefault(key, Stopped([], proof=fact))
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
-    rules = group_by_rule(stopped, passes, zones or {}) if stopped else []
-    naming = titled(zones or {})
-    findings = sorted(
-        (_make_finding(one, naming) for one in (*parts, *rules)),
-        key=_order_of_finding,
-    )
-    return tuple(replace(one, number=number) for number, one in enumerate(findings, 1))
+    rules = group_by_rule(stopped, passes, zones) if stopped else []
+    return [*parts, *rules]
 
 
 def _is_worth_a_finding(result: Result) -> bool:
     return result.verdict in ("blocked", "exposed") or find_reason(result.reason).always_found
 
 
-def _order_of_finding(finding: Finding) -> tuple[bool, bool, tuple[int, int, int]]:
+def _order_of_finding(finding: Finding) -> tuple[bool, bool, int, int, tuple[int, int, int]]:
     decides = any(member.decides for member in finding.members)
     failed = finding.verdict in ("blocked", "exposed")
-    return (not decides, not failed, finding.members[0].order)
+    hosts = 0 if finding.stops is None else len(finding.hosts)
+    rank = rank_weight(finding.stops)
+    return (not decides, not failed, rank, -hosts, finding.members[0].order)
 
 
 def _cause_key(result: Result) -> tuple[object, ...]:
@@ -131,6 +153,8 @@ def _make_finding(cause: Stopped, naming: Naming) -> Finding:
         members=tuple(members),
         rejected_by=first.rejected_by if len(routers) == 1 else None,
         last_hop=first.last_hop if len(hops) == 1 else None,
+        stops=min((member.stops for member in members), key=rank_weight),
+        everything=cause.everything,
     )
 
 

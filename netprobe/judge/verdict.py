@@ -84,6 +84,7 @@ def begin_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:
         protocol=block.protocol, port=None, end_port=None,
         verdict="not-tested", state="unknown", reason="not-tested", proof="none",
         where=("source",), because="", warnings=block.warnings + evidence.warnings,
+        stops=requirement.weight,
     )  # fmt: skip
 
 

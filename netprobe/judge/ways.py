@@ -86,6 +86,12 @@ class WayFacts:
         return fact if is_lost_back(result) or {*fact.where} & {*result.where} else None
 
 
+def find_proof(members: Iterable[Result]) -> Result | None:
+    """Give the member that shows the cause of all, where one shows a fact of a whole way."""
+    facts = filter(_is_of_way, members)
+    return min(facts, key=lambda fact: (fact.rejected_by is None, fact.order), default=None)
+
+
 def _is_of_way(result: Result) -> bool:
     shares = find_reason(result.reason).shares
     return shares == "next-hop" or (shares == "router" and result.rejected_by is not None)

@@ -6,7 +6,7 @@ that an older netprobe reads a newer file of the same schema number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,7 +14,15 @@ from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.firewall import FirewallRule, FirewallRules
 from netprobe.model.plan import Skipped
 from netprobe.model.ports import MAX_PORT, MIN_PORT, WITH_PORTS, Ports
-from netprobe.model.result import UNPROBED, Coverage, Finding, Result, Summary
+from netprobe.model.result import (
+    UNPROBED,
+    Coverage,
+    Finding,
+    KeptFinding,
+    Member,
+    Result,
+    Summary,
+)
 from netprobe.model.run import RunInfo
 from netprobe.model.shapes import Name, ProtocolText
 from netprobe.model.story import Story, StoryError, StoryPlace
@@ -36,10 +44,14 @@ RESULT_DEFAULTS: Json = {
 _PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
-    "path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known", "story",
+    "path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known", "stops",
+    "story",
 )  # fmt: skip
+LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything")
 # The keys by which a member of a finding names its result.
-MEMBER_KEYS = ("requirement", "source", "destination", "address", "protocol", "port", "end_port")
+MEMBER_KEYS = tuple(one.name for one in fields(Member))
+# A line with the members of more could not be read again: such a record keeps no numbers.
+MOST_KEPT_MEMBERS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +83,8 @@ def result_to_json(result: Result) -> Json:
     """Give one element of ``results``, with the keys in the order of docs/result-json.md.
 
     A result about a path MTU has two more keys, one about a port that is taken has ``holder``, and
-    one that does not decide may have ``accepted`` or ``known``. One that was probed and is not
-    ``pass`` has ``story``.
+    one that does not decide may have ``accepted`` or ``known``. One whose row says what it stops
+    has ``stops``, and one that was probed and is not ``pass`` has ``story``.
     """
     data: Json = to_json(replace(result, story=None))
     del data["order"]
@@ -160,13 +172,27 @@ def finding_to_json(finding: Finding) -> Json:
     data: Json = to_json(replace(finding, members=()))
     del data["members"]
     data = {"number": data.pop("number"), **data}
-    if data["evidence"] is None:
-        del data["evidence"]
+    for key in LEFT_OUT_OF_FINDING:
+        if not data[key]:
+            del data[key]
     data["count"] = sum(member.port_count for member in finding.members)
-    data["members"] = [
-        {key: getattr(member, key) for key in MEMBER_KEYS} for member in finding.members
-    ]
+    data["members"] = to_json(keep_finding(finding).members)
     return data
+
+
+def keep_finding(finding: Finding) -> KeptFinding:
+    """Give what a file keeps of a finding."""
+    members = tuple(
+        Member(*(getattr(member, key) for key in MEMBER_KEYS)) for member in finding.members
+    )
+    return KeptFinding(finding.number, members, finding.everything, finding.evidence)
+
+
+def keep_findings(findings: Sequence[Finding]) -> tuple[KeptFinding, ...] | None:
+    """Give what a record keeps of the findings of its run; None where they are too large for it."""
+    if sum(len(one.members) for one in findings) > MOST_KEPT_MEMBERS:
+        return None
+    return tuple(map(keep_finding, findings))
 
 
 def summary_to_json(summary: Summary) -> Json:
@@ -179,8 +205,9 @@ def summary_to_json(summary: Summary) -> Json:
 def info_to_json(info: RunInfo) -> Json:
     """Give the keys of a run beside its results; the last line of a record holds the same."""
     data: Json = to_json(replace(info, elapsed_s=round(info.elapsed_s, 3)))
-    if info.names_set is None:
-        del data["names_set"]
+    for key in ("names_set", "findings"):
+        if data[key] is None:
+            del data[key]
     return {**data, "skipped": [skipped_to_json(skipped) for skipped in info.skipped]}
 
 
@@ -195,6 +222,9 @@ def info_from_json(data: Mapping[str, Any]) -> RunInfo:
     info = from_json(RunInfo, data)
     for ports in (one.ports for one in info.requirements):
         check_ranges(ports)
+    for finding in info.findings or ():
+        if finding.number < 1:
+            raise WrongValue(f"findings: the number {finding.number}, expected 1 or more")
     if info.coverage is not None:
         _check_coverage(info.coverage)
     return info

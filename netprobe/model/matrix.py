@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 from netprobe.model.inventory import Family
 from netprobe.model.ports import PortRange, Ports
@@ -14,6 +14,10 @@ from netprobe.model.shapes import Name
 SettingType = Literal["choice", "list", "version", "port", "string", "boolean"]
 SettingValue = str | bool | int | tuple[str, ...]
 Expect = Literal["allowed", "denied"]
+# What does not work while a row fails, from the most to the least: the installation; that nodes
+# join, or stay; pods and what they reach; a feature of the platform; its monitoring.
+Weight = Literal["installation", "nodes", "pods", "feature", "monitoring"]
+WEIGHTS: Final[tuple[Weight, ...]] = get_args(Weight)
 
 # A host name as it goes into a ClientHello; the last label of a name is never a number.
 DNS_NAME = re.compile(
@@ -131,6 +135,19 @@ def probe_to_file(probe: AnyProbe | None) -> str | dict[str, Any] | None:
     return probe.to_file() if isinstance(probe, HttpProbe) else probe
 
 
+def rank_weight(weight: Weight | None) -> int:
+    """Give the place of what is stopped, from 0 for the most; last of what nobody says."""
+    return len(WEIGHTS) if weight is None else WEIGHTS.index(weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """What a failing row stops; ``reason`` is empty where the platform's document says it."""
+
+    weight: Weight
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One line of a matrix: every source role must (or must not) reach every destination role.
@@ -139,7 +156,8 @@ class Requirement:
     ``existing``: the service runs before the installation (None: as the role to reach says).
     ``process`` names the programs that may hold the port before the installation, ``owner`` those
     that hold it once the platform runs. ``family``: it is about addresses of this family alone.
-    ``place`` is its ``file:line:column``.
+    ``stops``: what does not work while it fails; None where nobody says it. ``place`` is its
+    ``file:line:column``.
     """
 
     id: Name
@@ -162,7 +180,13 @@ class Requirement:
     process: tuple[str, ...] = ()
     owner: tuple[str, ...] = ()
     family: Family | None = None
+    stops: Stops | None = None
     place: str = field(default="", compare=False)
+
+    @property
+    def weight(self) -> Weight | None:
+        """What it stops, without the reason."""
+        return self.stops.weight if self.stops else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
-from netprobe.model.result import Place
+from netprobe.model.result import Finding, Place
 
 # What became of the packets.
 End = Literal["dropped", "rejected", "reset"]
@@ -20,6 +20,10 @@ End = Literal["dropped", "rejected", "reset"]
 # resolve · the process that holds the port · nothing but the reason: each has it by itself.
 Share = Literal["rule", "address", "next-hop", "router", "link", "name", "holder", "reason"]
 Advice = Mapping[tuple[Place, ...], str]
+# Who must act: who keeps firewalls and routers between hosts; who keeps the hosts; who runs
+# netprobe. Unclear: several of them may have to.
+Owner = Literal["network", "hosts", "ourselves", "unclear"]
+OWNERS: Final[tuple[Owner, ...]] = get_args(Owner)
 
 
 class Reason(NamedTuple):
@@ -32,6 +36,7 @@ class Reason(NamedTuple):
     be the cause of a filtered flow; ``rule_mends``: a firewall rule may let it through. ``shares``:
     what findings fold by. ``always_found``: a finding although it is neither blocked nor exposed.
     ``advice``: what to do, by the places that are left; other places have advice of their own.
+    ``owner``: who must act, where the places say something else.
     """
 
     kind: str = ""
@@ -45,6 +50,14 @@ class Reason(NamedTuple):
     shares: Share = "rule"
     always_found: bool = False
     advice: Advice = MappingProxyType({})
+    owner: Owner | None = None
+
+
+def owner_of(finding: Finding) -> Owner:
+    """Give who must act for a finding: who keeps all the places that are left."""
+    known = find_reason(finding.members[0].reason).owner
+    owners = {_KEEPERS[place] for place in finding.where}
+    return known or (owners.pop() if len(owners) == 1 else "unclear")
 
 
 def find_reason(word: str) -> Reason:
@@ -58,6 +71,10 @@ def find_reason(word: str) -> Reason:
     return _OF_PROXY if word.startswith("proxy-") else _OTHER
 
 
+_KEEPERS: Final[Mapping[Place, Owner]] = {
+    "path": "network", "return-path": "network", "source": "hosts", "destination": "hosts",
+    "host": "hosts", "service": "hosts",
+}  # fmt: skip
 _OTHER: Final = Reason()
 # A proxy is asked in the destination's place: what is stopped is another flow.
 _OF_PROXY: Final = Reason(rule_causes=False, rule_mends=False)
@@ -185,6 +202,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         shares="holder",
         always_found=True,
         advice={_SERVICE: "Wait for the other run to end, and run again."},
+        owner="ourselves",
     ),
     # --- what packets meet ---
     "no-response": Reason(
@@ -331,12 +349,14 @@ REASONS: Final[Mapping[str, Reason]] = {
         title="another machine answers for {hosts}",
         shares="address",
         advice={_PATH: _OTHER_MACHINE},
+        owner="unclear",
     ),
     "foreign-answer": Reason(
         kind="machine",
         title="another machine answers for {hosts}",
         shares="address",
         advice={("path", "service"): _OTHER_MACHINE},
+        owner="unclear",
     ),
     "unproved-machine": Reason(
         kind="machine",
@@ -346,6 +366,7 @@ REASONS: Final[Mapping[str, Reason]] = {
             _PATH: _UNPROVED_MACHINE,
             ("destination", "path", "service"): _UNPROVED_MACHINE,
         },
+        owner="unclear",
     ),
     # --- ICMP errors whose words say it all ---
     "host-unreach": Reason(),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from netprobe.model.matrix import Expect
+from netprobe.model.matrix import Expect, Weight
 from netprobe.model.ports import PortRange, Ports
 from netprobe.model.shapes import AddressText, LastDay, LineText, Name, ProtocolText, ReasonWord
 from netprobe.model.story import Story
@@ -58,7 +58,8 @@ class Result:
     ``needed_mtu_bytes`` the size that the overlay needs; None where no sizes were tried. ``holder``
     is the process that has taken the port, with the address that it is bound to. ``accepted``:
     somebody accepted this failure. ``known``: the file of the baseline that has it too, where only
-    what is new decides. ``story``: where its packets were seen, unless it passed or was not probed.
+    what is new decides. ``stops``: what does not work while it fails, as its row says, else None.
+    ``story``: where its packets were seen, unless it passed or was not probed.
     """
 
     order: tuple[int, int, int]
@@ -92,6 +93,7 @@ class Result:
     holder: str | None = None
     accepted: AcceptedBy | None = None
     known: str | None = None
+    stops: Weight | None = None
     story: Story | None = None
 
     @property
@@ -136,6 +138,8 @@ class Finding:
     (``pair``, ``source``, ``destination``, ``zone`` ...), ``title`` is one line for people: cause,
     place and size. ``advice`` says what to do, ``members`` are the results it folds, and ``where``
     are the places that all of them leave possible. ``evidence`` is the file with packets of them.
+    ``stops`` is the most that one of them stops; None where no row says it. ``everything``: nothing
+    that was probed gets through between its hosts.
     """
 
     kind: str
@@ -148,6 +152,46 @@ class Finding:
     members: tuple[Result, ...] = field(kw_only=True)
     evidence: str | None = None
     number: int = field(default=0, kw_only=True)
+    stops: Weight | None = None
+    everything: bool = False
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The hosts that its flows start from or go to."""
+        return frozenset(end for one in self.members for end in (one.source, one.destination))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The result, or the part of one, that a finding of a file has; files of 0.1.0 name no matrix.
+
+    Nobody's words stand here: what a finding says is made of its results when it is read.
+    """
+
+    requirement: Name
+    source: LineText
+    destination: LineText
+    address: AddressText
+    protocol: ProtocolText
+    port: int | None = None
+    end_port: int | None = None
+    matrix: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFinding:
+    """A finding as a file keeps it: its number, and which results it has.
+
+    ``everything``: nothing that was probed got through between its hosts. ``evidence`` is the file
+    with packets of them.
+    """
+
+    SPARSE: ClassVar = True
+
+    number: int
+    members: tuple[Member, ...]
+    everything: bool = False
+    evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.plan import Plan, PlannedMatrix, PlannedRequirement, Skipped
-from netprobe.model.result import Coverage, HostReport, Result, Unprobed
+from netprobe.model.result import Coverage, HostReport, KeptFinding, Result, Unprobed
 from netprobe.model.story import FlowPackets
 
 
@@ -27,7 +27,8 @@ class RunInfo:
     ``baseline`` is one sentence on what is new since another run, else None. ``accepted`` are the
     entries of the files of accepted flows, held against this run.
     ``names_set`` counts the names that hosts look up; None where they ask no name server.
-    Files of an older netprobe have no ``requirements``, and their hosts no roles.
+    ``findings`` are those that a file keeps, with their numbers; None where it keeps none, as those
+    of an older netprobe. Such files have no ``requirements`` either, and their hosts no roles.
     """
 
     started_at: str = ""
@@ -49,6 +50,7 @@ class RunInfo:
     notes: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     names_set: int | None = None
+    findings: tuple[KeptFinding, ...] | None = None
 
 
 def info_before(plan: Plan, started_at: str) -> RunInfo:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from netprobe.model.inventory import Address, Host
-from netprobe.model.matrix import DNS_NAME, Condition, Requirement
+from netprobe.model.matrix import DNS_NAME, Condition, Requirement, rank_weight
 from netprobe.model.plan import CLOCK, RESOLVER, Block, Flow, HostFlow, Plan
 
 # The purpose of each, and the port of what it depends on.
@@ -52,9 +52,18 @@ def list_clocks(plan: Plan) -> Mapping[str, HostFlow]:
 
 
 def _sort_by_weight(blocks: Iterable[Block]) -> list[Block]:
-    """Give the blocks that must not answer not at all, and those that decide first."""
+    """Give the blocks that must not answer not at all, and those that decide first.
+
+    Of these come first those that stop most.
+    """
     asked = (block for block in blocks if block.requirement.expect == "allowed")
-    return sorted(asked, key=lambda one: one.requirement.optional or one.waiver is not None)
+    return sorted(asked, key=_weigh)
+
+
+def _weigh(block: Block) -> tuple[bool, int]:
+    requirement = block.requirement
+    is_excused = requirement.optional or block.waiver is not None
+    return (is_excused, rank_weight(requirement.weight))
 
 
 def _list_named_ends(block: Block, place: int) -> list[str]:
@@ -77,6 +86,7 @@ def _make_host_flow(block: Block, host: Host, result: str, order: tuple[int, int
         row=served.row,
         when=Condition(),
         optional=served.optional,
+        stops=served.stops,
     )
     address = next(iter(host.addresses), LOOPBACK)
     own = replace(

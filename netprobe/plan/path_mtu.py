@@ -41,7 +41,8 @@ def _mtu_block_for_overlay(block: Block) -> Block:
     served = block.requirement
     ports = ", ".join(str(port) for port in each(block.ports)) if block.ports else block.protocol
     purpose = f"full-size packets of the overlay ({served.id}: {ports}): {served.purpose}"
-    return make_mtu_block(block, purpose, served.row, optional=served.optional)
+    made = make_mtu_block(block, purpose, served.row, optional=served.optional)
+    return replace(made, requirement=replace(made.requirement, stops=served.stops))
 
 
 def make_mtu_block(block: Block, purpose: str, row: str = "", *, optional: bool) -> Block:

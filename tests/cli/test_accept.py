@@ -81,6 +81,31 @@ def run_served(folder: Path, *words: str, ports: tuple[int, ...] = (GOOD,)) -> A
     return done.returncode, done.stdout, read(folder / "now.json")
 
 
+def test_numbers_of_findings_belong_to_the_file(folder: Path) -> None:
+    """A record keeps its findings at its end, and every verb has these numbers."""
+    lines = (folder / "r").read_text().splitlines()
+    end = json.loads(lines[-1])["end"]
+    (kept,) = end["findings"]
+    assert [(one["requirement"], one["matrix"]) for one in kept["members"]] == [
+        ("mended", "services"), ("broken", "services"),
+    ]  # fmt: skip
+    for each, number in ((kept, 7), (read(folder / "run.json")["findings"][0], 1)):
+        assert each["number"] == (1 if number == 7 else number)
+    kept["number"] = 7
+    (folder / "r").write_text(
+        "".join(f"{line}\n" for line in (*lines[:-1], json.dumps({"end": end})))
+    )
+
+    asked = ("accept", "r", "--finding", "7", *WHO, "--until", SOON)
+    assert netprobe("accept", "r", *CONSENT, cwd=folder).returncode == 2
+    assert netprobe(*asked, cwd=folder).stdout.count("finding 7 of r: ") == 1
+    netprobe("report", "r", "-o", "json=again.json", "-o", "text", cwd=folder)
+    assert [one["number"] for one in read(folder / "again.json")["findings"]] == [7]
+    assert netprobe("accept", "again.json", *asked[2:], cwd=folder).returncode == 0
+    rules = netprobe("request", "r", "-o", "json", cwd=folder).stdout
+    assert {tuple(one["findings"]) for one in json.loads(rules)["rules"]} <= {(7,)}
+
+
 def test_the_way_round(folder: Path) -> None:
     """Accepted into a new file and appended to it, the run passes; what is open is not accepted."""
     for until in (TODAY.isoformat(), SOON):

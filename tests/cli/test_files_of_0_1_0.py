@@ -18,7 +18,7 @@ PLAN = ("-m", "./kinds.yaml", "-i", "inventory.yaml")
 WORDS: Mapping[str, tuple[str, ...]] = {
     "report": ("report", "{file}"),
     "request": ("request", "{file}"),
-    "accept": ("accept", "{file}", "--finding", "1", *CONSENT),
+    "accept": ("accept", "{file}", "--finding", "1", "--renumbered", *CONSENT),
     "diff": ("diff", "{file}", "full.jsonl"),
     "resume": ("run", *PLAN, "--resume", "{file}"),
     "retry": ("run", *PLAN, "--retry", "{file}"),
@@ -36,3 +36,22 @@ def test_the_exit_status_is_that_of_0_1_0(
     }
 
     assert found == STATUSES[name], capsys.readouterr().err
+
+
+def test_numbers_of_a_record_without_findings_are_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody accepts another finding than he means: exit 2, with the numbers and titles of now.
+
+    A JSON report of that version has numbers, and they count.
+    """
+    monkeypatch.chdir(FOLDER)
+    words = ("accept", "named.jsonl", "--finding", "1", *CONSENT)
+
+    assert status_of(words) == 2
+    out, said = capsys.readouterr()
+    assert (out, said.count("\n  ")) == ("", 1)
+    assert "--renumbered" in said
+    assert "\n  1. 10.10.0.1 has no route for tcp 6443; udp 6444; icmp from a to down" in said
+    assert status_of([*words, "--renumbered"]) == 0
+    assert status_of(["accept", "named.json", "--finding", "1", *CONSENT]) == 0

@@ -203,8 +203,9 @@ REQUESTS: Mapping[str, Proof] = {
     "calico": check_yaml, "aerleon": check_yaml,
 }  # fmt: skip
 REPORTS: Mapping[str, Proof] = {
-    "text": check_text, "wide": check_text, "map": check_text, "json": check_json,
-    "html": check_html, "junit": check_junit, "markdown": check_markdown, "github": check_github,
+    "text": check_text, "brief": check_text, "wide": check_text, "map": check_text,
+    "json": check_json, "html": check_html, "junit": check_junit, "markdown": check_markdown,
+    "github": check_github,
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from netprobe.judge.of_hosts import judge_resolvers
 from netprobe.model.codec import info_to_json
 from netprobe.model.evidence import ServerClock
 from netprobe.model.inventory import Address
+from netprobe.model.matrix import Stops
 from netprobe.model.names import NameTold, ResolverFacts, ServerTold
 from netprobe.model.plan import AskedName, Block, Plan
 from netprobe.model.result import Result
@@ -165,3 +166,17 @@ def test_a_server_without_time_is_no_clock() -> None:
     for clock in (ServerClock(16, False, offset_ms=9e6), ServerClock(0, False, "RATE", 0.0, 9e6)):
         answers = [ServerAnswer("a", "time", clock)]
         assert list(judge_clocks(list_clocks(PLAN), {"a": 0.0, "b": 0.0}, answers)) == []
+
+
+def test_a_fault_of_a_host_stops_what_its_heaviest_row_stops() -> None:
+    """Of the rows that make netprobe look at a host, the one that stops most counts."""
+    rows = [
+        replace(BLOCK, requirement=replace(BLOCK.requirement, stops=stops))
+        for stops in (None, Stops("monitoring"), Stops("nodes"), Stops("pods"))
+    ]
+    plan = Plan((), tuple(rows))
+    first, *_ = list_lookups(plan)
+    (result,) = judge_resolvers([(first, ResolverFacts((DEAD,), (NAME,)))])
+
+    assert result.stops == "nodes"
+    assert list_clocks(plan)["a"].flow.block.requirement.stops == Stops("nodes")

@@ -22,10 +22,11 @@ from netprobe.model.evidence import (
     Trace,
     Witness,
 )
-from netprobe.model.matrix import Waiver
+from netprobe.model.matrix import Stops, Waiver
 from netprobe.model.plan import Block, Flow
 from netprobe.model.result import Result
 from netprobe.model.story import Sight, Story, StoryPlace
+from netprobe.plan.path_mtu import path_mtu_blocks
 from tests.plan.conftest import host, requirement
 
 A = host("a", "node", addresses=("10.0.0.1",))
@@ -653,3 +654,15 @@ def test_a_waiver_is_on_the_result() -> None:
     result = one(evidence(SILENT, block=block))
 
     assert (result.verdict, result.waived, result.decides) == ("blocked", "until Monday", False)
+
+
+def test_what_a_row_stops_is_on_the_result() -> None:
+    """Its word alone: the reason stays in the matrix. So it is on the path MTU of its overlay."""
+    wanted = replace(requirement("vxlan", "node", "node"), probe="vxlan", stops=Stops("pods", "so"))
+    block = Block(0, "m", wanted, "udp", ((6443, 6443),), 4, (A,), ((B, B.addresses[0]),))
+    (overlay,) = path_mtu_blocks([block])
+    flow = Flow(overlay, A, B, B.addresses[0])
+
+    assert one(evidence(SILENT, "udp", block=block)).stops == "pods"
+    assert one(Evidence(flow, "10.0.0.2", (), outcome=None)).stops == "pods"
+    assert one(evidence(SILENT)).stops is None

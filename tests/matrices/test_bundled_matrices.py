@@ -235,7 +235,7 @@ SETTINGS: dict[str, dict[str, Shape]] = {
 
 KEYS = {
     *("id", "from", "to", "tcp", "udp", "icmp", "ipproto", "purpose", "row", "when", "unless"),
-    *("family", "optional", "expect", "probe", "sni", "process", "owner", "warnings"),
+    *("family", "optional", "stops", "expect", "probe", "sni", "process", "owner", "warnings"),
 }
 # What runs before the installation; roles that are not named here do not.
 HCP_EXISTING = {
@@ -323,6 +323,31 @@ def test_ssh_may_be_held_by_sshd(name: str) -> None:
         if 22 in one.get("tcp", ())
     }
     assert held <= {("sshd", "systemd", "dropbear")}
+
+
+# Words of a document that say what a row stops.
+SAYS = {
+    "installation": r"initialization",
+    "nodes": r"nodes bootstrapping|node configurations",
+    "pods": r"pod-to-pod",
+    "feature": r"administrators|Virtualization",
+    "monitoring": r"(?i)metric|monitoring|exporter|Insight VIP|stats",
+}
+
+
+@each_matrix
+def test_every_row_says_what_it_stops(name: str) -> None:
+    """A row whose own words do not say it gives a reason; what must not answer stops nothing."""
+    for one in read(name)["requirements"]:
+        stops = one["stops"]
+        if isinstance(stops, str):
+            assert re.search(SAYS[stops], one["purpose"]), one["id"]
+        else:
+            ((weight, reason),) = stops.items()
+            assert weight in SAYS, one["id"]
+            assert len(reason.split()) >= 4, one["id"]
+        if one.get("expect") == "denied":
+            assert "monitoring" in stops, one["id"]
 
 
 @each_matrix

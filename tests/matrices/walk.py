@@ -36,8 +36,13 @@ def walk(matrix: Plain) -> str:
     for requirement in matrix["requirements"]:
         if requirement["row"] != row:
             row = requirement["row"]
-            lines += ["", f"**{row}**", "", "| id | from → to | ports | condition | purpose |"]
-            lines += ["|---|---|---|---|---|"]
+            lines += [
+                "",
+                f"**{row}**",
+                "",
+                "| id | from → to | ports | condition | stops | purpose |",
+            ]
+            lines += ["|---|---|---|---|---|---|"]
         lines.append(requirement_line(requirement))
     return "\n".join(lines)
 
@@ -65,7 +70,11 @@ def setting_line(name: str, body: Plain) -> str:
 def requirement_line(one: Plain) -> str:
     """A line of a requirements table."""
     ends = f"{', '.join(as_list(one['from']))} → {', '.join(as_list(one['to']))}"
-    cells = (f"`{one['id']}`", ends, ports_text(one), condition_text(one), one["purpose"])
+    weight = "".join(one["stops"])
+    cells = (
+        *(f"`{one['id']}`", ends, ports_text(one), condition_text(one), weight),
+        one["purpose"],
+    )
     return "| " + " | ".join(cells) + " |"
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from netprobe.model.codec import result_from_json, result_to_json
 from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
 from netprobe.model.dataclass_json import Nanoseconds
+from netprobe.model.matrix import WEIGHTS
 from netprobe.model.result import PROOFS, VERDICTS, Result
 from netprobe.model.story import Story, StoryError, StoryPlace
 
@@ -87,5 +88,6 @@ def results(draw: st.DrawFn, last_place: int = 100_000) -> Result:
         warnings=tuple(draw(st.lists(WORDS, max_size=2))),
         rtt_ms=draw(st.none() | st.floats(0, 1e6)),
         attempts=draw(st.integers(0, 1000)),
+        stops=draw(st.none() | st.sampled_from(WEIGHTS)),
         story=draw(st.none() | STORIES),
     )

@@ -128,7 +128,9 @@ def test_name_and_time_servers_are_asked_again(option: str, tmp_path: Path) -> N
 
 def test_what_the_plan_knows_comes_from_the_plan(tmp_path: Path) -> None:
     """A record cannot make a failure optional or waived, nor name it otherwise."""
-    forged = replace(BLOCKED, optional=True, waived="on Monday", purpose="?", row="?")
+    forged = replace(
+        BLOCKED, optional=True, waived="on Monday", purpose="?", row="?", stops="monitoring"
+    )
     path = written(tmp_path / "r", forged, end=False)
 
     (kept,) = taken(path, "--resume").kept(PLAN)

@@ -22,7 +22,7 @@ RESULT_KEYS = (
     "port end_port verdict state reason proof where rejected_by last_hop next_hop because warnings "
     "rtt_ms attempts"
 )
-MEMBER_KEYS = "requirement source destination address protocol port end_port"
+MEMBER_KEYS = "requirement source destination address protocol port end_port matrix"
 
 
 def document(report: Any = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ schema: netprobe.matrix/1
 extends: deckhouse-nodes
 override:
   ntp: {existing: false}
-  etcd: {family: ipv6}
+  etcd: {family: ipv6, stops: pods}
   kubelet: {existing: true, process: [kubelet, k3s]}
 """
 
@@ -63,3 +63,5 @@ def test_people_read_it_beside_roles_and_requirements(tmp_path: Path) -> None:
     assert "kubelet (runs before the installation)" in text
     assert "etcd (IPv6 alone)" in text
     assert "process   kubelet, k3s" in text
+    assert "stops     pods\n" in text
+    assert "stops     nodes: the control plane reaches no container of such a node" in text

@@ -11,6 +11,7 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.model.accepted import CheckedAcceptance
+from netprobe.model.codec import keep_findings
 from netprobe.model.result import HostFacts, HostReport
 from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.record.collector import Report, collect
@@ -39,6 +40,20 @@ def hide(report: Report) -> Report:
     info, collector, changes = redact_run(report.info, report.collector, report.changes)
     zones = {host.name: host.zone for host in info.hosts if host.zone}
     return Report(info, collector, fold(collector.failures(), collector.passes(), zones), changes)
+
+
+def test_numbers_of_findings_stay() -> None:
+    """The members of a finding that a file keeps have the new names, too."""
+    report = report_of([BLOCKED, flow(BLOCKED, 5, requirement="other", port=1, end_port=1)])
+    kept = keep_findings(fold(report.collector.results()))
+    assert kept is not None
+    numbered = tuple(replace(one, number=one.number + 6, evidence="/home/jane") for one in kept)
+
+    info, collector, _ = redact_run(replace(report.info, findings=numbered), report.collector, None)
+    found = fold(collector.failures(), kept=info.findings or ())
+
+    assert [(one.number, one.evidence) for one in found] == [(one.number, None) for one in numbered]
+    assert [one.members[0].source for one in found] == ["host-1"] * len(found)
 
 
 @pytest.mark.parametrize("name", sorted(REPORTS))

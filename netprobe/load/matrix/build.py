@@ -18,6 +18,7 @@ from netprobe.model.matrix import (
     Matrix,
     Requirement,
     Role,
+    Stops,
     Waiver,
     Warn,
 )
@@ -95,6 +96,8 @@ def _given_keys(
             given[key] = _build_probe(value)
         elif key == "family":
             given[key] = None if value is None else int(value.removeprefix("ipv"))
+        elif key == "stops":
+            given[key] = None if value is None else Stops(value.weight, value.reason.strip())
         elif key == "icmp":
             given[key] = value == "echo"
         else:

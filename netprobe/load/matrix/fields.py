@@ -230,6 +230,17 @@ def split_probe(value: object) -> object:
     )
 
 
+def split_stops(value: object) -> object:
+    """``nodes`` where the document says it, else ``{nodes: REASON}``."""
+    if isinstance(value, str):
+        return {"weight": value}
+    if isinstance(value, dict) and len(value) == 1:
+        ((weight, reason),) = value.items()
+        if isinstance(reason, str) and reason.strip():
+            return {"weight": weight, "reason": reason}
+    raise ValueError(f"{what_it_is(value)}, expected a word such as nodes, or {{nodes: REASON}}")
+
+
 def http_path(text: str) -> str:
     """Check a path as it is sent; one that must never be asked for is refused."""
     if not _PATH.fullmatch(text) or "#" in text or len(text) > MAX_PATH:

@@ -19,9 +19,11 @@ from netprobe.load.matrix.fields import (
     ServerName,
     StatusesField,
     split_probe,
+    split_stops,
     split_waiver,
 )
 from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, NameList, Value
+from netprobe.model.matrix import Weight
 
 Probe = Literal[
     "dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver",
@@ -136,6 +138,19 @@ class WarnFile(FileModel):
     )
 
 
+class StopsFile(FileModel):
+    """What ``split_stops`` makes of a word, or of a word and its reason."""
+
+    weight: Weight
+    reason: str = ""
+
+
+StopsField = Annotated[
+    StopsFile,
+    BeforeValidator(split_stops, json_schema_input_type=Weight | dict[Weight, FilledText]),
+]
+
+
 class ChangeFile(FileModel):
     """The keys of a requirement that ``override`` may change."""
 
@@ -171,6 +186,11 @@ class ChangeFile(FileModel):
     )
     optional: bool = Field(
         default=False, description="Reported, but never decides the exit status."
+    )
+    stops: StopsField | None = Field(
+        default=None,
+        description="What does not work while the row fails: a word where the document says it, "
+        "else {WORD: REASON}. Findings are ordered by it.",
     )
     expect: Literal["allowed", "denied"] = Field(
         default="allowed", description="Whether the flow must get through or must not."

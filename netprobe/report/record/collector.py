@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from netprobe.model.firewall import FirewallRule
+from netprobe.model.matrix import Weight
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.report.page.flow_groups import EndAddress, Survey
@@ -30,12 +32,14 @@ class Collector:
 
     ``ranges`` are those of the plan: neighbouring ports are merged within them, nowhere without.
     Passes and the rest lie apart, because the terminal report and the findings read only the rest.
-    ``refused``: the passes that rest on a refusal, by destination and address.
+    ``refused``: the passes that rest on a refusal, by destination and address. ``stopped``: the
+    required flows that fail, whether or not a baseline has them too, by what they stop.
     """
 
     ranges: PlannedPorts = field(default_factory=dict)
     warned: dict[str, Warned] = field(default_factory=dict)
     refused: dict[EndAddress, Survey] = field(default_factory=dict)
+    stopped: Counter[Weight | None] = field(default_factory=Counter)
     _passes: Spool = field(default_factory=Spool)
     _others: Spool = field(default_factory=Spool)
     _counts: Counter[str] = field(default_factory=Counter)
@@ -59,6 +63,9 @@ class Collector:
             excuse = excuse_of(result)
             if excuse is not None:
                 self._extra[excuse] += flows
+            is_failure = result.verdict in ("blocked", "exposed")
+            if is_failure and not (result.optional or result.is_excused):
+                self.stopped[result.stops] += flows
             self._others.add(result)
         for text in result.warnings:
             self.warned.setdefault(text, Warned(result)).flows += flows
@@ -94,12 +101,16 @@ class Collector:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run, ready to be printed in any format; ``changes`` since the run that it retries."""
+    """One run, ready to be printed in any format; ``changes`` since the run that it retries.
+
+    ``rules`` are the firewall rules that would mend its findings; None: nobody has made them.
+    """
 
     info: RunInfo
     collector: Collector
     findings: tuple[Finding, ...] = ()
     changes: Changes | None = None
+    rules: tuple[FirewallRule, ...] | None = None
 
     @property
     def deciding_findings(self) -> list[Finding]:
@@ -117,6 +128,11 @@ class Report:
             if group.decides:
                 summary.deciding["not-tested" if is_open else group.verdict] += group.flows
         return summary
+
+
+def count_missing(report: Report) -> int:
+    """Count the planned flows that have no result."""
+    return max(0, report.info.planned_flows - sum(report.summary.counts.values()))
 
 
 def collect(results: Iterable[Result], ranges: PlannedPorts | None = None) -> Collector:

@@ -210,6 +210,7 @@ def _keep_planned(result: Result, flows: _PlannedFlow) -> Iterator[Result]:
         purpose=requirement.purpose,
         row=requirement.row,
         optional=requirement.optional,
+        stops=requirement.weight,
         waived=block.waiver.reason if block.waiver else None,
         accepted=None,
         known=None,

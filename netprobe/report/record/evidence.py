@@ -53,20 +53,20 @@ class EvidenceFolder:
 
     def write_files(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
         """Write a file for each finding that has packets, and name it there."""
-        return tuple(self._write_one(number, one) for number, one in enumerate(findings, 1))
+        return tuple(map(self._write_one, findings))
 
-    def _write_one(self, number: int, finding: Finding) -> Finding:
+    def _write_one(self, finding: Finding) -> Finding:
         flows, left_out = self._flows_in(finding)
         # Requirements may share flows, whose packets are in the file once.
         packets = sorted({packet for one in flows for packet in _describe_packets(one)})
         if not packets:
             return finding
-        path = os.path.join(self._path, NAME.format(number))
+        path = os.path.join(self._path, NAME.format(finding.number))
         try:
             with replacing(path) as temporary:
                 write_pcapng(temporary, packets, _word_left_out(flows, left_out))
         except OSError as error:
-            self._unwritten.setdefault(error.strerror or str(error), []).append(number)
+            self._unwritten.setdefault(error.strerror or str(error), []).append(finding.number)
             return finding
         return replace(finding, evidence=path)
 

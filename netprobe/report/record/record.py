@@ -254,6 +254,9 @@ RESULTS = "results"
 _KEPT = {"schema", "rules", RESULTS, *(field.name for field in fields(RunInfo))}
 # Hosts, notes and what is skipped: a thousand hosts take some 2 MiB.
 MAX_OWN_CHARACTERS = 12 * MIB
+# A file with larger findings is read as one that keeps no numbers.
+FINDINGS = "findings"
+MAX_FINDINGS_CHARACTERS = MAX_OWN_CHARACTERS
 # An empty list takes as much memory as a text of this length.
 PART_CHARACTERS = 32
 
@@ -299,9 +302,13 @@ def _parts_of(path: str) -> Iterator[Iterator[JsonPart]]:
 def _read_own_keys(path: str, schemas: Sequence[str]) -> Json:
     """Read the keys of a run beside its results; all of the file is parsed."""
     found: Json = {}
+    size = 0
     with _parts_of(path) as parts:
         for part in _check_results(path, parts):
-            if part.number:
+            size += part.characters if part.key == FINDINGS else 0
+            if part.key == FINDINGS and size > MAX_FINDINGS_CHARACTERS:
+                found[FINDINGS] = None
+            elif part.number:
                 found[part.key].append(part.value)
             else:
                 found[part.key] = part.value
@@ -322,6 +329,8 @@ def _check_results(path: str, parts: Iterable[JsonPart]) -> Iterator[JsonPart]:
         if part.key == RESULTS and part.number:
             if not isinstance(part.value, dict):
                 _refuse_result(path, part, WrongValue("no JSON object, expected a result"))
+        elif part.key == FINDINGS:
+            yield part
         elif part.key in _KEPT:
             characters += part.characters + PART_CHARACTERS
             if characters > MAX_OWN_CHARACTERS:

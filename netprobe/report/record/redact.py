@@ -12,7 +12,14 @@ from typing import Any, TypeVar
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.dataclass_json import to_json
-from netprobe.model.result import AcceptedBy, Coverage, HostFacts, HostReport, Result
+from netprobe.model.result import (
+    AcceptedBy,
+    Coverage,
+    HostFacts,
+    HostReport,
+    KeptFinding,
+    Result,
+)
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
 from netprobe.report.page.wording import fill_holes, make_holes
@@ -30,6 +37,7 @@ _OF_RESULT = (
     "source", "destination", "address", "purpose", "row", "waived", "rejected_by", "last_hop",
     "next_hop", "holder", "known",
 )  # fmt: skip
+_OF_MEMBER = ("source", "destination", "address")
 _OF_UNPROBED = ("from_zone", "to_zone", "because", "by", "waived")
 _OF_ACCEPTANCE = ("id", "from_", "to", "addresses", "reason", "ticket")
 
@@ -75,6 +83,7 @@ class Redactor:
             hosts=tuple(map(self._hide_host, info.hosts)),
             skipped=tuple(self._with_texts(one, _OF_SKIPPED) for one in info.skipped),
             accepted=tuple(self._hide_acceptance(one, _OF_ACCEPTANCE) for one in info.accepted),
+            findings=info.findings and tuple(map(self._hide_finding, info.findings)),
             coverage=info.coverage and self._hide_coverage(info.coverage),
             requirements=tuple(self._with_texts(one, _OF_REQUIREMENT) for one in info.requirements),
             matrices=tuple(
@@ -131,6 +140,10 @@ class Redactor:
             host_sets=self._hide_value(about.host_sets),
             unprobed=tuple(self._with_texts(one, _OF_UNPROBED) for one in about.unprobed),
         )
+
+    def _hide_finding(self, one: KeptFinding) -> KeptFinding:
+        members = tuple(self._with_texts(member, _OF_MEMBER) for member in one.members)
+        return replace(one, members=members, evidence=None)
 
     def _hide_unshared(self, some: Unshared) -> Unshared:
         names = {

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
 from netprobe.report.record.collector import Report
+from netprobe.report.run.brief import write_brief
 from netprobe.report.run.github import write_github
 from netprobe.report.run.json import write_json
 from netprobe.report.run.junit import write_junit
@@ -33,6 +34,7 @@ def write_map(report: Report, stream: TextIO) -> None:
 
 REPORTS: Final[Mapping[str, Callable[[Report, TextIO], None]]] = {
     "text": write_text,
+    "brief": write_brief,
     "wide": write_wide,
     "map": write_map,
     "json": write_json,

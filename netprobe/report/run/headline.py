@@ -11,7 +11,7 @@ from netprobe.model.exit import tested
 from netprobe.model.result import Summary
 from netprobe.report.page.page import Line
 from netprobe.report.page.wording import duration, is_failure, number, plural
-from netprobe.report.record.collector import Report
+from netprobe.report.record.collector import Report, count_missing
 from netprobe.report.run.coverage_text import coverage_line
 
 
@@ -52,7 +52,7 @@ def _word_verdict(report: Report) -> Line:
     if not tested(summary):
         return Line(_nothing_tested(report, summary), "doubt")
     causes = sum(is_failure(finding) for finding in report.deciding_findings)
-    worst = _word_worst_verdict(summary, causes, _count_missing(report))
+    worst = _word_worst_verdict(summary, causes, count_missing(report))
     return Line(f"{worst.text}{_word_excused(report, worst.style == 'good')}", worst.style)
 
 
@@ -90,11 +90,6 @@ def _word_partial_run(report: Report, summary: Summary) -> str:
     planned = max(report.info.planned_flows, sum(summary.counts.values()))
     why = "it was interrupted" if report.info.interrupted else "it did not come to its end"
     return f"PARTIAL RUN: {why}; {number(tested(summary))} of {plural(planned, 'flow')} were probed"
-
-
-def _count_missing(report: Report) -> int:
-    """Count the planned flows that have no result."""
-    return max(0, report.info.planned_flows - sum(report.summary.counts.values()))
 
 
 def _word_worst_verdict(summary: Summary, causes: int, missing: int) -> Line:
@@ -199,7 +194,7 @@ def totals(report: Report) -> Line:
         *([f"{number(counts['covered'])} covered"] if counts.get("covered") else []),
     ]
     total = plural(sum(counts.values()), "flow")
-    missing = _count_missing(report)
+    missing = count_missing(report)
     after = [f"{number(missing)} more without a result"] if missing else []
     after += [
         f"{number(flows)} {word}"

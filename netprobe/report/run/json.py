@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TextIO
 
 import netprobe
@@ -14,15 +15,18 @@ from netprobe.model.codec import (
     result_to_json,
     summary_to_json,
 )
-from netprobe.model.dataclass_json import Json
+from netprobe.model.dataclass_json import Json, to_json
+from netprobe.model.reasons import owner_of
+from netprobe.model.result import Finding
 from netprobe.report.page.flow_groups import EndAddress, Survey
 from netprobe.report.record.collector import Report
 from netprobe.report.record.spool import place
+from netprobe.report.run.overview import make_overview
 
 
 def write_json(report: Report, stream: TextIO) -> None:
     """Write the document; memory holds one result at a time."""
-    info = info_to_json(report.info)
+    info = info_to_json(replace(report.info, findings=None))
     skipped = info.pop("skipped")
     warned = sorted(report.collector.warned.items())
     refused = sorted(report.collector.refused.items(), key=lambda item: place(item[1].first))
@@ -32,7 +36,8 @@ def write_json(report: Report, stream: TextIO) -> None:
         **({} if report.changes is None else {"changes": report.changes.counts()}),
         "warnings": [{"text": text, "count": about.flows} for text, about in warned],
         "refusals": [_refusal_to_json(end, survey) for end, survey in refused],
-        "findings": map(finding_to_json, report.findings),
+        "overview": to_json(make_overview(report)),
+        "findings": map(_finding_to_json, report.findings),
         "results": map(result_to_json, report.collector.results()),
         "skipped": skipped,
     }
@@ -63,6 +68,12 @@ def _array_texts(items: Iterator[Json]) -> Iterator[str]:
         yield f"{before}{json.dumps(item)}"
         before = ",\n  "
     yield "]"
+
+
+def _finding_to_json(finding: Finding) -> Json:
+    data = finding_to_json(finding)
+    members = data.pop("members")
+    return {**data, "owner": owner_of(finding), "members": members}
 
 
 def _refusal_to_json(end: EndAddress, survey: Survey) -> Json:

@@ -10,10 +10,12 @@ from itertools import chain
 from typing import TextIO
 
 from netprobe.model.printable import escape_markdown
+from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding
 from netprobe.report.page.page import Field, PageSection
 from netprobe.report.page.wording import number, plural
 from netprobe.report.record.collector import Report
+from netprobe.report.run.overview import OWNER_WORDS, overview_section, word_weight
 from netprobe.report.run.run_page import finding_section, make_page
 
 MOST_BYTES = 1_000_000
@@ -22,11 +24,12 @@ SHARE_OF_FINDINGS = 0.8
 
 
 def write_markdown(report: Report, stream: TextIO) -> None:
-    """Write headline, findings and the rest, in at most ``MOST_BYTES``."""
+    """Write headline, summary, findings and the rest, in at most ``MOST_BYTES``."""
     room = MarkdownRoom(stream, round(MOST_BYTES * SHARE_OF_FINDINGS))
     page = make_page(report)
     more = _make_list(line.text for line in page.headline.beside)
     room.write_block([f"# {escape_markdown(page.headline.verdict.text)}", "", *more])
+    room.write_block(section_lines(overview_section(page.overview, ()), level=2))
     room.write_block(_make_list(line.text for line in page.origin))
     if len(page.findings) > 1:
         room.write_block(_table_lines(page.findings))
@@ -68,12 +71,13 @@ def _make_list(texts: Iterable[str]) -> list[str]:
 
 
 def _table_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    yield "| # | verdict | finding | flows |"
-    yield "|--:|---|---|--:|"
+    yield "| # | verdict | who | stops | finding | flows |"
+    yield "|--:|---|---|---|---|--:|"
     for finding in findings:
         flows = number(sum(member.port_count for member in finding.members))
         title = escape_markdown(finding.title)
-        yield f"| {finding.number} | {finding.verdict} | {title} | {flows} |"
+        cells = (finding.verdict, OWNER_WORDS[owner_of(finding)], word_weight(finding), title)
+        yield f"| {finding.number} | {' | '.join(cells)} | {flows} |"
 
 
 def section_lines(section: PageSection, level: int = 3) -> Iterator[str]:

@@ -51,6 +51,7 @@ from netprobe.report.run.accepted_text import entry_text
 from netprobe.report.run.change_sections import change_sections
 from netprobe.report.run.coverage_text import coverage_sections
 from netprobe.report.run.headline import Headline, headline, origin, totals
+from netprobe.report.run.overview import Overview, make_overview, overview_section
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
 _MOST_EVIDENCE = 3
@@ -285,19 +286,25 @@ def _list_texts(
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """A run from its headline to its totals; ``findings`` are those that count, failures first.
+    """A run from headline and summary to totals; ``findings`` are those that count.
 
     A format gives each finding as much room as it has (``finding_section``). What stands beside
     the findings is in its order; ``news`` stand before findings that are no failures.
     """
 
     headline: Headline
+    overview: Overview
     origin: tuple[Line, ...]
     findings: tuple[Finding, ...]
     addresses: Addresses
     news: tuple[PageSection, ...]
     rest: tuple[PageSection, ...]
     totals: Line
+
+    @property
+    def summary(self) -> PageSection:
+        """What stands first: whether the installation can start, who must act, and the index."""
+        return overview_section(self.overview, self.findings)
 
     @property
     def sections(self) -> tuple[PageSection, ...]:
@@ -320,6 +327,7 @@ def make_page(report: Report) -> RunPage:
     )
     return RunPage(
         headline(report),
+        make_overview(report),
         tuple(origin(report)),
         tuple(report.deciding_findings),
         about.addresses,

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from netprobe.model.codec import (
     LEFT_OUT_OF_RESULT,
-    MEMBER_KEYS,
     NEEDED_OF_RUN,
     RECORD_SCHEMA,
     RESULT_DEFAULTS,
@@ -18,9 +17,11 @@ from netprobe.model.codec import (
 )
 from netprobe.model.dataclass_json import Json, schema_of_dataclass
 from netprobe.model.plan import Skipped
-from netprobe.model.result import VERDICTS, Finding, Result, Summary
+from netprobe.model.reasons import OWNERS
+from netprobe.model.result import VERDICTS, Finding, Member, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.report.record.changes import Changes
+from netprobe.report.run.overview import Overview
 
 COUNT: Json = {"type": "integer", "minimum": 0}
 _TEXT: Json = {"type": "string"}
@@ -37,6 +38,8 @@ def run_schema_text() -> str:
     # A skipped requirement has the keys of hosts only where the reason is about hosts.
     info["properties"]["skipped"] = _list_of(_leave_out_null(Skipped))
     info["required"] = list(NEEDED_OF_RUN)
+    # A JSON report says more of each than a record keeps.
+    kept = info["properties"].pop("findings")
     parts = ("run", "record_header", "record_result", "record_end")
     order = schema_of_dataclass(Result)["properties"]["order"]
     schema = {
@@ -52,10 +55,14 @@ def run_schema_text() -> str:
             "run": {"allOf": [_refer_to("info")], **_schema_of_document()},
             "record_header": {"allOf": [_refer_to("info")], **_schema_of_header()},
             "record_result": {"allOf": [_refer_to("result")], **make_object({"order": order})},
-            "record_end": make_object({"end": _refer_to("info")}),
+            "record_end": make_object({"end": _make_end(kept)}),
         },
     }
     return json.dumps(schema, indent=2) + "\n"
+
+
+def _make_end(kept: Json) -> Json:
+    return {"allOf": [_refer_to("info")], "type": "object", "properties": {"findings": kept}}
 
 
 def _schema_of_document() -> Json:
@@ -67,6 +74,7 @@ def _schema_of_document() -> Json:
         "netprobe_version": _TEXT,
         "summary": _make_counts(summary_to_json(Summary(dict.fromkeys(VERDICTS, 0), 0))),
         "changes": _make_counts(Changes().counts()),
+        "overview": schema_of_dataclass(Overview),
         "warnings": _list_of(make_object({"text": _TEXT, "count": COUNT})),
         "refusals": _list_of(refusal),
         "findings": _list_of(_refer_to("finding")),
@@ -85,10 +93,9 @@ def _schema_of_result() -> Json:
 
 
 def _schema_of_finding() -> Json:
-    finding = _leave_out_null(Finding, ("evidence",))
-    known = schema_of_dataclass(Result)["properties"]
-    member = make_object({key: known[key] for key in MEMBER_KEYS})
-    finding["properties"] |= {"count": COUNT, "members": _list_of(member)}
+    finding = _leave_out_null(Finding, ("evidence", "stops"))
+    finding["properties"] |= {"owner": {"enum": list(OWNERS)}}
+    finding["properties"] |= {"count": COUNT, "members": _list_of(schema_of_dataclass(Member))}
     return finding
 
 

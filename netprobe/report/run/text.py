@@ -1,31 +1,78 @@
-"""The report for people: findings first, one block of lines each, the totals last."""
+"""The report for people: the summary first, then a block of lines a finding, the totals last."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TextIO
 
-from netprobe.model.result import Finding
-from netprobe.report.page.page import Line, PagePart, PageSection, write_page
-from netprobe.report.page.wording import is_failure, number
+from netprobe.model.printable import clean
+from netprobe.report.page.page import INDENT, Field, Line, PagePart, PageSection, write_page
+from netprobe.report.page.wording import is_failure, plural
 from netprobe.report.record.collector import Report
-from netprobe.report.run.run_page import finding_section, make_page
-
-# With more findings than these a table of them comes first.
-_MOST_WITHOUT_TABLE = 10
+from netprobe.report.run.overview import index_lines, overview_section
+from netprobe.report.run.run_page import RunPage, finding_section, make_page
 
 
 def write_text(report: Report, stream: TextIO) -> None:
-    """Write the report: wrapped and coloured on a terminal, plain anywhere else."""
-    write_page(text_parts(report), stream)
+    """Write the report: wrapped and coloured on a terminal, plain anywhere else.
+
+    What is longer than the terminal ends with its summary again: that is what is in sight.
+    """
+    page = make_page(report)
+    parts = list(page_parts(page))
+    size = _size_of(stream)
+    if size is not None and count_lines(parts) > size.lines:
+        parts += repeat_summary(page, size)
+    write_page(parts, stream)
+
+
+def _size_of(stream: TextIO) -> os.terminal_size | None:
+    """Give the size of a terminal; None for everything else, and where nobody knows it."""
+    if not stream.isatty():
+        return None
+    try:
+        size = os.get_terminal_size(stream.fileno())
+    except OSError:
+        return None
+    return size if size.lines and size.columns else None
+
+
+def count_lines(parts: Iterable[PagePart]) -> int:
+    """Count the lines, as if none had to be wrapped."""
+    return sum(len(part.lines) if isinstance(part, Field) else 1 for part in parts)
+
+
+def repeat_summary(page: RunPage, size: os.terminal_size) -> Iterator[PagePart]:
+    """Give the summary again, and of its index what has room on the terminal, a line each."""
+    head = [Line(), page.headline.verdict, *overview_section(page.overview, ()).lines()]
+    yield from head
+    # What is above may be wrapped, and the shell has a line of its own.
+    room = max(1, size.lines - count_lines(head) - 4)
+    if len(page.findings) > 1:
+        yield Line()
+        for line in islice(index_lines(page.findings), room):
+            yield Line(_cut(f"{INDENT}{clean(line.text)}", size.columns - 1), hang=0)
+        if len(page.findings) > room:
+            more = plural(len(page.findings) - room, "more finding")
+            yield Line(f"{INDENT}and {more}", "quiet")
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: max(0, width - 3)]}..."
 
 
 def text_parts(report: Report) -> Iterator[PagePart]:
     """Show the whole report, from the headline to the line of totals."""
-    page = make_page(report)
+    return page_parts(make_page(report))
+
+
+def page_parts(page: RunPage) -> Iterator[PagePart]:
+    """Lay the page out: first what was seen, then the summary."""
     yield from page.headline.lines
     yield from page.origin
-    yield from _write_table(page.findings)
+    yield from _write_sections([page.summary])
     told = [(one, finding_section(one, page.addresses)) for one in page.findings]
     yield from _write_sections(text for one, text in told if is_failure(one))
     yield from _write_sections(page.news)
@@ -33,18 +80,6 @@ def text_parts(report: Report) -> Iterator[PagePart]:
     yield from _write_sections(page.rest)
     yield Line()
     yield page.totals
-
-
-def _write_table(findings: Sequence[Finding]) -> Iterator[PagePart]:
-    """List many findings, one line each: whoever reads on knows what is still to come."""
-    if len(findings) <= _MOST_WITHOUT_TABLE:
-        return
-    yield Line()
-    yield Line(f"FINDINGS ({number(len(findings))})", "strong")
-    width = len(str(findings[-1].number))
-    for one in findings:
-        text = f"   {one.number:>{width}}  {one.verdict:<12}  {one.title}"
-        yield Line(text, hang=width + 19)
 
 
 def _write_sections(sections: Iterable[PageSection]) -> Iterator[PagePart]:

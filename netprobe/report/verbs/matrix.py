@@ -17,6 +17,7 @@ from netprobe.model.matrix import (
     Setting,
     SettingRef,
     SettingValue,
+    Stops,
     Waiver,
     Warn,
     probe_to_file,
@@ -112,6 +113,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "when": _condition_to_data(requirement.when),
             "unless": _condition_to_data(requirement.unless),
             "optional": requirement.optional,
+            "stops": requirement.stops and _stops_to_data(requirement.stops),
             "expect": None if requirement.expect == "allowed" else requirement.expect,
             "probe": probe_to_file(requirement.probe),
             "sni": _value_to_data(requirement.sni),
@@ -125,6 +127,10 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
     )
     # Unlike other keys ``existing: false`` says more than no key: it overrules the role.
     return data if requirement.existing is None else {**data, "existing": requirement.existing}
+
+
+def _stops_to_data(stops: Stops) -> str | dict[str, str]:
+    return {stops.weight: stops.reason} if stops.reason else stops.weight
 
 
 def _group_to_data(group: DocumentedPorts) -> dict[str, Any]:
@@ -225,6 +231,7 @@ def _requirement_parts(
     yield Field("flows", (f"{ends}  {_word_ports(requirement, settings)}",))
     yield from field("purpose", [requirement.purpose])
     yield from field("row", [requirement.row])
+    yield from field("stops", [_stops_text(requirement.stops)])
     yield from field("when", [_condition_text(requirement.when)])
     yield from field("unless", [_condition_text(requirement.unless)])
     yield from field("probe", [str(requirement.probe or "")])
@@ -233,6 +240,12 @@ def _requirement_parts(
     yield from field("process", [", ".join(requirement.process)])
     yield from field("owner", [", ".join(requirement.owner)])
     yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
+
+
+def _stops_text(stops: Stops | None) -> str:
+    if stops is None:
+        return ""
+    return f"{stops.weight}: {stops.reason}" if stops.reason else stops.weight
 
 
 def _warning_text(warn: Warn) -> str:

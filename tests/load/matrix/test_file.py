@@ -16,6 +16,7 @@ from netprobe.model.matrix import (
     Role,
     Setting,
     SettingRef,
+    Stops,
     Waiver,
     Warn,
 )
@@ -349,3 +350,19 @@ requirements:
     assert (found["one"].existing, found["one"].process) == (True, ("sshd",))
     assert [found[id_].family for id_ in ("one", "vxlan")] == [4, None]
     assert (found["vxlan"].existing, found["vxlan"].process) == (None, ())
+
+
+def test_a_row_says_what_it_stops(tmp_path: Path) -> None:
+    """With a reason or without; a file that extends another may say it of the other's rows."""
+    matrix = extending(
+        tmp_path,
+        """
+override: {etcd: {stops: installation}}
+requirements:
+  - {id: one, from: node, to: node, tcp: [1], stops: {nodes: " nothing joins "}}
+""",
+    )
+
+    found = {one.id: one.stops for one in matrix.requirements}
+    assert (found["etcd"], found["one"]) == (Stops("installation"), Stops("nodes", "nothing joins"))
+    assert found["vxlan"] is None

@@ -20,6 +20,7 @@ from netprobe.report.run.html.parts import (
     rest_section,
     roles_section,
     skipped_section,
+    summary_section,
 )
 from netprobe.report.run.pair_map import WORST, map_pairs
 from netprobe.report.run.run_page import RunPage, make_page
@@ -75,6 +76,7 @@ def _write_body(report: Report, page: RunPage, script: str) -> Markup:
         _write_header(report, page),
         element(
             "main",
+            summary_section(page),
             findings_section(page),
             roles_section(pairs),
             _write_map(),
@@ -114,7 +116,7 @@ def _count_items(report: Report) -> Iterator[Markup]:
 
 def _list_links() -> Iterator[Markup]:
     links = {
-        "findings": "Findings", "roles": "Who reaches whom", "flows": "Flows",
+        "summary": "Summary", "findings": "Findings", "roles": "Who reaches whom", "flows": "Flows",
         "rest": "Notes", "skipped": "Skipped", "hosts": "Hosts",
     }  # fmt: skip
     for name, text in links.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding, HostReport
 from netprobe.report.page.page import Field, Line, More, PageSection
 from netprobe.report.page.progress import host_words
@@ -11,6 +12,7 @@ from netprobe.report.page.wording import EXCUSES, number, plural
 from netprobe.report.record.collector import Report
 from netprobe.report.run.html.elements import Child, Markup, element
 from netprobe.report.run.map import SIGNS
+from netprobe.report.run.overview import OWNER_WORDS, overview_section, word_weight
 from netprobe.report.run.pair_map import WORST, Cell, PairFate, PairMap
 from netprobe.report.run.run_page import RunPage, finding_section
 
@@ -20,8 +22,8 @@ MOST_OPEN_LINES = 6
 MOST_OPEN_CHARACTERS = 400
 # All findings have a line; the first ones all their text, as long as there is room.
 MOST_CHARACTERS = 500_000
-# More findings than this are listed first, and more skipped requirements or hosts are cut.
-MANY_FINDINGS = 3
+# So many findings are listed first. More skipped requirements or hosts than these are cut.
+MANY_FINDINGS = 2
 MOST_LINES = 2_000
 
 _STATES = {
@@ -40,6 +42,13 @@ def _make_section(name: str, title: str, *children: Markup) -> Markup:
     return element("section", head, *children, id=name, aria_labelledby=f"{name}-title")
 
 
+def summary_section(page: RunPage) -> Markup:
+    """Show the answer, who must act, and the index of the findings."""
+    told = overview_section(page.overview, ())
+    index = _list_findings(page.findings)
+    return _make_section("summary", told.title.text.capitalize(), *_write_groups(told), *index)
+
+
 def findings_section(page: RunPage) -> Markup:
     """Show every finding with what to do; those beyond the room only by their title."""
     told = page.findings
@@ -54,12 +63,12 @@ def findings_section(page: RunPage) -> Markup:
         room -= len(article)
         articles.append(article if room > 0 else title)
     count = plural(len(told), "finding")
-    return _make_section("findings", count.capitalize(), *_list_findings(told), *articles)
+    return _make_section("findings", count.capitalize(), *articles)
 
 
 def _list_findings(findings: Sequence[Finding]) -> Iterator[Markup]:
-    """List many findings before they are told: whoever reads on knows what is still to come."""
-    if len(findings) <= MANY_FINDINGS:
+    """List the findings before they are told: whoever reads on knows what is still to come."""
+    if len(findings) < MANY_FINDINGS:
         return
     lines = [
         element(
@@ -67,6 +76,7 @@ def _list_findings(findings: Sequence[Finding]) -> Iterator[Markup]:
             make_sign(one.verdict),
             _hide_word(one.verdict),
             element("a", one.title, href=f"#finding-{one.number}"),
+            f" ({OWNER_WORDS[owner_of(one)]}; {word_weight(one)})",
             value=str(one.number),
         )
         for one in findings
