@@ -11,7 +11,8 @@ import click
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "What": (
         "matrix", "manifest", "network", "set", "only", "protocol", "sample", "hosts", "registry",
-        "pods", "count", "server", "publishing", "flavour", "hostname", "finding", "reason",
+        "pods", "count", "server", "publishing", "flavour", "hostname", "finding",
+        "renumbered", "reason",
         "owner", "ticket", "from-plan", "at", "by", "include", "until", "python",
     ),
     "Where": ("inventory", "role", "limit", "from", "to"),

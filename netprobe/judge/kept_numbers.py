@@ -36,7 +36,7 @@ class KeptNumbers:
         named: dict[int, list[Result]] = {}
         rest = []
         for failure in failures:
-            for number, part in self._split(failure):
+            for number, part in self._split_by_number(failure):
                 if number is None:
                     rest.append(part)
                 else:
@@ -49,7 +49,7 @@ class KeptNumbers:
             rest += [one for some in others for one in some]
         return found, rest
 
-    def _split(self, result: Result) -> Iterator[tuple[int | None, Result]]:
+    def _split_by_number(self, result: Result) -> Iterator[tuple[int | None, Result]]:
         name = (
             result.requirement, result.source, result.destination, result.address, result.protocol,
         )  # fmt: skip

@@ -22,8 +22,8 @@ Share = Literal["rule", "address", "next-hop", "router", "link", "name", "holder
 Advice = Mapping[tuple[Place, ...], str]
 # Who must act: who keeps firewalls and routers between hosts; who keeps the hosts; who runs
 # netprobe. Unclear: several of them may have to.
-Owner = Literal["network", "hosts", "ourselves", "unclear"]
-OWNERS: Final[tuple[Owner, ...]] = get_args(Owner)
+Team = Literal["network", "hosts", "ourselves", "unclear"]
+OWNERS: Final[tuple[Team, ...]] = get_args(Team)
 
 
 class Reason(NamedTuple):
@@ -50,10 +50,10 @@ class Reason(NamedTuple):
     shares: Share = "rule"
     always_found: bool = False
     advice: Advice = MappingProxyType({})
-    owner: Owner | None = None
+    owner: Team | None = None
 
 
-def owner_of(finding: Finding) -> Owner:
+def owner_of(finding: Finding) -> Team:
     """Give who must act for a finding: who keeps all the places that are left."""
     known = find_reason(finding.members[0].reason).owner
     owners = {_KEEPERS[place] for place in finding.where}
@@ -71,7 +71,7 @@ def find_reason(word: str) -> Reason:
     return _OF_PROXY if word.startswith("proxy-") else _OTHER
 
 
-_KEEPERS: Final[Mapping[Place, Owner]] = {
+_KEEPERS: Final[Mapping[Place, Team]] = {
     "path": "network", "return-path": "network", "source": "hosts", "destination": "hosts",
     "host": "hosts", "service": "hosts",
 }  # fmt: skip

@@ -57,10 +57,10 @@ def _sort_by_weight(blocks: Iterable[Block]) -> list[Block]:
     Of these come first those that stop most.
     """
     asked = (block for block in blocks if block.requirement.expect == "allowed")
-    return sorted(asked, key=_weigh)
+    return sorted(asked, key=_weigh_block)
 
 
-def _weigh(block: Block) -> tuple[bool, int]:
+def _weigh_block(block: Block) -> tuple[bool, int]:
     requirement = block.requirement
     is_excused = requirement.optional or block.waiver is not None
     return (is_excused, rank_weight(requirement.weight))

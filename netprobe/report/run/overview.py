@@ -10,7 +10,7 @@ from typing import Final, Literal
 from netprobe.model.exit import tested
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.matrix import WEIGHTS, Weight
-from netprobe.model.reasons import OWNERS, Owner, owner_of
+from netprobe.model.reasons import OWNERS, Team, owner_of
 from netprobe.model.result import Finding
 from netprobe.report.page.page import Field, Line, PagePart, PageSection, Style, field
 from netprobe.report.page.wording import listed, number, plural
@@ -18,7 +18,7 @@ from netprobe.report.record.collector import Report, count_missing
 
 CanStart = Literal["yes", "no", "cannot be told"]
 
-OWNER_WORDS: Final[Mapping[Owner, str]] = {
+OWNER_WORDS: Final[Mapping[Team, str]] = {
     "network": "network team", "hosts": "host owners", "ourselves": "ourselves",
     "unclear": "unclear",
 }  # fmt: skip
@@ -40,7 +40,7 @@ class Actor:
     ``rules`` None: nobody has counted them. ``untested`` are flows that nobody could look at.
     """
 
-    owner: Owner
+    owner: Team
     findings: tuple[int, ...] = ()
     rules: int | None = None
     untested: int = 0
@@ -136,7 +136,7 @@ def _list_actors(report: Report, findings: Sequence[Finding]) -> Iterator[Actor]
             yield Actor(owner, mine, None if rules is None else rules[owner], unseen)
 
 
-def _count_rules(rules: Sequence[FirewallRule], owners: Mapping[int, Owner]) -> Counter[Owner]:
+def _count_rules(rules: Sequence[FirewallRule], owners: Mapping[int, Team]) -> Counter[Team]:
     """Count a rule for who has to act for the first of its findings."""
     named = (next((one for one in rule.findings if one in owners), None) for rule in rules)
     return Counter(owners[one] for one in named if one is not None)

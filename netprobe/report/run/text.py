@@ -53,13 +53,13 @@ def repeat_summary(page: RunPage, size: os.terminal_size) -> Iterator[PagePart]:
     if len(page.findings) > 1:
         yield Line()
         for line in islice(index_lines(page.findings), room):
-            yield Line(_cut(f"{INDENT}{clean(line.text)}", size.columns - 1), hang=0)
+            yield Line(_cut_text(f"{INDENT}{clean(line.text)}", size.columns - 1), hang=0)
         if len(page.findings) > room:
             more = plural(len(page.findings) - room, "more finding")
             yield Line(f"{INDENT}and {more}", "quiet")
 
 
-def _cut(text: str, width: int) -> str:
+def _cut_text(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: max(0, width - 3)]}..."
 
 
