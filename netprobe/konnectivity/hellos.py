@@ -16,7 +16,7 @@ from netprobe.konnectivity.verdicts import LARGE_HELLO_LOGS
 from netprobe.model.decision import first_match
 from netprobe.model.konnectivity import TunnelPlace
 from netprobe.protocols.services.tls import Hello
-from netprobe.protocols.services.tls_talk import BRIEF, Attempt
+from netprobe.protocols.services.tls_talk import BRIEF, Attempt, Patience
 
 # If the name in the hello may decide the answer, the same address is asked with another name.
 _BY_NAME = ("reset", "closed", "lost")
@@ -39,6 +39,8 @@ _SHOWS_EDGE: dict[str, str] = {
     "answered": "is answered", "closed": "gets an end at once", "reset": "gets a reset at once",
     "foreign": "gets an answer that is no TLS",
 }  # fmt: skip
+# An edge answers within a round trip or two, and all has waited for silence before.
+_CONTROL = Patience(2.0, 2.0, 2.0)
 PATH_OR_EDGE: TunnelPlace = "path or load balancer"
 _FAILED = "a ClientHello of {large_bytes:,} bytes gets no answer ({tries} tries)"
 
@@ -84,7 +86,7 @@ async def _conclude_failure(
     if small.symptom in _ENDED:
         variant = evidence["variant"] = _choose_variant(reach, log, code, unasked)
     if small.symptom in _BY_NAME or code == "SERVER_SILENT":
-        control = await identity.ask_control(reach, identity.CONTROL_NAME)
+        control = await identity.ask_control(reach, identity.CONTROL_NAME, _CONTROL)
         evidence["control"] = _control_words(reach, code, control) + _UNASKED.get(unasked, "")
     if code == "SERVER_SILENT" and control and hello_symptom(control) in _SHOWS_EDGE:
         code, variant = "EDGE_BACKEND_TIMEOUT", "by-name"

@@ -17,7 +17,7 @@ from netprobe.protocols.services.http2 import FRONT_END_SERVICE, CallFacts, Http
 from netprobe.protocols.services.http_exchange import HttpAnswer
 from netprobe.protocols.services.tls import Hello, Identity
 from netprobe.protocols.services.tls_certificates import Certificate, names_host
-from netprobe.protocols.services.tls_talk import BRIEF, Attempt, TlsTalk
+from netprobe.protocols.services.tls_talk import BRIEF, Attempt, Patience, TlsTalk
 
 # The commonName of Konnectivity's own signer in HyperShift; its serving certificates carry it.
 SIGNER = "konnectivity-signer"
@@ -156,9 +156,9 @@ async def call_unknown(reach: Reach, identity: Identity | None = None) -> Unknow
     return UnknownCall(facts, word, tried.seen.alert)
 
 
-async def ask_control(reach: Reach, name: str | None) -> Attempt:
+async def ask_control(reach: Reach, name: str | None, patience: Patience = BRIEF) -> Attempt:
     """Ask the same address with a name that no route has, or without a name."""
-    return await attempt(reach, Hello(name), BRIEF, words=False)
+    return await attempt(reach, Hello(name), patience, words=False)
 
 
 def same_certificate(first: Attempt, second: Attempt) -> bool:
