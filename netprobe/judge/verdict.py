@@ -40,6 +40,10 @@ LIMITED = (
     "many new connections a second through), and there was no time to ask this one so"
 )
 
+SLOW_START = (
+    "a slow start: every new connection opens a second late, because something on the way drops "
+    "its first packet (SYN) and lets only the repeated one through"
+)
 SAID_LIVE = "with --live everything is supposed to run"
 SAID_EXISTING = "the matrix says that this service runs before the installation (existing: true)"
 
@@ -277,6 +281,8 @@ def _collect_warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
             f"{name} does not have the address {evidence.address}: either the inventory's address "
             "is wrong, or it is translated (NAT)"
         )
+    if evidence.slow_start:
+        found.append(SLOW_START)
     if witness is not None and witness.seen_from is not None:
         found.append(
             f"the source address is translated: {name} saw it come from {witness.seen_from}"

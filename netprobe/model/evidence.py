@@ -250,7 +250,8 @@ class FlowFacts:
     ICMP error that recorders saw about the data of a connection; no errno says that. ``service``:
     what the service told that was asked who it is, where a connection opened. ``greeting``: what a
     port said of itself of which nobody knows who holds it; None: not asked. ``names``: what a
-    name server told of the names of the installation. ``trail``: every look, in order.
+    name server told of the names of the installation. ``slow_start``: connections open by a
+    repeated SYN only, each time. ``trail``: every look, in order.
     """
 
     outcome: Outcome | None
@@ -268,6 +269,7 @@ class FlowFacts:
     service: ServiceFinding | None = None
     greeting: str | None = None
     names: NameFacts | None = None
+    slow_start: bool = False
     trail: tuple[TrailEntry, ...] = ()
 
     @property

@@ -255,6 +255,13 @@ class BundleNote(NamedTuple):
     failed: int
 
 
+class SlowStartNote(NamedTuple):
+    """How many connects were tried, and at which ports a repeated SYN opened them."""
+
+    tried: int
+    slow: str
+
+
 class ConclusionNote(NamedTuple):
     """The name of what a check concluded."""
 

@@ -45,6 +45,7 @@ from netprobe.model.notes import (
     SilenceNote,
     SilentHopNote,
     SizeNote,
+    SlowStartNote,
     StoryNote,
     WalkNote,
 )
@@ -303,6 +304,7 @@ def _checked() -> Iterator[View]:
         note("route", SilentHopNote(ROUTER)),
         note("greeting", GreetingNote("220 mail.example ESMTP")),
         note("bundle", BundleNote(2), "bad"),
+        note("slow-start", SlowStartNote(16, "6443"), "bad"),
         note("machine", ConclusionNote("other-machine"), "bad"),
         note("dead-host", ScoutNote("tcp", 22)),
         note("dead-host", ConclusionNote("host-down")),

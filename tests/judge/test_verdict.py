@@ -359,6 +359,15 @@ def test_what_drops_an_answer_at_the_source_is_left_open() -> None:
     )
 
 
+def test_a_slow_start_is_a_warning() -> None:
+    """The flow gets through, a second late each time."""
+    some = evidence(Outcome("answer", None, answer="nonce"), listener=OURS, slow_start=True)
+
+    assert one(some).verdict == "pass"
+    (warning,) = one(some).warnings
+    assert warning.startswith("a slow start: every new connection opens a second late")
+
+
 def test_translation_of_the_source_is_a_warning() -> None:
     """A listener that sees another source address says so, and the flow still passes."""
     some = evidence(

@@ -304,3 +304,42 @@ def test_silence_is_blocked_also_where_the_kernel_gives_up_early(chain: Chain, a
 
     said = found[THERE[4], 7000]
     assert (said["verdict"], said["reason"]) == ("blocked", "no-response")
+
+
+# Of each connection (by its own port) the first SYN is dropped.
+FIRST_SYNS = """
+table ip starts {{
+ set known {{ type inet_service . inet_service; flags dynamic,timeout; timeout 3s; size 65535; }}
+ chain forward {{
+  type filter hook forward priority 0
+  {loss}
+  tcp flags & (syn | ack) != syn accept
+  tcp dport != 7000-7001 accept
+  tcp sport . tcp dport @known accept
+  add @known {{ tcp sport . tcp dport }} drop
+ }}
+}}
+"""
+LOSS = "ip protocol tcp numgen random mod 16 0 drop"
+
+
+@pytest.mark.parametrize("loss", ["", LOSS], ids=["alone", "beside loss"])
+def test_a_slow_start_passes_with_a_warning(chain: Chain, loss: str) -> None:
+    """Where the first SYN of each connection is dropped, the kernel's second one gets through."""
+    chain.source.run("sysctl", "-qw", "net.ipv4.ip_local_port_range=30000 60999")
+    chain.router_2.nft(FIRST_SYNS.format(loss=loss))
+
+    found = chain.run({"tcp": [7000, 7001, 7002, 7003]}, agent=True, there={4: THERE[4]})
+
+    assert {one["verdict"] for one in found.values()} == {"pass"}
+    slow = {port for (_, port), one in found.items() if "a slow start" in str(one["warnings"])}
+    assert slow == {7000, 7001}
+
+
+def test_loss_is_no_slow_start(chain: Chain) -> None:
+    """Some first SYNs get lost, and others do not."""
+    chain.router_2.nft(table(FORWARD, "loss", "ip protocol tcp numgen random mod 8 0 drop"))
+
+    found = chain.run({"tcp": ["7000-7015"]}, agent=True, there={4: THERE[4]})
+
+    assert {(one["verdict"], str(one["warnings"])) for one in found.values()} == {("pass", "[]")}

@@ -133,16 +133,16 @@ async def test_early_evidence_and_the_rest_are_every_port_once(confirms: bool) -
     destination = world.make()
     made = world.target.scripts[SeenOrder]
     probe = world.source.probe
+    turn = asyncio.Lock()
 
     async def emit_early(order: Any, heard: Any = None) -> Any:
         found = await probe(order, heard)
-        if not confirms:
-            world.lose_target_at(SeenOrder)
+        async with turn:  # some looks are side by side
+            if not confirms:
+                world.lose_target_at(SeenOrder)
             await destination.emit_proven()
             world.target.lost = False
             world.target.scripts[SeenOrder] = made
-        else:
-            await destination.emit_proven()
         return found
 
     world.source.probe = emit_early  # type: ignore[method-assign]  # a script

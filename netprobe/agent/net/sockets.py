@@ -207,6 +207,18 @@ def syn_state(sock: socket.socket) -> SynState:
     return SynState(timeouts, 1 + total, left)
 
 
+def opening_of(sock: socket.socket, rtt_s: float) -> Tuple[Optional[int], float]:
+    """Give the SYNs of a connection that opened late, and its round trip in seconds.
+
+    ``rtt_s``: from the first SYN on. None, where that one was answered: the way is as slow. Without
+    timestamps the kernel measures no round trip after a repeated SYN.
+    """
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+    measured_s = _U32.unpack_from(info, 68)[0] / 1e6
+    syns = syn_state(sock).asked
+    return (syns if syns > 1 > measured_s else None), measured_s or rtt_s
+
+
 def disconnect(fds: List[int]) -> List[int]:
     """Reset connections by connect(AF_UNSPEC): 0 for each socket that can then connect again.
 

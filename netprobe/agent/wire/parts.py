@@ -231,8 +231,9 @@ class OutcomeKind(NamedTuple):
     ``bytes``. ``ttl``: of a genuine answer, where the kernel says it. ``elapsed_ms``: of
     host-unreachable, rounded to 100; of a datagram's ``bytes`` after several packets of a look,
     since the first. ``mtu``: of message-too-long, what the network or the own
-    interface carries. ``packets``: of silence, sent in all looks (the least of the batch).
-    ``clock_us``: of a datagram's ``bytes``, when they came, since 1970 by its host's clock."""
+    interface carries. ``packets``: of silence, sent in all looks (the least of the batch); of a
+    connection that a repeated SYN opened, the SYNs of that look. ``clock_us``: of a datagram's
+    ``bytes``, when they came, since 1970 by its host's clock."""
 
     op: str
     failure: Optional[str]

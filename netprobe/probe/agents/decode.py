@@ -132,7 +132,7 @@ class Reader:
             said=said,
             ttl=kind.ttl,
             attempts=row.looks,
-            packets=kind.packets if answer is None else None,
+            packets=kind.packets if answer is None or self.transport == "tcp" else None,
             rtt_ms=round(row.rtt_us / 1000, 3) if row.rtt_us is not None else None,
             elapsed_ms=kind.elapsed_ms if answer is None else None,
             blind=self.blind and kind.failure is not None and kind.icmp is None,

@@ -21,12 +21,14 @@ from netprobe.probe.checks.return_path import EgressLook, ReturnPathLook
 from netprobe.probe.checks.services import Services
 from netprobe.probe.checks.silence import Silence
 from netprobe.probe.checks.silent_hops import SilentHops
+from netprobe.probe.checks.slow_starts import SlowStarts
 from netprobe.probe.checks.stories import Stories
 from netprobe.probe.checks.traceroute import Traceroute
 
 CHECKS: tuple[Check, ...] = (
     Silence(),
     Bundles(),
+    SlowStarts(),
     Arrivals(),
     OneWay(),
     NextHops(),

@@ -11,6 +11,7 @@ from netprobe.agent.wire.questions import DATAGRAMS, UNKNOWN_MS
 from netprobe.model import ports as port_sets
 from netprobe.model.notes import SilenceNote
 from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.flows.chance import LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ROUND_TRIPS, Timing
 
@@ -34,8 +35,8 @@ class Silence(Check):
         return is_silent(seen) and not stuck and not seen.part.paced and seen.task.via is None
 
     def group(self, seen: Observation) -> Hashable:
-        """What is asked alike: a source, an address and a protocol."""
-        return (*seen.task.pair, seen.task.protocol)
+        """What is asked alike: a source, an address and a protocol, and connections that opened."""
+        return (*seen.task.pair, seen.task.protocol, seen.silent)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Ask until the chance of error is small; what answers has that answer."""
@@ -47,8 +48,9 @@ class Silence(Check):
         if again and _count_more(group[0], asked, scene) <= 0:
             return group  # what the whole run has shown asks for no more than its part did
         while silent and (looks := _count_more(silent[0], asked, scene)) > 0:
-            timing = _choose_timing(silent[0], looks, scene)
-            asking = (_ask_again(seen, timing, scene) for seen in silent)
+            repeats = min(looks, _count_repeats(silent[0], scene))
+            timing = _choose_timing(silent[0], looks, scene, repeats > 0)
+            asking = (_ask_again(seen, timing, max(1, repeats), scene) for seen in silent)
             pieces = [piece for some in await asyncio.gather(*asking) for piece in some]
             found += [piece for piece in pieces if not is_silent(piece)]
             silent = [piece for piece in pieces if is_silent(piece)]
@@ -69,37 +71,73 @@ def _count_more(seen: Observation, asked: int, scene: Scene) -> int:
     return math.ceil(packets / (1 if seen.task.protocol == "tcp" else DATAGRAMS))
 
 
-def _choose_timing(seen: Observation, looks: int, scene: Scene) -> Timing:
-    """Choose how long each of the looks waits for an answer."""
+def _choose_timing(seen: Observation, looks: int, scene: Scene, repeated: bool) -> Timing:
+    """Choose how long each of the looks waits; ``repeated``: one that waits for the second SYN."""
     fixed_ms = scene.prober.fixed_look_ms
     if fixed_ms is not None:
         return Timing(fixed_ms, fixed_ms, looks)
-    slowest_ms = scene.prober.slowest_ms(seen.task)
-    if slowest_ms is None:
+    typical_ms = scene.prober.slowest_ms(seen.task)
+    if typical_ms is None:
         return Timing(UNKNOWN_MS, UNKNOWN_MS, looks)
-    least_ms = OPENED_MS if seen.unanswered else max(LEAST_LOOK_MS, SPREAD_MS // looks)
-    if scene.fleet.agent(seen.task.source).records:
+    records = scene.fleet.agent(seen.task.source).records
+    if records:
         # Its recorder tells of answers that come later. Where this host is short of time, most
         # answers seem slow; the fastest one tells how far the other end is.
-        fastest_ms = scene.prober.fastest_ms(seen.task) or slowest_ms
-        look_ms = max(least_ms, round(ROUND_TRIPS * fastest_ms))
-        return Timing(look_ms, look_ms, looks)
-    look_ms = max(least_ms, round(ROUND_TRIPS * slowest_ms))
-    return Timing(max(look_ms, UNKNOWN_MS), look_ms, looks)
+        typical_ms = scene.prober.fastest_ms(seen.task) or typical_ms
+    least_ms = OPENED_MS if seen.unanswered else max(LEAST_LOOK_MS, SPREAD_MS // looks)
+    look_ms = max(least_ms, round(ROUND_TRIPS * typical_ms))
+    long_ms = max(look_ms, UNKNOWN_MS)
+    if repeated:
+        return Timing(long_ms, long_ms, 1)
+    return Timing(look_ms if records or seen.task.protocol == "tcp" else long_ms, look_ms, looks)
 
 
-async def _ask_again(seen: Observation, timing: Timing, scene: Scene) -> list[Observation]:
-    """Ask one silent flow again, with the looks of before counted."""
-    found = []
-    for one in await scene.prober.again(seen, timing):
-        if one.outcome is None or seen.outcome is None:
-            found.append(replace(seen, ports=one.ports))
-            continue
-        before = seen.outcome
-        if not is_silent(one):
-            scene.prober.chance.note_lost(_count_flows(one) * _packets_of(seen))
-        found.append(one.counting(before))
-    return found
+def _count_repeats(seen: Observation, scene: Scene) -> int:
+    """Tell how many repeated SYNs are still to be lost, each of a connect of its own.
+
+    Some firewalls drop the first SYN of every connection. Where packets get lost, or little is
+    known, one that is lost does not show that the second one is dropped, too.
+    """
+    known = scene.prober.slowest_ms(seen.task) is not None
+    if not seen.silent or seen.task.protocol != "tcp" or not known:
+        return 0
+    if scene.prober.fixed_look_ms is not None:
+        return 0
+    chance = scene.prober.chance
+    wanted = chance.count_looks() // (2 if chance.loss > LEAST_LOSS else 4)
+    assert seen.outcome is not None
+    return wanted - (_packets_of(seen) - seen.outcome.attempts)
+
+
+async def _ask_again(
+    seen: Observation, timing: Timing, times: int, scene: Scene
+) -> list[Observation]:
+    """Ask one silent flow again, so many times at once; what any of them answers is answered."""
+    asked = await asyncio.gather(*(scene.prober.again(seen, timing) for _ in range(times)))
+    found: list[Observation] = []
+    rest = [seen]
+    for pieces in asked:
+        counted = [
+            _count_before(before, replace(one, ports=ports), seen, scene)
+            for before in rest
+            for one in pieces
+            if (ports := port_sets.intersect(one.ports, before.ports)) or not before.ports
+        ]
+        found += [one for one in counted if not is_silent(one)]
+        rest = [one for one in counted if is_silent(one)]
+    return found + rest
+
+
+def _count_before(
+    before: Observation, one: Observation, seen: Observation, scene: Scene
+) -> Observation:
+    """Give a look at a flow that was ``seen`` silent, with all looks before it counted."""
+    if one.outcome is None or before.outcome is None:
+        return replace(before, ports=one.ports)
+    if not is_silent(one):
+        scene.prober.chance.note_lost(_count_flows(one) * _packets_of(before))
+    trail = before.trail + one.trail[len(seen.trail) :]
+    return replace(one, earlier=before.orders, trail=trail).counting(before.outcome)
 
 
 def is_silent(seen: Observation) -> bool:

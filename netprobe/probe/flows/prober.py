@@ -66,10 +66,17 @@ class Observation(FlowFacts):
         """Whether no further look can change its verdict.
 
         Only an answer is proven: silence and refusals need a second look, and so does a port that
-        must not answer.
+        must not answer. What opened late may need a warning.
         """
         answered = self.outcome is not None and self.outcome.answer in PROVEN
-        return answered and not self.task.denied
+        return answered and not self.task.denied and not self.opened_late
+
+    @property
+    def opened_late(self) -> bool:
+        """Whether the last look opened a connection, and not by its first SYN."""
+        kinds = [note.kind for note in self.notes(LookNote)[-1:]]
+        late = any(kind.answer is not None and (kind.packets or 0) > 1 for kind in kinds)
+        return late and self.task.protocol == "tcp" and self.outcome is not None
 
     @property
     def silent(self) -> bool:
@@ -338,7 +345,7 @@ def _count_lost(row: PortOutcome) -> int:
     """Count the packets, or connects, that got lost before the one that was answered."""
     if not _is_through(row.kind):
         return 0
-    return ((row.kind.packets or row.looks) - 1) * (row.last - row.first + 1)
+    return (max(row.kind.packets or 0, row.looks) - 1) * (row.last - row.first + 1)
 
 
 def _is_through(kind: OutcomeKind) -> bool:

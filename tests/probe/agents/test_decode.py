@@ -39,7 +39,7 @@ def test_every_fact_has_its_place() -> None:
 
     assert read(found, rtt_us=1234, looks=2) == Outcome(
         "answer", None, left_host=True, answer="nonce", answered_by="b", ttl=60, attempts=2,
-        rtt_ms=1.234,
+        packets=3, rtt_ms=1.234,
     )  # fmt: skip
     assert read(kind(failure="no-answer", packets=3)).packets == 3
     assert read(kind(failure="host-unreachable", elapsed_ms=100)).elapsed_ms == 100

@@ -89,7 +89,7 @@ def test_checks_that_probe_our_listeners_say_so() -> None:
     """The loss of the destination's agent spoils these, and only these."""
     said = [check.name for check in CHECKS if check.probes_listeners]
 
-    assert said == ["silence", "bundle", "one-way", "rate-limit"]
+    assert said == ["silence", "bundle", "slow-start", "one-way", "rate-limit"]
 
 
 def flows(listener: str) -> list[Observation]:

@@ -16,7 +16,7 @@ from netprobe.model.notes import SilenceNote
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
-from netprobe.probe.checks.silence import LEAST_LOOK_MS, SPREAD_MS, Silence
+from netprobe.probe.checks.silence import SPREAD_MS, Silence
 from netprobe.probe.flows.chance import LEAST_LOOKS, LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ProbeSettings
@@ -213,21 +213,56 @@ async def test_a_host_that_never_answered_gets_more_time() -> None:
 
 @pytest.mark.parametrize(
     ("rtt_ms", "look_ms"),
-    [(0.2, max(LEAST_LOOK_MS, SPREAD_MS // 4)), (30.0, 150), (100.0, 400), (500.0, 2000)],
+    [(0.2, SPREAD_MS // 3), (30.0, SPREAD_MS // 3), (100.0, 400), (500.0, 2000)],
 )
 @pytest.mark.parametrize("recorded", [True, False])
 async def test_a_look_waits_for_several_round_trips(
     rtt_ms: float, look_ms: int, recorded: bool
 ) -> None:
-    """Where no recorder sees whether packets leave, the first one waits for the second SYN."""
+    """One waits for the second SYN, too: a firewall may drop the first one of each connection."""
+    for packets, expected in (
+        (1, (max(look_ms, UNKNOWN_MS), max(look_ms, UNKNOWN_MS), 1)),
+        (2, (look_ms, look_ms, LEAST_LOOKS - 2)),
+    ):
+        world = World()
+        world.source.recorder = recorded
+        world.heard(rtt_ms)
+
+        await world.look(silent(packets=packets))
+
+        assert world.timings[0] == expected
+
+
+async def test_where_packets_get_lost_several_connects_wait_for_the_second_syn() -> None:
+    """Side by side: one that is lost by chance must not hide that only first SYNs are dropped."""
     world = World()
-    world.source.recorder = recorded
-    world.heard(rtt_ms)
+    world.heard(0.2)
+    world.scene.prober.chance.note_answered(64)
+    world.scene.prober.chance.note_lost(36)
 
     await world.look(silent())
 
-    first_ms = look_ms if recorded else max(look_ms, UNKNOWN_MS)
-    assert world.timings == [(first_ms, look_ms, LEAST_LOOKS - 1)]
+    repeats = world.scene.prober.chance.count_looks() // 2
+    assert repeats > 1
+    assert world.timings[:repeats] == [(UNKNOWN_MS, UNKNOWN_MS, 1)] * repeats
+
+
+async def test_what_one_of_several_connects_answers_is_answered() -> None:
+    """All of them count, and each port is found once."""
+    world = World({1: 3})
+    world.heard(0.2)
+    world.scene.prober.chance.note_answered(64)
+    world.scene.prober.chance.note_lost(36)
+
+    found = await world.look(silent(((1, 2),)))
+
+    told = {one.ports: one.outcome for one in found}
+    assert set(told) == {((1, 1),), ((2, 2),)}
+    opened, lost = told[(1, 1),], told[(2, 2),]
+    assert opened is not None
+    assert (opened.answer, opened.attempts) == ("nonce", 3)
+    assert lost is not None
+    assert lost.attempts == world.looks[2] == lost.packets
 
 
 async def test_few_looks_are_spread_too() -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .engine import TcpEngine
 
 # A socket whose connect lasted longer may have retransmitted. Before Linux 5.6 connect(AF_UNSPEC)
-# did not clear that counter, so such a socket is not used again.
+# did not clear that counter, so such a socket is not used again. The second SYN goes after 1 s.
 REUSE_WITHIN_S = 0.9
 # A slower result may be a dead neighbour, or the answer to a second SYN; each is handled by itself.
 SWIFT_S = 0.4
@@ -195,7 +195,8 @@ class Completions:
 
     def _end_opened(self, batch: ConnectBatch, indices: Sequence[int], now: float) -> None:
         order = batch.part.order
-        if batch.part.mode != "connect" or order.may_meet_itself():
+        late = now - batch.started(indices[0]) > REUSE_WITHIN_S
+        if batch.part.mode != "connect" or late or order.may_meet_itself():
             for index in indices:
                 self._owner.take_result((batch, index), 0)
             return

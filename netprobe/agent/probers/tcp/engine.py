@@ -11,7 +11,7 @@ from typing import Deque, Dict, Optional
 from ...core.agent import AgentCore
 from ...core.pump import SLICE_S, TICK_S, Pump
 from ...net.errqueue import ConnectError, next_cause
-from ...net.sockets import SynState, syn_state
+from ...net.sockets import SynState, opening_of, syn_state
 from ...wire import replies
 from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER, STOOD_STILL
 from ...wire.orders import ProbeOrder
@@ -200,13 +200,16 @@ class TcpEngine:
             self._pool.reset(sock)
             self._scheduler.ask_later(part.order, (part, port, look))
             return
+        syns: Optional[int] = None
+        if rtt_s > REUSE_WITHIN_S:
+            syns, rtt_s = opening_of(sock, rtt_s)
         if part.mode != "connect":
             self.learn_rtt(part.order, rtt_s)
-            self._exchanges.begin(part, port, look, sock, rtt_s)
+            self._exchanges.begin(part, port, look, sock, (rtt_s, syns))
             return
         # close() sends a FIN, as any polite client does.
         self._pool.drop(sock)
-        self._report_open(part.order, port, OPEN, rtt_s, look)
+        self._report_open(part.order, port, OPEN._replace(packets=syns), rtt_s, look)
 
     def _report_open(
         self, order: TcpOrder, port: int, what: OutcomeKind, rtt_s: float, look: int

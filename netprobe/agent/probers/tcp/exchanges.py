@@ -49,6 +49,10 @@ MISSED = kind("answer", STOOD_STILL)
 UNHEARD = (replies.SILENT, replies.NARROW, replies.NARROW_BACK)
 
 
+# Its round trip in seconds, and how many SYNs it took where that were several.
+Opening = Tuple[float, Optional[int]]
+
+
 class FullSegments:
     """The bytes that are on their way. ``answered_by``: the host that answered the request."""
 
@@ -87,14 +91,15 @@ class TcpExchange:
     """An open connection on which a request was sent."""
 
     __slots__ = (
-        "data", "full", "look", "part", "port", "question", "rtt_s", "since", "sock", "unsent",
+        "data", "full", "look", "opening", "part", "port", "question", "since", "sock", "unsent",
     )  # fmt: skip
 
     def __init__(
-        self, part: ProbePart, port: int, look: int, sock: socket.socket, since: float, rtt_s: float
-    ) -> None:
+        self, part: ProbePart, port: int, look: int, sock: socket.socket, since: float,
+        opening: Opening,
+    ) -> None:  # fmt: skip
         self.part, self.port, self.look = part, port, look
-        self.sock, self.since, self.rtt_s = sock, since, rtt_s
+        self.sock, self.since, self.opening = sock, since, opening
         self.question: Optional[replies.Question] = None
         self.full: Optional[FullSegments] = None
         self.data = b""
@@ -118,10 +123,10 @@ class TcpExchanges:
         self._settling: Deque[Tuple[float, TcpExchange]] = deque()
 
     def begin(
-        self, part: ProbePart, port: int, look: int, sock: socket.socket, rtt_s: float
+        self, part: ProbePart, port: int, look: int, sock: socket.socket, opening: Opening
     ) -> None:
         """Send the request on a connection that opened, and wait for the answer."""
-        exchange = TcpExchange(part, port, look, sock, self._now(), rtt_s)
+        exchange = TcpExchange(part, port, look, sock, self._now(), opening)
         if part.template is not None:
             order = part.order
             nonce = pack_nonce(order.id, port, look)
@@ -274,7 +279,9 @@ class TcpExchanges:
 
     def _report_exchange(self, exchange: TcpExchange, what: OutcomeKind) -> None:
         self._forget_exchange(exchange)
-        self._owner.report(exchange.part.order, exchange.port, what, exchange.rtt_s, exchange.look)
+        rtt_s, syns = exchange.opening
+        what = what._replace(packets=syns)
+        self._owner.report(exchange.part.order, exchange.port, what, rtt_s, exchange.look)
 
     def _forget_exchange(self, exchange: TcpExchange) -> None:
         del self._exchanges[exchange.sock.fileno()]

@@ -333,6 +333,29 @@ def test_a_connect_is_silent_also_where_the_kernel_gives_up_early(lab: None, fam
 
 
 @pytest.mark.lab
+@pytest.mark.parametrize("mode", ["connect", "nonce"])
+def test_what_a_repeated_syn_opens_tells_how_many_there_were(lab: None, mode: str) -> None:
+    """Its round trip is that of the one that was answered."""
+    netlab.rule(R1, "forward", "tcp flags & (syn | ack) == syn numgen inc mod 2 0 drop")
+    agent = Agent()
+    address = ADDRESS[4]["destination"]
+    with inside(DESTINATION):
+        responder = TcpResponder(agent, address)
+    with inside(SOURCE), contextlib.closing(TcpEngine(agent)) as engine:
+        template = {"connect": 0, "nonce": 1}[mode]
+        wanted = only(responder.port)
+        found = one(
+            agent, engine,
+            order(1, "tcp", address, wanted, mode=mode, template=template, host=HOST),
+        )  # fmt: skip
+    responder.close()
+
+    assert found.kind.answer == {"connect": "unasked", "nonce": "nonce"}[mode]
+    assert (found.kind.packets, found.looks) == (2, 1)
+    assert 0 < (found.rtt_us or 0) < 900_000
+
+
+@pytest.mark.lab
 def test_a_connection_is_silent_also_where_the_kernel_gives_up_early(lab: None) -> None:
     """Nobody acknowledges its data; no ICMP error has ended it."""
     give_up_early()
