@@ -136,6 +136,11 @@ ALLOWED: Final = _read_table(
     (f"{_OPEN_WORDS} | tcp | ours | not-captured", "blocked open false-open none", "path source",
      "the connection opened, but {destination}'s packet recorder never saw the data that followed: "
      "something on the way drops packets with data, or opens connections for {address}"),
+    # A proxy that hands it on connects by itself: a holder gets what a recorder cannot know.
+    (f"{_ANSWERS} | * | live hidden | not-captured", "inconclusive open false-open none", "path",
+     "something answers for {address}, but {destination}'s packet recorder never saw the request: "
+     "a proxy or an address translation on the way takes it, and whether it hands it on to {owner} "
+     "is not known"),
     (f"{_ANSWERS} | * | * | not-captured", "blocked open false-open none", "path source",
      "something answers for {address}, but {destination}'s packet recorder never saw the request: "
      "a proxy or an address translation on the way takes it"),

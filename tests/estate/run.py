@@ -117,8 +117,8 @@ def _facts_of(place: int) -> dict[str, Any]:
 
 # Rows of flows that do not count, or that are there before the installation.
 _DRESS: dict[int, dict[str, Any]] = {
-    3: {"optional": True}, 6: {"existing": True},
-    8: {"waiver": Waiver("r", "opened on Monday", "2027-01-31")},
+    4: {"optional": True}, 7: {"existing": True},
+    9: {"waiver": Waiver("r", "opened on Monday", "2027-01-31")},
 }  # fmt: skip
 
 

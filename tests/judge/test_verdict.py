@@ -243,6 +243,10 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(OPEN, listener=Listener("live", "x"),
                   story=story(source_out="yes", destination_in="no")),
          "blocked", "open", "false-open", ("path",)),
+        # Its own listener would have answered the nonce, whoever hands it on; a holder cannot.
+        (evidence(OPEN, listener=Listener("live", "x"), platform_runs=True,
+                  story=story(source_out="yes", destination_in="no")),
+         "inconclusive", "open", "false-open", ("path",)),
         (evidence(RESET, listener=Listener("closed"), story=story(destination_in="no")),
          "blocked", "filtered", "reset", ("path", "source")),
         (evidence(Outcome("answer", None, answer="echo"), "icmp",

@@ -343,3 +343,36 @@ def test_loss_is_no_slow_start(chain: Chain) -> None:
     found = chain.run({"tcp": ["7000-7015"]}, agent=True, there={4: THERE[4]})
 
     assert {(one["verdict"], str(one["warnings"])) for one in found.values()} == {("pass", "[]")}
+
+
+# Hands on what it gets at its first argument to the second one, by connections of its own.
+PROXY = """
+import asyncio, sys
+async def hand_on(reader, writer):
+    while data := await reader.read(4096):
+        writer.write(data)
+    writer.close()
+async def serve(reader, writer):
+    far_reader, far_writer = await asyncio.open_connection(sys.argv[2], int(sys.argv[1]))
+    await asyncio.gather(hand_on(reader, far_writer), hand_on(far_reader, writer))
+async def main():
+    await (await asyncio.start_server(serve, "0.0.0.0", int(sys.argv[1]))).serve_forever()
+asyncio.run(main())
+"""
+
+
+def test_a_proxy_that_may_hand_it_on_to_a_holder_is_no_false_block(chain: Chain) -> None:
+    """Its connections are its own: nobody sees whether data gets through to who holds the port."""
+    chain.accept(chain.destination, 7000)
+    chain.router_1.spawn(sys.executable, "-c", PROXY, "7000", THERE[4])
+    chain.router_1.wait_until_listening("tcp 0.0.0.0:7000")
+    chain.router_1.nft(table(DNAT, "nat", "tcp dport 7000 redirect to :7000"))
+
+    wanted = {"tcp": [7000], "existing": True}
+    found = chain.run(wanted, agent=True, there={4: THERE[4]})
+
+    said = found[THERE[4], 7000]
+    assert (said["verdict"], said["reason"], said["where"]) == (
+        "inconclusive", "false-open", ["path"],
+    )  # fmt: skip
+    assert "whether it hands it on to " in said["because"]
