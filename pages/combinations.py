@@ -23,6 +23,7 @@ from netprobe.model.evidence import (
     Evidence,
     Outcome,
     PathMtu,
+    RefusalMaker,
     ServerClock,
     Witness,
 )
@@ -105,6 +106,8 @@ def _apply_later_steps(row: VerdictRow, view: Evidence) -> Iterator[Result]:
         kinds = [kind for kind, told in NAME_ROWS.items() if told.reason is not None]
         later += [replace(view, names=_make_trouble(kind)) for kind in kinds]
         later.append(replace(view, names=NAMES_FAIL))
+    if (row.verdict, row.state) == ("inconclusive", "closed"):
+        later.append(replace(view, maker=RefusalMaker(own=False, doubt=ANY)))
     if (row.verdict, row.reason) == ("inconclusive", "no-response"):
         requirement = replace(view.flow.block.requirement, probe="dns")
         block = replace(view.flow.block, requirement=requirement)

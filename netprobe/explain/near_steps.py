@@ -164,8 +164,13 @@ def reset_step(view: View) -> Step:
              "answer_ttl": note.answer_ttl, "full_ttl": origin.full_ttl}  # fmt: skip
     facts |= {name: value for name, value in known.items() if value is not None}
     by_word: dict[bool | None, TrailStatus] = {False: "ok", True: "bad", None: "doubt"}
-    words = (*note.words(view.address, origin.full_ttl), _conclude_reset(view, origin.forged, left))
-    return Step("reset", by_word[origin.forged], words, facts)
+    words = [*note.words(view.address, origin.full_ttl)]
+    maker = view.evidence.maker
+    if maker is not None and not maker.own:
+        words.append(f"{maker.doubt}: whose reset it is nobody can say")
+        return Step("reset", "doubt", tuple(words), facts)
+    words.append(_conclude_reset(view, origin.forged, left))
+    return Step("reset", by_word[origin.forged], tuple(words), facts)
 
 
 def _conclude_reset(view: View, forged: bool | None, left: bool | None) -> str:

@@ -17,7 +17,7 @@ Symptom = Literal[
     "reset-after-open", "echo", "unasked", "intercepted", "sent",
     "reset", "reset-full-ttl", "reset-forged", "reset-genuine", "reset-here", "reset-blind",
     "reset-unproved", "reset-of-dead-host", "reset-of-lost-host", "data-rejected",
-    "port-unreach", "proto-unreach", "rejected-in-its-name",
+    "port-unreach", "proto-unreach", "refusal-unproved", "rejected-in-its-name", "rejected-there",
     "rejected-by-destination", "rejected-by-router", "rejected-by-source", "rejected-by-somebody",
     "router-no-route", "routing-loop", "host-down", "host-known-down", "no-neighbour", "no-route",
     "router-gives-up", "router-gave-up", "next-hop-down", "next-hop-silent", "no-carrier",
@@ -147,7 +147,8 @@ ALLOWED: Final = _read_table(
     (f"{_RESETS} | * | * | not-captured", "blocked filtered reset none", "path source",
      "refused, but {destination}'s packet recorder never saw the request: a firewall on the way "
      "forges the reset, or a translation sends the request elsewhere"),
-    ("port-unreach proto-unreach rejected-by-destination | * | * | not-captured",
+    ("port-unreach proto-unreach refusal-unproved rejected-there rejected-by-destination | * | * | "
+     "not-captured",
      "blocked filtered {icmp} none", "path source",
      "{icmp} from {offender}, but {destination}'s packet recorder never saw the request: a "
      "translation on the way sends it elsewhere, and hides who rejects it"),
@@ -297,6 +298,12 @@ ALLOWED: Final = _read_table(
     ("reset-unproved | * | * | *", "inconclusive closed reset none", "destination path",
      "refused, but nothing that only {address} itself sends was ever heard of it, and {said}, a "
      "router on the way, refuses other packets to it: that one may have made the reset"),
+    ("refusal-unproved | tcp | * | *", "inconclusive closed reset none", "destination path",
+     "refused in the name of {address}, but {doubt}: a translation on the way may hide who "
+     "refuses"),
+    ("refusal-unproved | * | * | *", "inconclusive closed {icmp} none", "destination path",
+     "{icmp} in the name of {address}, but {doubt}: a translation on the way may hide who "
+     "refuses"),
     ("reset reset-genuine | * | closed free | *", "pass closed reset refusal", "",
      "{destination} refused it itself, and its agent says that nothing listens there{note}"),
     ("reset-genuine | * | * | *", "pass closed reset refusal", "",
@@ -326,8 +333,14 @@ ALLOWED: Final = _read_table(
      "destination host path",
      "{icmp} from {offender}, the destination's own address: its own firewall rejects it, or "
      "another host or a router does, and a translation on the way replaces the sender's address"),
-    ("rejected-by-destination | * | * | *", "blocked filtered {icmp} none", "destination",
+    ("rejected-there | * | * | *", "blocked filtered {icmp} none", "destination",
      "{icmp} from {offender}, which is the destination itself: its own firewall rejects it"),
+    ("rejected-by-destination | * | * | captured socket", "blocked filtered {icmp} none",
+     "destination",
+     "{icmp} from {offender}, which is the destination itself: its own firewall rejects it"),
+    ("rejected-by-destination | * | * | *", "blocked filtered {icmp} none", "destination path",
+     "{icmp} from {offender}, the destination's own address: its own firewall rejects it, or a "
+     "router or another host does, and a translation on the way replaces the sender's address"),
     ("rejected-by-router | * | * | *", "blocked filtered {icmp} none", "path",
      "{icmp} from {offender}, a router on the way"),
     ("rejected-by-source | * | * | *", "blocked filtered local-firewall none", "source",
@@ -492,8 +505,9 @@ DENIED: Final = _read_table(
      "the host must not answer, and it did"),
     (f"{_RESETS} reset-here reset-unproved reset-of-dead-host reset-of-lost-host | * | * | *",
      "pass closed reset refusal", "", "refused, as it must be"),
-    ("port-unreach proto-unreach rejected-in-its-name rejected-by-destination "
-     "rejected-by-router rejected-by-source | * | * | *", "pass filtered {icmp} refusal", "",
+    ("port-unreach proto-unreach refusal-unproved rejected-in-its-name rejected-there "
+     "rejected-by-destination rejected-by-router rejected-by-source | * | * | *",
+     "pass filtered {icmp} refusal", "",
      "{icmp} from {offender}: refused, as it must be"),
     ("rejected-by-somebody data-rejected | * | * | *", "pass filtered {failure} refusal", "",
      "{failure}: refused, as it must be"),

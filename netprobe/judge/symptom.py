@@ -16,7 +16,14 @@ from netprobe.agent.wire.failures import (
     STOOD_STILL,
 )
 from netprobe.judge.rows import Symptom
-from netprobe.model.evidence import Answer, Evidence, Icmp, Outcome, ServiceWord
+from netprobe.model.evidence import (
+    Answer,
+    Evidence,
+    Icmp,
+    Outcome,
+    RefusalMaker,
+    ServiceWord,
+)
 from netprobe.model.icmp import is_late
 from netprobe.model.matrix import AnyProbe
 from netprobe.protocols.services.greeting import is_greeting_of
@@ -52,6 +59,8 @@ _REMOTE: Final = (
     "reset-after-open", "port-unreach", "proto-unreach", "rejected-by-destination",
 )  # fmt: skip
 _SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
+# What passes as refused by the destination, where nothing gives a reason to doubt that.
+_REFUSALS: Final = ("reset", "reset-genuine", "reset-full-ttl", "port-unreach", "proto-unreach")
 # "Host unreachable", which a dead neighbour's router says, or a firewall.
 _UNREACHABLE: Final = ("rejected-by-router", "rejected-in-its-name")
 # Resets of which nothing shows that the destination made them.
@@ -81,6 +90,8 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
         word = "rejected-in-its-name"
     elif word in _UNREACHABLE and _may_be_dead(evidence, outcome):
         word = "router-gives-up"
+    elif evidence.maker is not None:
+        word = _read_maker(word, evidence.maker)
     if evidence.host_up:
         return _read_of_living(word, outcome, concluded)
     return _read_of_dead(evidence, word)
@@ -89,6 +100,13 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
 def is_down(evidence: Evidence) -> bool:
     """Tell whether others know that nobody answers for the address, and nobody the contrary."""
     return not evidence.host_up and bool(evidence.host_down or evidence.given_up_by)
+
+
+def _read_maker(word: Symptom, maker: RefusalMaker) -> Symptom:
+    """Read what a look at who refuses in the destination's name has shown."""
+    if maker.own:
+        return "rejected-there" if word == "rejected-by-destination" else word
+    return "refusal-unproved" if maker.doubt and word in _REFUSALS else word
 
 
 def _may_be_dead(evidence: Evidence, outcome: Outcome) -> bool:

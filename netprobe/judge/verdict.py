@@ -308,6 +308,11 @@ def _apply_rules(result: Result, evidence: Evidence, rules: Rules) -> Result:
             where=("service",),
             because=f"{result.because}; {why}",
         )
+    doubted = evidence.maker is not None and not evidence.maker.own and result.state == "closed"
+    if must_run(evidence, rules.live) and doubted and result.verdict == "inconclusive":
+        # Whoever refuses it: the flow to a service that must be there does not get through.
+        there: tuple[Place, ...] = tuple(sorted({*result.where, "service"}))
+        return replace(result, verdict="blocked", where=there)
     if rules.strict and result.verdict == "pass" and result.proof in ("refusal", "handshake"):
         because = f"{result.because}; with --strict that is no proof"
         places: tuple[Place, ...] = ("destination", "path", "service")

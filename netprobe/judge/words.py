@@ -98,6 +98,7 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "holder": f" ({listener.owner} holds the port)" if listener.owner else "",
         "shown": _word_shown(evidence, outcome),
         "listening": _word_listener(evidence),
+        "doubt": (evidence.maker and evidence.maker.doubt) or "nothing proves whose word that is",
         "or_refused": _word_refusal_of_answer(evidence),
         "filtered_at": (evidence.witness and evidence.witness.filtered_at) or "a device",
         "way_out": (evidence.witness and evidence.witness.way_out) or "another one",

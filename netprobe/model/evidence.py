@@ -226,6 +226,17 @@ class ResetOrigin(NamedTuple):
 NOT_ASKED = ResetOrigin()
 
 
+class RefusalMaker(NamedTuple):
+    """Who made a refusal that has the destination's address, as a further look tells.
+
+    ``own``: the destination itself. ``doubt``: why another one may have made it, in words; empty
+    where the place was asked for without any doubt.
+    """
+
+    own: bool
+    doubt: str = ""
+
+
 class ServiceFinding(NamedTuple):
     """What a live service told; ``said`` is one plain phrase, ``status`` that of an HTTP answer.
 
@@ -246,8 +257,9 @@ class FlowFacts:
     own. ``untested`` is (reason, words) where nobody could look; then there is no outcome.
 
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
-    to tell. ``conclusion``: what a check found out. ``reset``: whose a reset is. ``refusal``: the
-    ICMP error that recorders saw about the data of a connection; no errno says that. ``service``:
+    to tell. ``conclusion``: what a check found out. ``reset``: whose a reset is. ``maker``: who
+    made a refusal in the destination's name; None: nobody looked. ``refusal``: the ICMP
+    error that recorders saw about the data of a connection; no errno says that. ``service``:
     what the service told that was asked who it is, where a connection opened. ``greeting``: what a
     port said of itself of which nobody knows who holds it; None: not asked. ``names``: what a
     name server told of the names of the installation. ``slow_start``: connections open by a
@@ -265,6 +277,7 @@ class FlowFacts:
     limited: bool = False
     conclusion: CheckConclusion | None = None
     reset: ResetOrigin = NOT_ASKED
+    maker: RefusalMaker | None = None
     refusal: Icmp | None = None
     service: ServiceFinding | None = None
     greeting: str | None = None

@@ -193,6 +193,17 @@ class ResetNote(NamedTuple):
             yield f"a SYN with TTL 1 {dies}"
 
 
+class MakerNote(NamedTuple):
+    """Whether a walk on the flow's own port shows that the destination itself refuses it.
+
+    ``translated``: the address answers nearer than its ``distance``, which other packets told.
+    """
+
+    own: bool
+    translated: bool = False
+    distance: int | None = None
+
+
 class InterceptionNote(NamedTuple):
     """Whether ports that nobody uses open too, and connects whose packets live for ``ttl`` hops."""
 

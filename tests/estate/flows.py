@@ -22,6 +22,7 @@ from netprobe.model.evidence import (
     Listener,
     Outcome,
     PathMtu,
+    RefusalMaker,
     ResetOrigin,
     ServiceFinding,
     Trace,
@@ -37,6 +38,7 @@ from netprobe.model.notes import (
     InterceptionNote,
     LimitNote,
     LookNote,
+    MakerNote,
     NamesNote,
     NextHopNote,
     ResetNote,
@@ -222,6 +224,10 @@ def _refused() -> Iterator[View]:
         trail = (sent, note("forged-resets", ResetNote(**facts)))
         whose = ResetOrigin(forged, full)
         yield view(RESET, listener=OURS, witness=Witness(), trail=trail, reset=whose)
+    walked = note("refusal-maker", MakerNote(own=False, translated=True, distance=3), "doubt")
+    doubted = (sent, note("forged-resets", ResetNote(**ttl)), walked)
+    maker = RefusalMaker(own=False, doubt="it answers on other ports")
+    yield view(RESET, trail=doubted, reset=ResetOrigin(False), maker=maker)
     left = replace(RESET, left_host=False)
     yield view(left, listener=OURS, trail=(sent, note("forged-resets", ResetNote(**ttl))),
                story=Story(source_out=NO), reset=ResetOrigin(forged=True))  # fmt: skip

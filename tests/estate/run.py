@@ -26,6 +26,7 @@ from netprobe.model.evidence import (
     Listener,
     Outcome,
     PathMtu,
+    RefusalMaker,
     ServerClock,
     ServiceFinding,
     Trace,
@@ -133,7 +134,10 @@ def _judge_tables() -> Iterator[Result]:
         protocol = {"*": "tcp", "ipproto": "ipproto/4"}.get(protocols[0], protocols[0])
         dressed = _DRESS.get(place % 11, {})
         block = make_block(f"{word}-{place}", protocol, place, expect, **dressed)
-        evidence = make_evidence(block, outcome=_outcome_of(row, place), **_facts_of(place))
+        facts = _facts_of(place)
+        if symptoms[0] == "refusal-unproved":
+            facts["maker"] = RefusalMaker(own=False, doubt="it answers on other ports")
+        evidence = make_evidence(block, outcome=_outcome_of(row, place), **facts)
         yield _judge_row(row, evidence)
 
 
@@ -191,6 +195,9 @@ def _rest_of_evidence(place: int) -> Iterator[Evidence]:
         refused = Outcome("connect", "host-unreachable", error, elapsed_ms=100)
         yield make_evidence(make_block("icmp-error", "tcp", place), outcome=refused)
         place += 1
+    existing = make_block("existing", "tcp", place, existing=True)
+    yield make_evidence(existing, outcome=Outcome("connect", "refused"))
+    place += 1
     for reason, words in (
         ("no-python", "no Python 3.6 or newer; install python3"),
         ("agent-lost", "the agent of worker-1 was lost"),

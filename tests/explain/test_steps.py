@@ -10,7 +10,15 @@ import pytest
 from netprobe.explain.explain import tell_story
 from netprobe.explain.extra_checks import Further
 from netprobe.explain.view import View
-from netprobe.model.evidence import CheckConclusion, Icmp, Listener, Outcome, ResetOrigin, Witness
+from netprobe.model.evidence import (
+    CheckConclusion,
+    Icmp,
+    Listener,
+    Outcome,
+    RefusalMaker,
+    ResetOrigin,
+    Witness,
+)
 from netprobe.model.notes import HigherNote, InterceptionNote, ResetNote, SilenceNote
 from netprobe.model.story import Step, Story
 from tests.estate.flows import (
@@ -118,6 +126,18 @@ def test_whose_a_reset_is(origin: ResetOrigin, noted: ResetNote, status: str, la
     assert last in found.words[-1]
     assert found.facts["forged"] is origin.forged
     assert ("full_ttl" in found.facts) == (origin.full_ttl is not None)
+
+
+def test_a_doubt_about_a_reset_is_no_word_of_the_destination() -> None:
+    """A run that does not know who made it does not say that it is the destination's own."""
+    maker = RefusalMaker(own=False, doubt="its TTL is odd")
+    trail = (note("forged-resets", TTL),)
+
+    found = step(view(RESET, reset=ResetOrigin(False), maker=maker, trail=trail), "reset")
+
+    assert (found.status, found.words[-1]) == (
+        "doubt", "its TTL is odd: whose reset it is nobody can say",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

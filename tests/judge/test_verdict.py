@@ -18,6 +18,7 @@ from netprobe.model.evidence import (
     Listener,
     Outcome,
     PathMtu,
+    RefusalMaker,
     ResetOrigin,
     Trace,
     Witness,
@@ -36,6 +37,8 @@ SILENT = Outcome("connect", "no-answer", left_host=True, attempts=2, packets=6)
 OPEN = Outcome("connect", None, answer="unasked", rtt_ms=0.2)
 RESET = Outcome("connect", "refused")
 FORGED, GENUINE = ResetOrigin(forged=True), ResetOrigin(forged=False)
+DOUBTED = RefusalMaker(own=False, doubt="x")
+BOTH = ("destination", "path")
 
 
 def evidence(
@@ -139,7 +142,7 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(icmp(3, 13, "destination"), listener=replace(OURS, nat=True)),
          "blocked", "filtered", "admin-prohibited", ("destination", "host", "path")),
         (evidence(icmp(3, 13, "destination"), listener=OURS),
-         "blocked", "filtered", "admin-prohibited", ("destination",)),
+         "blocked", "filtered", "admin-prohibited", BOTH),
         (evidence(icmp(3, 1, "destination"), host_down="c"),
          "blocked", "unreachable", "host-down", ("host",)),
         (evidence(SILENT, given_up_by="10.0.0.254"),
@@ -168,7 +171,7 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "inconclusive", "unreachable", "other-machine", ("path", "source")),
         (evidence(icmp(3, 13, "router")), "blocked", "filtered", "admin-prohibited", ("path",)),
         (evidence(icmp(3, 13, "destination", "10.0.0.2")),
-         "blocked", "filtered", "admin-prohibited", ("destination",)),
+         "blocked", "filtered", "admin-prohibited", BOTH),
         (evidence(icmp(3, 13, "source", "10.0.0.1")),
          "blocked", "filtered", "local-firewall", ("source",)),
         (evidence(replace(icmp(3, 1, "router"), elapsed_ms=3100)),
@@ -266,6 +269,19 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "filtered", "no-response", ("return-path",)),
         (evidence(RESET, conclusion=CheckConclusion("reset-unproved", "10.0.0.254")),
          "inconclusive", "closed", "reset", ("destination", "path")),
+        *((evidence(icmp(3, code, "destination"), maker=maker), "blocked", "filtered", word, where)
+          for code, word in ((0, "net-unreach"), (2, "proto-unreach"), (10, "host-prohibited"))
+          for maker, where in ((RefusalMaker(own=True), ("destination",)), (None, BOTH),
+                               (RefusalMaker(own=False), BOTH))),
+        (evidence(icmp(3, 13, "destination"), story=story(destination_in="yes")),
+         "blocked", "filtered", "admin-prohibited", ("destination",)),
+        (evidence(icmp(3, 3, "destination"), "udp", maker=DOUBTED),
+         "inconclusive", "closed", "port-unreach", BOTH),
+        (evidence(icmp(3, 2, "destination"), "ipproto/4", maker=DOUBTED),
+         "inconclusive", "closed", "proto-unreach", BOTH),
+        (evidence(RESET, maker=DOUBTED, listener=Listener("closed")),
+         "inconclusive", "closed", "reset", BOTH),
+        (evidence(RESET, maker=DOUBTED._replace(own=True)), "pass", "closed", "reset", ()),
         (evidence(OPEN, expect="denied", story=story(destination_in="no")),
          "exposed", "open", "false-open", ("path",)),
         (evidence(OPEN, expect="denied", conclusion=CheckConclusion("intercepted", "x")),
@@ -330,6 +346,14 @@ def test_live_calls_a_refusal_a_missing_service() -> None:
 
     assert (result.verdict, result.where) == ("blocked", ("service",))
     assert one(evidence(RESET, expect="denied"), live=True).verdict == "pass"
+
+
+@pytest.mark.parametrize("outcome", [RESET, icmp(3, 3, "destination")])
+def test_what_must_be_there_and_is_refused_by_somebody_is_blocked(outcome: Outcome) -> None:
+    """Whoever refuses it, the flow fails; the service is one place of three."""
+    result = one(evidence(outcome, "tcp" if outcome is RESET else "udp", maker=DOUBTED), live=True)
+
+    assert (result.verdict, result.where) == ("blocked", (*BOTH, "service"))
 
 
 def test_because_counts_the_evidence() -> None:

@@ -17,6 +17,7 @@ from netprobe.probe.checks.one_way import OneWay
 from netprobe.probe.checks.other_machines import OtherMachines
 from netprobe.probe.checks.path_mtu import PathMtuLook, PathWidth
 from netprobe.probe.checks.rate_limits import RateLimits
+from netprobe.probe.checks.refusal_makers import RefusalMakers
 from netprobe.probe.checks.return_path import EgressLook, ReturnPathLook
 from netprobe.probe.checks.services import Services
 from netprobe.probe.checks.silence import Silence
@@ -61,4 +62,4 @@ DOWN = ("host-down", "router-gives-up", "next-hop-down", "no-carrier")
 DENIED_CHECKS: tuple[Check, ...] = (NextHops(), Stories(), Intercepted())
 
 # The looks at all flows of a destination together, after the last round.
-FINAL_CHECKS: tuple[Check, ...] = (OtherMachines(),)
+FINAL_CHECKS: tuple[Check, ...] = (OtherMachines(), RefusalMakers())

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
+from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.ports import Ports
@@ -113,21 +114,24 @@ async def find_genuine(task: Task, group: Iterable[Observation], scene: Scene) -
     """Find the TTL of genuine answers: from what was heard already, else asked for.
 
     It asks for an echo reply, then for the answer of a closed UDP port. A router needs three
-    seconds to find that nobody is there.
+    seconds to find that nobody is there. What refuses a flow's own port counts last: that port may
+    be translated.
     """
     heard = [seen.heard for seen in group if seen.heard is not None]
+    known = [one for one in heard if one.icmp is None and genuine_ttl(one) is not None]
     control = ((CONTROL_PORTS[0],) * 2,)
-    for protocol, ports, look_ms in (
-        ("", (), 0),
-        ("icmp", (), DEAD_HOST_MS),
-        ("udp", control, CHECK_MS),
-    ):
-        if protocol:
-            outcomes = await scene.prober.ask(task, protocol, ports, look_ms=look_ms)
-            heard += [one for _, one in outcomes]
-        known = [ttl for one in heard if (ttl := genuine_ttl(one)) is not None]
-        if known:
-            return Genuine(known[0])
+    try:
+        for protocol, ports, look_ms in (("icmp", (), DEAD_HOST_MS), ("udp", control, CHECK_MS)):
+            if not known:
+                outcomes = await scene.prober.ask(task, protocol, ports, look_ms=look_ms)
+                heard += [one for _, one in outcomes]
+                known = [one for _, one in outcomes if genuine_ttl(one) is not None]
+    except AgentError:
+        if all(genuine_ttl(one) is None for one in heard):
+            raise
+    ttls = [ttl for one in (*known, *heard) if (ttl := genuine_ttl(one)) is not None]
+    if ttls:
+        return Genuine(ttls[0])
     refusals = [one.icmp for one in heard if one.icmp is not None and one.icmp.origin == "router"]
     return Genuine(refusal=refusals[0] if refusals else None)
 

@@ -41,11 +41,16 @@ TRIES = 3
 HANDSHAKES = ("unasked", "silent", "closed", "reset", "other", "service")
 
 
-async def count_hops(task: Task, scene: Scene) -> int | None:
-    """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port."""
+async def count_hops(task: Task, scene: Scene, beside: str = "") -> int | None:
+    """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port.
+
+    ``beside``: the protocol that is not to be asked.
+    """
     agent = scene.fleet.agent(task.source)
     source = source_address(task)
     for protocol, port in (("icmp", 0), ("udp", CONTROL_PORTS[0])):
+        if protocol == beside:
+            continue
         walked = await agent.walk(protocol, task.address, port, source, MAX_TTL)
         hops = _find_distance(task.address, walked.hops)
         if hops is not None:

@@ -21,7 +21,8 @@ WALKS = ("walks", 0)
 def cost(case: Case) -> Cost:
     """How many ICMP errors the probes of a case draw, from whom, and how many walks it may need."""
     found = _rejects(case)
-    if case.action in ("drop", "blackhole") or _on_the_way_back(case):
+    rejected = case.place == "destination-in" and case.action != RESET
+    if case.action in ("drop", "blackhole") or rejected or _on_the_way_back(case):
         found[WALKS] = len(case.protocols)
     return found
 

@@ -1,0 +1,245 @@
+"""Tells whether the destination made what refuses a flow in its name.
+
+A translation on the way gives all that comes back through it the destination's address: the errors
+of routers behind it, and the refusals of another host or port (docs/network-facts.md, section 2).
+
+* What a firewall rejects is looked at always, because its place is asked for.
+* A refusal, which would pass, only where the run gives a reason to doubt its maker: its TTL is not
+  that of genuine answers, or something on the way answers for the address elsewhere.
+* The look is a walk on the flow's own port: where the last router before the destination still says
+  "time exceeded" in its own name, no router has translated the packet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+from netprobe.agent.wire.questions import MAX_TTL
+from netprobe.errors import AgentError
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import RefusalMaker
+from netprobe.model.notes import MakerNote, ResetNote
+from netprobe.model.story import TrailStatus
+from netprobe.probe.checks.check import Check, Scene, group_by
+from netprobe.probe.checks.forged_resets import is_reset
+from netprobe.probe.checks.genuine import (
+    arrival_ttl,
+    choose_sample,
+    count_lost_hops,
+    find_by_sample,
+    find_genuine,
+    find_refused,
+)
+from netprobe.probe.checks.intercepted import count_hops
+from netprobe.probe.checks.traceroute import WALKED
+from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.flows.work import Task
+
+# What a port or a protocol that nobody handles is answered with.
+REFUSALS = {"udp": ("port-unreach",), "ipproto": ("port-unreach", "proto-unreach")}
+# Where a listener of ours or a service waits, a refusal is no pass.
+UNHELD = ("closed", "unknown", "lost")
+ELSEWHERE = "something else answers for it on other ports"
+LOWER = "genuine answers of it arrive with TTL {ttl}, and this with a lower one"
+OTHER = "genuine answers of it arrive with TTL {ttl}, and this with TTL {arrived}"
+
+
+class RefusalMakers(Check):
+    """Looks at refusals and rejections of which nobody at the destination knows more."""
+
+    name = "refusal-maker"
+
+    def concerns(self, seen: Observation) -> bool:
+        """All flows that were probed directly: what answers on one port speaks for others."""
+        return seen.outcome is not None and seen.task.via is None
+
+    def group(self, seen: Observation) -> Hashable:
+        """All sources of one address: translations are there for all."""
+        return seen.task.address
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Look at rejections first: they may show a translation, which makes refusals doubtful."""
+        pairs = group_by(group, lambda one: one.task.pair)
+        looks = [_MakerLooks(some[0].task, scene) for some in pairs]
+        pairs = await asyncio.gather(
+            *(one.at_rejections(some) for one, some in zip(looks, pairs, strict=True))
+        )
+        elsewhere = any(_is_answered_elsewhere(one) for some in pairs for one in some)
+        pairs = await asyncio.gather(
+            *(
+                one.at_refusals(some, elsewhere=elsewhere)
+                for one, some in zip(looks, pairs, strict=True)
+            )
+        )
+        return [one for some in pairs for one in some]
+
+
+def _is_in_its_name(seen: Observation) -> bool:
+    """Tell whether an ICMP error has the destination's address, and no recorder knows more."""
+    icmp = seen.heard.icmp if seen.heard is not None else None
+    return icmp is not None and icmp.origin == "destination" and _is_open(seen)
+
+
+def _is_open(seen: Observation) -> bool:
+    """Tell whether neither a recorder nor a check has said whose word it is, and it matters."""
+    if seen.task.address in {one.text for one in seen.task.source.addresses}:
+        return False
+    return seen.came == "unknown" and seen.conclusion is None and not seen.task.denied
+
+
+def _name_error(seen: Observation) -> str:
+    return "" if seen.heard is None or seen.heard.icmp is None else seen.heard.icmp.word
+
+
+def _is_unhandled(seen: Observation) -> bool:
+    """Tell whether the error is that of a port or a protocol that nobody handles."""
+    return _name_error(seen) in REFUSALS.get(seen.task.protocol.partition("/")[0], ())
+
+
+def _is_rejection(seen: Observation) -> bool:
+    """Tell whether a firewall rejects it; "host unreachable" is a router's error as well."""
+    if not _is_in_its_name(seen) or _is_unhandled(seen) or seen.listener.nat:
+        return False
+    return _name_error(seen) != "host-unreach"
+
+
+def _is_refusal(seen: Observation) -> bool:
+    """Tell whether it would pass as refused by the destination."""
+    if seen.listener.state not in UNHELD:
+        return False
+    if is_reset(seen):
+        return _is_open(seen) and seen.reset.forged is not True
+    return _is_in_its_name(seen) and _is_unhandled(seen)
+
+
+def _is_answered_elsewhere(seen: Observation) -> bool:
+    """Tell whether something else than the destination is known to answer for its address."""
+    foreign = seen.outcome is not None and seen.outcome.answer == "foreign"
+    translated = any(note.translated for note in seen.notes(MakerNote))
+    return foreign or translated or seen.concluded == "intercepted"
+
+
+def _read_ttl(seen: Observation) -> int | None:
+    """Give the TTL that a refusal arrived with, where anybody knows it."""
+    icmp = seen.heard.icmp if seen.heard is not None else None
+    return arrival_ttl(seen) if icmp is None else icmp.ttl
+
+
+@dataclass
+class _MakerLooks:
+    """The looks at one pair; ``distances``: the TTL that reaches the address, by what asked."""
+
+    task: Task
+    scene: Scene
+    distances: dict[str, int | None] = field(default_factory=dict)
+
+    async def at_rejections(self, group: list[Observation]) -> list[Observation]:
+        """Tell whose firewall rejects flows; all others stay as they are."""
+        found: list[Observation] = []
+        for seen in group:
+            found += await self._cut_by_maker(seen, "") if _is_rejection(seen) else [seen]
+        return found
+
+    async def at_refusals(self, group: list[Observation], *, elsewhere: bool) -> list[Observation]:
+        """Tell who refused the flows of which there is a reason to doubt it."""
+        refusals = [one for one in group if _is_refusal(one)]
+        if not refusals:
+            return group
+        found = [one for one in group if not _is_refusal(one)]
+        ttl = await self._find_ttl(group)
+        for seen in refusals:
+            for doubt, piece in await self._find_doubts(seen, ttl):
+                why = doubt or (ELSEWHERE if elsewhere else "")
+                found += await self._cut_by_maker(piece, why) if why else [piece]
+        return found
+
+    async def _find_ttl(self, group: list[Observation]) -> int | None:
+        """Find the TTL of genuine answers; what refuses may be somebody else's word."""
+        known = [note.answer_ttl for one in group for note in one.notes(ResetNote)]
+        if known:
+            return next((ttl for ttl in known if ttl is not None), None)
+        answered = [one for one in group if one.heard is not None and one.heard.icmp is None]
+        try:
+            return (await find_genuine(self.task, answered, self.scene)).ttl
+        except AgentError:
+            return None
+
+    async def _find_doubts(
+        self, seen: Observation, ttl: int | None
+    ) -> list[tuple[str, Observation]]:
+        """Split the flow by the reason that its TTL gives to doubt its maker; empty: none."""
+        arrived = _read_ttl(seen)
+        if ttl is None:
+            return [("", seen)]
+        if arrived is not None:
+            alike = count_lost_hops(arrived) == count_lost_hops(ttl)
+            return [("" if alike else OTHER.format(ttl=ttl, arrived=arrived), seen)]
+        if not is_reset(seen) or seen.reset.forged is None:
+            return [("", seen)]
+        try:
+            alike_ports = await find_by_sample(
+                seen.ports, seen.task.ports,
+                lambda ports: find_refused(seen.task, ports, ttl, self.scene),
+            )  # fmt: skip
+        except AgentError:
+            return [("", seen)]
+        return [
+            ("" if is_alike else LOWER.format(ttl=ttl), piece)
+            for is_alike, piece in seen.cut(alike_ports)
+        ]
+
+    async def _cut_by_maker(self, seen: Observation, doubt: str) -> list[Observation]:
+        """Split the flow into what the destination is shown to refuse itself, and the rest."""
+        if not seen.ports or seen.task.protocol not in WALKED:
+            return [self._conclude_maker(seen, doubt, await self._walk_to_port(seen, 0))]
+        sample = choose_sample(seen.ports)
+        notes = {port: await self._walk_to_port(seen, port) for port in port_sets.each(sample)}
+        own = port_sets.normalise((port, port) for port, note in notes.items() if note.own)
+        if sample != seen.ports:
+            # A few stand for a range, which is the destination's if all of them are.
+            own = seen.ports if own == sample else ()
+        others = [note for note in notes.values() if not note.own]
+        return [
+            self._conclude_maker(piece, doubt, next(iter(notes.values())) if is_own else others[0])
+            for is_own, piece in seen.cut(own)
+        ]
+
+    def _conclude_maker(self, seen: Observation, doubt: str, note: MakerNote) -> Observation:
+        maker = RefusalMaker(note.own, doubt)
+        status: TrailStatus = "ok" if note.own else "doubt"
+        return replace(seen, maker=maker).noting(RefusalMakers.name, note, status)
+
+    async def _walk_to_port(self, seen: Observation, port: int) -> MakerNote:
+        """Walk on the flow's own port as far as the last router before the destination."""
+        protocol, source = seen.task.protocol, source_address(self.task)
+        agent = self.scene.fleet.agent(self.task.source)
+        try:
+            route = await agent.route(self.task.address, source)
+            if route.gateway in (None, self.task.address):
+                return MakerNote(own=True)  # nothing is between that translates
+            walks = protocol in WALKED and agent.walks_left > 0
+            distance = await self._find_distance(protocol) if walks else None
+            if distance is None:
+                return MakerNote(own=False)
+            agent.walks_left -= 1
+            if self.scene.prober.hears_routers(self.task.source):
+                await agent.quiet()
+            walked = await agent.walk(
+                protocol, self.task.address, port, source, MAX_TTL, seen.part.template
+            )
+        except AgentError:
+            return MakerNote(own=False)
+        hops = {ttl: address for ttl, address in walked.hops if address is not None}
+        early = any(
+            ttl < distance and address == self.task.address for ttl, address in hops.items()
+        )
+        return MakerNote(distance == 1 or (distance - 1 in hops and not early), early, distance)
+
+    async def _find_distance(self, protocol: str) -> int | None:
+        """Find the TTL that reaches the address, by other packets than the flow's."""
+        beside = "icmp" if protocol == "icmp" else ""
+        if beside not in self.distances:
+            self.distances[beside] = await count_hops(self.task, self.scene, beside)
+        return self.distances[beside]

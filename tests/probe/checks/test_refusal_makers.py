@@ -1,0 +1,218 @@
+"""Whether the destination made what refuses a flow in its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.host_messages import RouteOrder
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
+from netprobe.agent.wire.parts import WalkHop
+from netprobe.model.evidence import CheckConclusion, Icmp, Outcome, RefusalMaker, ResetOrigin
+from netprobe.model.notes import ResetNote
+from netprobe.model.story import Story, StoryPlace, TrailEntry
+from netprobe.probe.checks.genuine import find_genuine
+from netprobe.probe.checks.refusal_makers import ELSEWHERE, LOWER, OTHER, RefusalMakers
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
+from tests.probe.fakes import FakeAgent, kind, reply, routed
+
+ADDRESS = "10.0.0.2"
+LAST = "10.0.8.1"
+TTL = 62
+SILENCE = kind(op="answer", failure="no-answer")
+# Hops of a walk: the last router and the destination; a translation at the first router; one at
+# the last.
+PLAIN = (ROUTER, LAST, ADDRESS)
+TRANSLATED = (None, ADDRESS)
+AT_LAST = (ROUTER, None, ADDRESS)
+
+
+@dataclass
+class World:
+    """What walks see by port, and the TTL that echo replies and resets arrive with."""
+
+    walks: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
+    gateway: str | None = ROUTER
+    echo_ttl: int | None = TTL
+    resets: dict[int, int] = field(default_factory=dict)
+
+    def agent(self) -> FakeAgent:
+        """The source's agent."""
+        return FakeAgent(
+            SOURCE,
+            {
+                RouteOrder: routed(gateway=self.gateway),
+                EchoOrder: self._echo,
+                ProbeOrder: self._probe,
+                WalkOrder: self._walk,
+            },
+        )
+
+    def _echo(self, order: EchoOrder) -> object:
+        answer = kind(op="answer", answer="echo", ttl=self.echo_ttl)
+        return reply(order, SILENCE if self.echo_ttl is None else answer)
+
+    def _probe(self, order: ProbeOrder) -> object:
+        return reply(
+            order,
+            lambda port: (
+                kind(failure="refused")
+                if self.resets.get(port, 0) >= (order.min_ttl or 0)
+                else kind(failure="no-answer")
+            ),
+        )
+
+    def _walk(self, order: WalkOrder) -> Walked:
+        hops = PLAIN if order.proto == "icmp" else self.walks.get(order.port, PLAIN)
+        return Walked(order.id, [WalkHop(*one) for one in enumerate(hops, 1)], True, None)
+
+
+def error(code: int, ttl: int = TTL, protocol: str = "udp", port: int = 53) -> Observation:
+    """An ICMP error in the destination's name."""
+    outcome = Outcome("answer", "refused", Icmp(3, code, ADDRESS, "destination", ttl))
+    ports = () if protocol.startswith("ipproto") else ((port, port),)
+    return make_observation(outcome, make_task(protocol, ports))
+
+
+def reset(port: int, ttl: int | None = TTL) -> Observation:
+    """A reset, and the TTL that the source's recorder saw; None: there is no recorder."""
+    story = None if ttl is None else Story(source_in=StoryPlace("yes", 1, ttl=ttl))
+    trail = (TrailEntry("forged-resets", note=ResetNote(answer_ttl=TTL)),)
+    return make_observation(
+        Outcome("connect", "refused"), make_task("tcp", ((port, port),)),
+        story=story, reset=ResetOrigin(forged=False), trail=trail,
+    )  # fmt: skip
+
+
+async def makers(world: World, *seen: Observation) -> dict[int, RefusalMaker | None]:
+    """Who refuses each port, as far as that was asked."""
+    found = await look(RefusalMakers(), make_scene(world.agent()), *seen)
+    return {one.ports[0][0] if one.ports else 0: one.maker for one in found}
+
+
+async def test_a_refusal_without_a_reason_to_doubt_it_is_not_looked_at() -> None:
+    """Its TTL is that of the destination's answers, so nothing walks."""
+    world = World({53: TRANSLATED, 443: TRANSLATED})
+    agent = world.agent()
+
+    found = await look(RefusalMakers(), make_scene(agent), error(3), reset(443))
+
+    assert [one.maker for one in found] == [None, None]
+    assert agent.orders(WalkOrder) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "doubt"),
+    [
+        (error(3, ttl=63), OTHER.format(ttl=TTL, arrived=63)),
+        (reset(53, ttl=40), OTHER.format(ttl=TTL, arrived=40)),
+        (reset(53, ttl=None), LOWER.format(ttl=TTL)),
+    ],
+    ids=["port-unreach", "reset", "reset without a recorder"],
+)
+@pytest.mark.parametrize(
+    ("hops", "own"), [(PLAIN, True), (TRANSLATED, False), (AT_LAST, False)],
+    ids=["plain", "translated", "translated at the last router"],
+)  # fmt: skip
+async def test_another_ttl_makes_a_refusal_doubtful(
+    seen: Observation, doubt: str, hops: tuple[str | None, ...], own: bool
+) -> None:
+    """A walk on its own port settles the doubt, where it meets the last router under its own
+    address."""
+    world = World({53: hops}, resets={53: 40})
+
+    assert await makers(world, seen) == {53: RefusalMaker(own, doubt)}
+
+
+async def test_a_reset_with_the_ttl_of_answers_is_settled_without_a_recorder() -> None:
+    """It still comes where the kernel ignores all with a lower TTL."""
+    assert await makers(World({53: TRANSLATED}, resets={53: TTL}), reset(53, ttl=None)) == {
+        53: None
+    }
+
+
+@pytest.mark.parametrize("other", ["intercepted", "foreign", "translated"])
+async def test_what_answers_on_another_port_makes_refusals_doubtful(other: str) -> None:
+    """A translation or a proxy was seen there: nothing shows whose proto-unreach it is."""
+    opened = make_observation(
+        Outcome("connect", None, answer="foreign" if other == "foreign" else "unasked"),
+        make_task("tcp", ((80, 80),)),
+        conclusion=CheckConclusion("intercepted") if other == "intercepted" else None,
+    )
+    beside = error(13, port=80) if other == "translated" else opened
+    found = await makers(World({80: TRANSLATED}), beside, error(2, protocol="ipproto/4"))
+
+    assert found[0] == RefusalMaker(own=False, doubt=ELSEWHERE)
+
+
+@pytest.mark.parametrize("hops", [PLAIN, TRANSLATED, AT_LAST])
+@pytest.mark.parametrize("code", [0, 2, 10, 13])
+async def test_whose_firewall_rejects_is_always_asked(
+    code: int, hops: tuple[str | None, ...]
+) -> None:
+    """The place of a rejection depends on it, whatever its TTL."""
+    found = await makers(World({53: hops}), error(code, protocol="tcp"))
+
+    assert found == {53: RefusalMaker(own=hops == PLAIN)}
+
+
+async def test_nothing_translates_between_neighbours() -> None:
+    """Without a router on the way nobody is asked."""
+    agent = World(gateway=None).agent()
+
+    (found,) = await look(RefusalMakers(), make_scene(agent), error(13, protocol="tcp"))
+
+    assert found.maker == RefusalMaker(own=True)
+    assert agent.orders(WalkOrder) == []
+
+
+async def test_who_has_walked_enough_proves_nothing() -> None:
+    """The walks of a source are numbered, and these are too."""
+    agent = World().agent()
+    agent.walks_left = 1
+
+    found = await look(
+        RefusalMakers(), make_scene(agent),
+        error(13, protocol="tcp", port=1), error(13, protocol="tcp", port=2),
+    )  # fmt: skip
+
+    assert [one.maker for one in found] == [RefusalMaker(own=True), RefusalMaker(own=False)]
+
+
+@pytest.mark.parametrize(("ports", "walked"), [(((1, 3),), [1, 2, 3]), (((1, 9),), [1, 5, 9])])
+async def test_a_few_ports_stand_for_a_range(
+    ports: tuple[tuple[int, int], ...], walked: list[int]
+) -> None:
+    """Of three each has its own walk; a range is the destination's if all that stand for it are."""
+    agent = World({3: TRANSLATED, 9: TRANSLATED}).agent()
+    outcome = Outcome("connect", "refused", Icmp(3, 13, ADDRESS, "destination", TTL))
+
+    found = await look(
+        RefusalMakers(), make_scene(agent), make_observation(outcome, make_task("tcp", ports))
+    )
+
+    own = {one.ports: one.maker and one.maker.own for one in found}
+    assert own == ({((1, 2),): True, ((3, 3),): False} if len(walked) == 3 and 2 in walked
+                   else {((1, 9),): False})  # fmt: skip
+    assert [one.port for one in agent.orders(WalkOrder) if one.proto == "tcp"] == walked
+
+
+async def test_a_merge_that_has_no_walks_says_two_places() -> None:
+    """Where nobody can be asked any more, nothing is proven, and what was seen stands."""
+    agent = FakeAgent(SOURCE, {}, lost=True)
+
+    (found,) = await look(RefusalMakers(), make_scene(agent), error(13, protocol="tcp"))
+
+    assert found.maker == RefusalMaker(own=False)
+
+
+@pytest.mark.parametrize(("echo_ttl", "ttl"), [(TTL, TTL), (None, 50)])
+async def test_answers_tell_a_ttl_before_refusals_do(echo_ttl: int | None, ttl: int) -> None:
+    """The port that was refused may be translated: it counts where nothing else is heard."""
+    scene = make_scene(World(echo_ttl=echo_ttl).agent())
+    refused = error(3, ttl=50)
+
+    assert (await find_genuine(refused.task, [refused], scene)).ttl == ttl
