@@ -68,6 +68,19 @@ def netprobe(*words: str, within: Sequence[str] = (), limit_s: float = PATIENCE_
     return Finished(done.returncode, done.stdout, done.stderr)
 
 
+def netprobe_of(checkout: Path, *words: str, limit_s: float = PATIENCE_S) -> Finished:
+    """Run ``netprobe WORDS`` of another checkout to its end, with the environment in its .venv."""
+    done = subprocess.run(
+        [str(checkout / ".venv/bin/python"), *COMMAND[1:], *words],
+        capture_output=True,
+        text=True,
+        env=environment() | {"PYTHONPATH": str(checkout)},
+        timeout=limit_s,
+        check=False,
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
 def flows_of(result: dict[str, Any]) -> Iterator[Flow]:
     """Every single flow of one result, whose ports may be a run."""
     ports = [None] if result["port"] is None else range(result["port"], result["end_port"] + 1)

@@ -148,6 +148,16 @@ class Built:
         self.lab[machine].nft(f"table inet t{self._tables} {{ chain c {{\n{lines}\n}}\n}}")
 
 
+def relay(router: Namespace, address: str, port: int) -> None:
+    """Start a proxy on a router that forwards the port to an address; returns when it is up."""
+    wildcard = "::" if ":" in address else "0.0.0.0"
+    words = (sys.executable, "-I", "-S", str(TRAFFIC), "relay", wildcard, address, str(port))
+    process = router.spawn(*words, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    if process.stdout.readline().strip() != b"ready":
+        raise LabError(f"no proxy on {router.name} for {address}")
+
+
 def serve(host: Namespace, places: Iterable[tuple[str, str, int]]) -> subprocess.Popen[bytes]:
     """Servers on a host; returns when they are up. The caller may end the process."""
     words = (sys.executable, "-I", "-S", str(TRAFFIC), "serve", host.name, json.dumps(list(places)))

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 from tests.lab.random.estate import (
     PROTOCOLS,
+    Behind,
     Cut,
     Dead,
     Duplicate,
     Estate,
     Fault,
+    FewSyns,
     Firewall,
+    FirstSyn,
     Flow,
     Held,
     Host,
     Loss,
     Narrow,
+    Relay,
     Requirement,
     Route,
     Translation,
@@ -35,6 +40,7 @@ RESET = "tcp-reset"
 ROUTES = ("none", "unreachable", "prohibit", "blackhole", "via dead", "via wrong")
 MTUS = (1280, 1320, 1400, 1450)
 LOSSES = (5, 10, 20)
+TTLS = (32, 40, 60, 61, 62, 63, 64, 128, 255)
 
 
 def draw(seed: int) -> Estate:
@@ -46,7 +52,7 @@ def draw(seed: int) -> Estate:
     requirements = _requirements(rng, hosts)
     bare = Estate(seed, links, segments, hosts, requirements, ())
     count = rng.choices((0, 1, 2, 3, 4), (5, 35, 30, 20, 10))[0]
-    faults = [fault for _ in range(count) if (fault := _fault(rng, bare))]
+    faults = [fault for _ in range(count) for fault in _faults(rng, bare)]
     return _without_agents_on_dead(bare, tuple(dict.fromkeys(faults)))
 
 
@@ -68,7 +74,7 @@ def _hosts(rng: random.Random, segments: int) -> tuple[Host, ...]:
     hosts = []
     for number in range(count):
         segment = number if number < 2 and rng.random() < 0.9 else rng.randrange(segments)
-        agents = (100, 0, 0) if number == 0 else (70, 10, 20)
+        agents = (100, 0, 0) if number == 0 else (40, 10, 50)
         agent = rng.choices(("root", "nobody", "none"), agents)[0]
         hosts.append(Host(f"h{number}", segment, 10 + number, agent))
     return tuple(hosts)
@@ -89,13 +95,19 @@ def _requirements(rng: random.Random, hosts: tuple[Host, ...]) -> tuple[Requirem
     return tuple(found)
 
 
-def _fault(rng: random.Random, estate: Estate) -> Fault | None:
+Made = Fault | tuple[Fault, ...] | None
+
+
+def _faults(rng: random.Random, estate: Estate) -> tuple[Fault, ...]:
+    """Draw a fault, or some that belong together."""
     flow = rng.choice(list(estate.flows()))
-    makers: dict[Callable[[random.Random, Estate, Flow], Fault | None], int] = {
-        _firewall: 52, _translation: 13, _route: 13, _narrow: 4, _loss: 5, _held: 5,
-        _duplicate: 3, _dead: 3, _cut: 2,
+    makers: dict[Callable[[random.Random, Estate, Flow], Made], int] = {
+        _firewall: 42, _translation: 10, _route: 11, _narrow: 4, _loss: 5, _held: 5,
+        _duplicate: 3, _dead: 3, _cut: 2, _translated_and_rejected: 14, _first_syn: 4, _relay: 3,
+        _few_syns: 4,
     }  # fmt: skip
-    return rng.choices(list(makers), list(makers.values()))[0](rng, estate, flow)
+    made = rng.choices(list(makers), list(makers.values()))[0](rng, estate, flow)
+    return made if isinstance(made, tuple) else (() if made is None else (made,))
 
 
 def _firewall(rng: random.Random, estate: Estate, flow: Flow) -> Fault:
@@ -134,6 +146,50 @@ def _translation(rng: random.Random, estate: Estate, flow: Flow) -> Fault | None
     other = rng.choice(others)
     asked = any((o.destination, o.port) == (other, flow.port) for o in estate.flows())
     return Translation(machine, flow, scope, other, 0, not asked and rng.random() < 0.4)
+
+
+def _translated_and_rejected(rng: random.Random, estate: Estate, flow: Flow) -> Made:
+    """A translation, and behind it somebody who rejects, or who changes the answers' TTL."""
+    made = _translation(rng, estate, flow)
+    if not isinstance(made, Translation) or made.to is None:
+        return made
+    if made.to == made.machine:
+        # What it takes for itself meets its own rules.
+        places = [(made.machine, "input")]
+    else:
+        way = [router_name(one) for one in estate.way(flow.source, made.to)]
+        behind = way[way.index(made.machine) :] if made.machine in way else []
+        places = [(made.to, "input"), *((router, "forward") for router in behind)]
+    machine, hook = rng.choice(places)
+    actions = [rng.choice(REJECTS[flow.family]) for _ in range(4)]
+    if flow.protocol == "tcp" and made.scope == "port":
+        actions.append(RESET)
+    if rng.random() < 0.25:
+        rewriter = rng.choice([made.machine, *(one for one, hook in places if hook == "forward")])
+        return (made, Behind(rewriter, "postrouting", made, f"ttl {rng.choice(TTLS)}"))
+    return (made, Behind(machine, hook, made, rng.choice(actions)))
+
+
+def _first_syn(rng: random.Random, estate: Estate, flow: Flow) -> Made:
+    way = estate.way(flow.source, flow.destination)
+    if not way or flow.protocol != "tcp":
+        return None
+    return FirstSyn(router_name(rng.choice(way)), flow)
+
+
+def _relay(rng: random.Random, estate: Estate, flow: Flow) -> Made:
+    """A proxy that forwards; mostly a service holds the port that it forwards to."""
+    way = estate.way(flow.source, flow.destination)
+    if not way or flow.protocol != "tcp":
+        return None
+    made = Relay(router_name(rng.choice(way)), flow)
+    return (made, Held(flow, "wildcard")) if rng.random() < 0.7 else made
+
+
+def _few_syns(rng: random.Random, estate: Estate, flow: Flow) -> Made:
+    """A kernel that gives up early, and mostly something that it gives up for."""
+    few = FewSyns(flow.source)
+    return (few, _firewall(rng, estate, flow)) if rng.random() < 0.8 else few
 
 
 def _route(rng: random.Random, estate: Estate, flow: Flow) -> Fault | None:
@@ -176,10 +232,14 @@ def _loss(rng: random.Random, estate: Estate, flow: Flow) -> Fault | None:
     return Loss(router_name(rng.choice(way)), rng.choice(LOSSES)) if way else None
 
 
-def _held(rng: random.Random, estate: Estate, flow: Flow) -> Fault | None:
+def _held(rng: random.Random, estate: Estate, flow: Flow) -> Made:
+    """A service that holds the port; of one on loopback the way is of interest, too."""
     if not flow.port:
         return None
-    return Held(flow, rng.choice(("address", "wildcard", "loopback")))
+    held = Held(flow, rng.choice(("address", "wildcard", "loopback", "loopback")))
+    if held.on == "loopback" and rng.random() < 0.5:
+        return (held, _firewall(rng, estate, flow))
+    return held
 
 
 def _duplicate(rng: random.Random, estate: Estate, flow: Flow) -> Fault | None:
@@ -199,6 +259,15 @@ def _cut(rng: random.Random, estate: Estate, flow: Flow) -> Fault | None:
     if estate.links and rng.random() < 0.6:
         return Cut(link=rng.randrange(len(estate.links)))
     return Cut(machine=flow.source)
+
+
+def without_rights(estate: Estate) -> Estate:
+    """The same estate, whose agents have no right."""
+    hosts = tuple(
+        replace(host, agent="nobody" if host.agent == "root" else host.agent)
+        for host in estate.hosts
+    )
+    return replace(estate, hosts=hosts)
 
 
 def _without_agents_on_dead(estate: Estate, faults: tuple[Fault, ...]) -> Estate:

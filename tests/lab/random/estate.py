@@ -194,6 +194,55 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class Behind:
+    """A rule that meets what a translation has made of its flow, or the answers to that.
+
+    ``action`` is drop, tcp-reset, nft's word for an ICMP reject, or ``ttl NUMBER``, which the
+    answers get.
+    """
+
+    machine: str
+    hook: str
+    translation: Translation
+    action: str
+
+    def __str__(self) -> str:
+        return f"{self.machine} {self.hook}: {self.action} behind: {self.translation}"
+
+
+@dataclass(frozen=True)
+class FirstSyn:
+    """A router drops the first SYN of every connection to the port of a flow."""
+
+    machine: str
+    flow: Flow
+
+    def __str__(self) -> str:
+        return f"{self.machine} forward: drop the first SYN of each connection of {self.flow}"
+
+
+@dataclass(frozen=True)
+class Relay:
+    """A router takes a flow for itself, and a proxy there forwards it to where it was to go."""
+
+    machine: str
+    flow: Flow
+
+    def __str__(self) -> str:
+        return f"{self.machine}: a proxy takes {self.flow} and forwards it"
+
+
+@dataclass(frozen=True)
+class FewSyns:
+    """A source whose kernel sends a SYN twice only (``tcp_syn_retries``)."""
+
+    machine: str
+
+    def __str__(self) -> str:
+        return f"{self.machine}: tcp_syn_retries=1"
+
+
+@dataclass(frozen=True)
 class Custom:
     """What only a hand-written case does: ``do`` gets the estate as it stands."""
 
@@ -204,7 +253,10 @@ class Custom:
         return self.words
 
 
-Fault = Firewall | Translation | Route | Narrow | Loss | Held | Duplicate | Dead | Cut | Custom
+Fault = (
+    Firewall | Translation | Route | Narrow | Loss | Held | Duplicate | Dead | Cut | Custom
+    | Behind | FirstSyn | Relay | FewSyns
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,22 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.lab.netlab import Lab, wait_for
-from tests.lab.random.build import Built, serve
+from tests.lab.random.build import Built, relay, serve
 from tests.lab.random.estate import (
+    Behind,
     Custom,
     Cut,
     Dead,
     Duplicate,
     Estate,
+    FewSyns,
     Firewall,
+    FirstSyn,
     Flow,
     Held,
     Loss,
     Narrow,
+    Relay,
     Route,
     Translation,
     router_name,
@@ -158,12 +162,68 @@ def _rule(estate: Estate, fault: Firewall) -> str:
     words = _match(estate, fault.flow, fault.scope, answers=fault.answers)
     if fault.data:
         words += " tcp flags & psh == psh"
-    if fault.action == "drop":
+    return _stop(words, fault.action, fault.flow.family)
+
+
+def _stop(words: str, action: str, family: int) -> str:
+    """Give the nft rule that drops or rejects what matches these words."""
+    if action == "drop":
         return f"{words} drop"
-    if fault.action == "tcp-reset":
+    if action == "tcp-reset":
         return f"{words} meta l4proto tcp reject with tcp reset"
-    kind = "icmp" if fault.flow.family == 4 else "icmpv6"
-    return f"{words} reject with {kind} type {fault.action}"
+    return f"{words} reject with {'icmp' if family == 4 else 'icmpv6'} type {action}"
+
+
+def _put_behind(built: Built, fault: Behind) -> None:
+    """Add a rule about the packets of a flow as its translation leaves them."""
+    made, flow = fault.translation, fault.translation.flow
+    ip, family = "ip" if flow.family == 4 else "ip6", flow.family
+    assert made.to is not None
+    source = built.estate[flow.source].address(family)
+    # What a router takes for itself has the address of the device that it came in by.
+    to = "" if made.to == made.machine else built.address(made.to, family)
+    port = made.port or flow.port
+    ttl = fault.action.partition("ttl ")[2]
+    side = "sport" if ttl else "dport"
+    what = f" {flow.protocol} {side} {port}" if made.scope == "port" else ""
+    if not ttl:
+        words = f"{ip} saddr {source}{f' {ip} daddr {to}' if to else ''}{what}"
+        return built.filter(fault.machine, fault.hook, _stop(words, fault.action, family))
+    field = "ip ttl" if family == 4 else "ip6 hoplimit"
+    words = f"{f'{ip} saddr {to} ' if to else ''}{ip} daddr {source}{what} {field} set {ttl}"
+    return built.table(fault.machine, "filter", fault.hook, -150, [words])
+
+
+def _drop_first_syns(built: Built, fault: FirstSyn) -> None:
+    flow = fault.flow
+    ip, kind = ("ip", "ipv4_addr") if flow.family == 4 else ("ip6", "ipv6_addr")
+    to = built.estate[flow.destination].address(flow.family)
+    who = f"{ip} saddr . tcp sport . tcp dport"
+    built.lab[fault.machine].nft(
+        f"""table inet first-syn-{flow.family}-{flow.port} {{
+        set seen {{
+            type {kind} . inet_service . inet_service; size 65535; flags dynamic,timeout
+            timeout 60s
+        }}
+        chain c {{
+            type filter hook forward priority -20;
+            {ip} daddr {to} tcp dport {flow.port} tcp flags & (syn | ack) == syn \
+                {who} != @seen add @seen {{ {who} }} drop
+        }}
+        }}"""
+    )
+
+
+def _relay(built: Built, fault: Relay) -> None:
+    flow = fault.flow
+    relay(built.lab[fault.machine], built.estate[flow.destination].address(flow.family), flow.port)
+    words = _match(built.estate, flow, "port", answers=False)
+    rule = f"{words} redirect to :{flow.port}"
+    built.table(fault.machine, "nat", "prerouting", -100, [rule])
+
+
+def _send_few_syns(built: Built, fault: FewSyns) -> None:
+    built.lab[fault.machine].run("sysctl", "-qw", "net.ipv4.tcp_syn_retries=1")
 
 
 def _hold(built: Built, fault: Held) -> None:
@@ -187,5 +247,9 @@ DO: dict[type, Callable[[Built, Any], None]] = {
     Duplicate: _duplicate,
     Dead: _kill,
     Cut: _cut,
+    Behind: _put_behind,
+    FirstSyn: _drop_first_syns,
+    Relay: _relay,
+    FewSyns: _send_few_syns,
     Custom: lambda built, fault: fault.do(built),
 }

@@ -6,6 +6,8 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from tests.lab.random.estate import Estate
 from tests.lab.random.running import Outcome, run_estate
@@ -27,12 +29,17 @@ def measure(
     jobs: int,
     *,
     verbose: bool = False,
+    checkout: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Measured:
-    """Run estates, ``jobs`` side by side; ``say`` gets every line as soon as it is known."""
+    """Run estates, ``jobs`` side by side; ``say`` gets every line as soon as it is known.
+
+    ``checkout``: the folder of another netprobe than this one.
+    """
     measured = Measured()
     with ThreadPoolExecutor(jobs) as pool:
-        for estate, outcome in zip(estates, pool.map(attempt, estates), strict=True):
+        outcomes = pool.map(partial(attempt, checkout=checkout), estates)
+        for estate, outcome in zip(estates, outcomes, strict=True):
             if isinstance(outcome, str):
                 measured.failed += 1
                 lines = [f"seed {estate.seed} failed: {outcome}"]
@@ -46,10 +53,10 @@ def measure(
     return measured
 
 
-def attempt(estate: Estate) -> Outcome | str:
+def attempt(estate: Estate, checkout: Path | None = None) -> Outcome | str:
     """The outcome of an estate, or why there is none."""
     try:
-        return run_estate(estate)
+        return run_estate(estate, checkout)
     except Exception:
         return traceback.format_exc()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.lab.random.estate import Estate
 from tests.lab.random.faults import built
@@ -20,14 +21,14 @@ class Outcome:
     seconds: str
 
 
-def run_estate(estate: Estate) -> Outcome:
-    """Build it, test it, run netprobe, test it again, and score."""
+def run_estate(estate: Estate, checkout: Path | None = None) -> Outcome:
+    """Build it, test it, run netprobe (of another ``checkout``), test it again, and score."""
     marks = [time.monotonic()]
     with built(estate) as standing:
         marks.append(time.monotonic())
         before = find_truth(standing)
         marks.append(time.monotonic())
-        said = ask_netprobe(standing)
+        said = ask_netprobe(standing, checkout)
         marks.append(time.monotonic())
         after = find_truth(standing)
     marks.append(time.monotonic())

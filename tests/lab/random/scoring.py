@@ -6,21 +6,27 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.lab.cli import Finished, netprobe
+from tests.lab.cli import Finished, netprobe, netprobe_of
 from tests.lab.netlab import unprivileged
 from tests.lab.random.build import Built
 from tests.lab.random.estate import Estate, Flow, Held
 from tests.lab.random.truth import Truth
 
-SCORES = ("exact", "undecided", "false pass", "false blocked", "wrong place", "wrong name")
-WRONG = frozenset(SCORES[2:])
+WRONG_SCORES = ("false pass", "false blocked", "wrong place", "wrong name")
+WRONG = frozenset(WRONG_SCORES)
 UNPRIVILEGED_PORT = 1024
+# Without an agent there it is not known whether it is the service that is meant.
+HELD_REASONS = ("port-taken", "unknown-holder")
 # Who of both ends has a recorder.
-WATCHES = ("both", "source only", "neither", "destination only")
+WATCHES = (
+    "recorders at both", "recorder at source", "no recorder", "recorder at destination"
+)  # fmt: skip
+ENDS = ("destination with agent", "without agent")
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,7 @@ class Scored:
     seed: int
     flow: Flow
     watch: str
+    agent: bool
     truth: Truth
     result: dict[str, Any] | None
     score: str
@@ -47,8 +54,8 @@ class Scored:
                 f"              {self.note + ': ' if self.note else ''}{words}")  # fmt: skip
 
 
-def ask_netprobe(built: Built) -> Finished:
-    """One ``netprobe run`` over the estate."""
+def ask_netprobe(built: Built, checkout: Path | None = None) -> Finished:
+    """One ``netprobe run`` over the estate; ``checkout``: of another checkout than this one."""
     estate = built.estate
     matrix = {
         "schema": "netprobe.matrix/1", "name": "random", "title": "A random estate",
@@ -64,11 +71,12 @@ def ask_netprobe(built: Built) -> Finished:
         for host in estate.hosts
     }
     inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}
-    done = netprobe(
+    words = (
         "run", "-o", "json",
         "-m", str(built.lab.write("matrix.yaml", json.dumps(matrix))),
         "-i", str(built.lab.write("inventory.yaml", yaml.safe_dump(inventory))),
     )  # fmt: skip
+    done = netprobe(*words) if checkout is None else netprobe_of(checkout, *words)
     assert done.status in (0, 1, 3), f"status {done.status}: {done.stderr}"
     return done
 
@@ -97,7 +105,16 @@ def score_all(
             result = results.get((flow.source, address, flow.protocol, flow.port))
             score, note = judge(estate, flow, truth, result)
             scored.append(
-                Scored(estate.seed, flow, watch(estate, flow), truth, result, score, note)
+                Scored(
+                    estate.seed,
+                    flow,
+                    watch(estate, flow),
+                    estate[flow.destination].agent != "none",
+                    truth,
+                    result,
+                    score,
+                    note,
+                )
             )
         else:
             changed.append(f"changed       seed {estate.seed} {flow}: {truth}, then {after[flow]}")
@@ -108,10 +125,10 @@ def watch(estate: Estate, flow: Flow) -> str:
     """Which ends have a recorder."""
     source, far = (estate[name].agent == "root" for name in (flow.source, flow.destination))
     return {
-        (True, True): "both",
-        (True, False): "source only",
-        (False, True): "destination only",
-    }.get((source, far), "neither")
+        (True, True): WATCHES[0],
+        (True, False): WATCHES[1],
+        (False, True): WATCHES[3],
+    }.get((source, far), WATCHES[2])
 
 
 def judge(
@@ -121,8 +138,11 @@ def judge(
     if result is None:
         return "undecided", "no result"
     verdict, where = result["verdict"], frozenset(result["where"])
-    if truth.passes and result["reason"] == "port-taken" and _is_held(estate, flow):
+    if truth.passes and result["reason"] in HELD_REASONS and _is_held(estate, flow):
         return "exact", "its packets pass, and a service of somebody else is in the way"
+    if truth.passes and verdict == "inconclusive" and _is_held(estate, flow, loopback=True):
+        # Whether its program would take the flow's address, too, no key of the row says.
+        return ("exact", "") if where == {"service"} else ("undecided", "")
     if truth.passes:
         return {"pass": ("exact", ""), "blocked": ("false blocked", "")}.get(
             verdict, ("undecided", "")
@@ -160,32 +180,38 @@ def _unknowable(estate: Estate, flow: Flow, truth: Truth, result: dict[str, Any]
         return False
     # A request that was refused shows nothing of the answers that a service would give.
     answered = truth.places == {"destination"} or truth.leg == "A"
-    refusal = result["proof"] == "refusal" and answered
-    return refusal or truth.opened or (alone and truth.other)
+    refused = result["proof"] == "refusal"
+    if refused and truth.odd:
+        return False  # other answers of the destination show it
+    return (refused and answered) or truth.opened or (alone and truth.other)
 
 
-def _is_held(estate: Estate, flow: Flow) -> bool:
+def _is_held(estate: Estate, flow: Flow, *, loopback: bool = False) -> bool:
     """Whether a service of the destination, which no requirement names, holds the port."""
     return any(
-        isinstance(f, Held) and f.on != "loopback" and (f.flow.destination, f.flow.port)
-        == (flow.destination, flow.port) for f in estate.faults
+        isinstance(f, Held) and (f.on == "loopback") == loopback
+        and (f.flow.destination, f.flow.port) == (flow.destination, flow.port)
+        for f in estate.faults
     )  # fmt: skip
 
 
 def table(scored: Iterable[Scored], changed: int, failed: int = 0) -> list[str]:
-    """The printed table, a line a row."""
-    counts: dict[str, Counter[str]] = {watch: Counter() for watch in (*WATCHES, "all")}
+    """The printed table, a line a row: by who records, and by whether the destination has an agent.
+
+    Counts of all scores, and the shares of those that are neither wrong.
+    """
+    counts: dict[str, Counter[str]] = {name: Counter() for name in (*WATCHES, *ENDS, "all")}
     for one in scored:
-        for row in (one.watch, "all"):
+        for row in (one.watch, ENDS[not one.agent], "all"):
             counts[row][one.score] += 1
-    lines = [f"{'recorders at':17}{'flows':>6}" + "".join(f"{name:>15}" for name in SCORES)]
+    heads = "".join(f"{name:>15}" for name in WRONG_SCORES) + f"{'undecided':>12}{'exact':>10}"
+    lines = [f"{'':24}{'flows':>6}{heads}"]
     for row, count in counts.items():
         total = sum(count.values())
         if total:
-            cells = "".join(
-                f"{count[name]:7} {100 * count[name] / total:5.1f} %" for name in SCORES
-            )
-            lines.append(f"{row:17}{total:6}{cells}")
+            wrong = "".join(f"{count[name]:15}" for name in WRONG_SCORES)
+            undecided, exact = (100 * count[name] / total for name in ("undecided", "exact"))
+            lines.append(f"{row:24}{total:6}{wrong}{undecided:10.1f} %{exact:8.1f} %")
     lines.append(
         f"{changed} flows left out: their truth changed meanwhile; {failed} estates failed"
     )

@@ -1,6 +1,7 @@
 """Real clients and servers with tokens; runs inside a namespace, standard library only.
 
     traffic.py serve NAME '[["tcp", "10.0.0.1", 80], ...]'     prints "ready", serves until killed
+    traffic.py relay HERE THERE PORT                            a proxy that forwards to THERE
     traffic.py ask TRIES TIMEOUT_S '[["tcp", "10.0.0.1", 80], ...]'     prints one JSON list
 
 A request is ``Q`` and 15 hex digits, its answer ``A``, the same digits, and who answered. After
@@ -97,6 +98,39 @@ def serve(name: str, places: list[tuple[str, str, int]]) -> None:
     threading.Event().wait()
 
 
+def relay(here: str, there: str, port: int) -> None:
+    """Forward every connection until killed; what cannot be forwarded is reset."""
+    listener = _bound(socket.SOCK_STREAM, here, port)
+    listener.listen(256)
+    print("ready", flush=True)
+    while True:
+        near = listener.accept()[0]
+        threading.Thread(target=_forward, args=(near, there, port), daemon=True).start()
+
+
+def _forward(near: socket.socket, there: str, port: int) -> None:
+    # Closed without a word, like a proxy whose other side fails.
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    try:
+        with near, socket.create_connection((there, port), 10) as far:
+            far.settimeout(None)
+            back = threading.Thread(target=_copy, args=(far, near), daemon=True)
+            back.start()
+            _copy(near, far)
+            back.join()
+    except OSError:
+        pass
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while some := source.recv(65536):
+            target.sendall(some)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
 class Try:
     """One try at a flow; ``said`` is what the client got, ``port`` its own."""
 
@@ -178,5 +212,7 @@ def ask(tries: int, timeout_s: float, flows: list[tuple[str, str, int]]) -> None
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(sys.argv[2], json.loads(sys.argv[3]))
+    elif sys.argv[1] == "relay":
+        relay(sys.argv[2], sys.argv[3], int(sys.argv[4]))
     else:
         ask(int(sys.argv[2]), float(sys.argv[3]), json.loads(sys.argv[4]))

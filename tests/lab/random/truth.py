@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.lab.netlab import Namespace
 from tests.lab.random.build import TRAFFIC, Built, serve
@@ -39,7 +39,8 @@ class Truth:
     ``places``: where it ends. ``also``: answers that are as good. ``leg``: the packet that ends
     there. ``names``: every address of the machines whose ICMP errors reached the source.
     ``opened``: the destination itself took the TCP connection. ``other``: some host answered or
-    refused, under whatever address.
+    refused, under whatever address. ``odd``: what came back last has not crossed as many routers as
+    the destination's echo replies to the same source.
     """
 
     passes: bool
@@ -50,6 +51,7 @@ class Truth:
     names: frozenset[str] = frozenset()
     opened: bool = False
     other: bool = False
+    odd: bool = False
 
     def __str__(self) -> str:
         if self.passes:
@@ -89,21 +91,23 @@ def find_truth(built: Built) -> dict[Flow, Truth]:
     """Test every flow of the estate now."""
     tries, timeout_s = _patience(built.estate)
     flows = list(built.estate.flows())
+    # Its echo replies tell what a destination's own answers look like.
+    echoes = {flow: replace(flow, protocol="icmp", port=0) for flow in flows}
     for machine in built.machines:
         machine.run("sysctl", "-qw", *_UNLIMITED)
     with ExitStack() as stack:
         servers = [serve(built.lab[name], places) for name, places in _services(built).items()]
         packets = stack.enter_context(capture(built.machines, built.lab.folder))
-        rows = _ask(built, flows, tries, timeout_s)
+        rows = _ask(built, list(dict.fromkeys((*flows, *echoes.values()))), tries, timeout_s)
     for process in servers:
         process.kill()
         process.wait()
     for machine in built.machines:
         machine.run("sysctl", "-qw", *_LIMITED)
     index = Index(packets.packets)
+    tried = {flow: index.tries(flow, built, rows[flow]) for flow in rows}
     return {
-        flow: Judge(built, flow, index.tries(flow, built, rows[flow]), index).truth()
-        for flow in flows
+        flow: Judge(built, flow, tried[flow], index, tried[echoes[flow]]).truth() for flow in flows
     }
 
 
@@ -120,8 +124,12 @@ def _patience(estate: Estate) -> tuple[int, float]:
 
 
 def _services(built: Built) -> dict[str, list[tuple[str, str, int]]]:
-    """What each destination has to serve; held ports are left alone."""
-    held = {fault.flow for fault in built.estate.faults if isinstance(fault, Held)}
+    """What each destination has to serve; held ports are left alone.
+
+    A service on loopback leaves other addresses free: the way to the flow's own one is asked.
+    """
+    faults = built.estate.faults
+    held = {one.flow for one in faults if isinstance(one, Held) and one.on != "loopback"}
     taken = {(one.destination, one.family, one.protocol, one.port) for one in held}
     places: dict[str, dict[tuple[str, str, int], None]] = defaultdict(dict)
     for flow in built.estate.flows():
@@ -209,8 +217,11 @@ class Index:
 class Judge:
     """What follows from the packets of one flow."""
 
-    def __init__(self, built: Built, flow: Flow, tries: list[Try], index: Index) -> None:
+    def __init__(
+        self, built: Built, flow: Flow, tries: list[Try], index: Index, echoes: list[Try]
+    ) -> None:
         self.built, self.flow, self.tries, self.index = built, flow, tries, index
+        self.echoes = echoes
         self.address = built.estate[flow.destination].address(flow.family)
         self.source, self.far = built.lab[flow.source], built.lab[flow.destination]
         self.legs = LEGS[flow.protocol]
@@ -230,7 +241,7 @@ class Judge:
             and (self._begun(best, "syn-ack"))
         )
         names = self._names() | self._end_names(last)
-        return Truth(False, places, also, leg, words, names, opened, self._other())
+        return Truth(False, places, also, leg, words, names, opened, self._other(), self._odd())
 
     def _passed(self, one: Try) -> bool:
         if self.flow.protocol == "icmp":
@@ -328,11 +339,6 @@ class Judge:
         return bool(resets) and all(s.out for s in resets)
 
     def _at_destination(self, one: Try) -> Places:
-        if any(isinstance(fault, Held) and fault.on == "loopback" and self._holds(fault)
-               for fault in self.built.estate.faults):  # fmt: skip
-            refused = self._refused(one)
-            if refused is not None:
-                return frozenset((refused,))
         seen_from = next(
             s.source for s in reversed(one.packets)
             if s.machine == self.far.name and s.wire and not s.out
@@ -342,21 +348,6 @@ class Judge:
         if hop is None or self._in_vain(self.far, hop):
             return frozenset(("return-path",))
         return frozenset(("destination",))
-
-    def _refused(self, one: Try) -> str | None:
-        """Where the destination's own refusal ends: at the prober, which makes it the service."""
-        refusals = [s for s in one.packets if s.kind in ("reset", "error") and s.wire]
-        if not any(s.out and s.machine == self.far.name for s in refusals):
-            return None
-        if not any(not s.out and s.machine == self.source.name for s in refusals):
-            return "return-path"
-        return "service" if one.said.startswith("ConnectionRefusedError") else "source"
-
-    def _holds(self, fault: Held) -> bool:
-        mine, other = self.flow, fault.flow
-        return (mine.destination, mine.family, mine.protocol, mine.port) == (
-            other.destination, other.family, other.protocol, other.port,
-        )  # fmt: skip
 
     def _other(self) -> bool:
         """Whether what came back was made by a host, be it under a translated address or port."""
@@ -368,6 +359,21 @@ class Judge:
                 # Only its maker sends it without having received it; clocks of captures may differ.
                 return any(s.out and s.machine in hosts for s in back)
         return False
+
+    def _odd(self) -> bool:
+        """Whether the last word that came back has another way behind it than echo replies have."""
+        known = {lost_hops(seen) for one in self.echoes for seen in self._came_back(one, ("A",))}
+        kinds = ("syn-ack", "reset", "error", "A")
+        last = [seen for one in self.tries for seen in self._came_back(one, kinds)][-1:]
+        return bool(known) and any(lost_hops(seen) not in known for seen in last)
+
+    def _came_back(self, one: Try, kinds: tuple[str, ...]) -> list[Seen]:
+        """What came to the source in the destination's name."""
+        return [
+            s for s in one.packets
+            if s.kind in kinds and s.wire and not s.out and s.machine == self.source.name
+            and s.source == self.address
+        ]  # fmt: skip
 
     def _end_names(self, last: Seen | None) -> frozenset[str]:
         """The addresses of the router where it ends: it rations its errors, and may keep quiet."""
@@ -386,6 +392,11 @@ class Judge:
                     maker = next(s for s in errors if s.words == got.words or s is got)
                     names.update(self.built.lab[maker.machine].addresses)
         return frozenset(names)
+
+
+def lost_hops(seen: Seen) -> int:
+    """How many routers have lowered a TTL; kernels begin with one of a few."""
+    return min(one for one in (64, 128, 255) if one >= seen.ttl) - seen.ttl
 
 
 def next_hop(machine: Namespace, to: str, source: str = "") -> Hop | None:
