@@ -41,11 +41,11 @@ from netprobe.probe.flows.listeners import (
 from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.names import ResolvedNames, resolve_names
 from netprobe.probe.flows.pauses import PatientProber
-from netprobe.probe.flows.prober import Observation, unprobed
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.proxied import Proxied, ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
-from netprobe.probe.flows.told_ports import interrupted
+from netprobe.probe.flows.told_ports import interrupted, unprobed
 from netprobe.probe.flows.work import PlanPlace, Task, Want, join
 from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings

@@ -37,10 +37,10 @@ class SlowStarts(Check):
         """Ask each flow of a pair."""
         if scene.prober.wanted_looks == 1:
             return group
-        looked = await asyncio.gather(*(self._ask(seen, scene) for seen in group))
+        looked = await asyncio.gather(*(self._ask_flow(seen, scene) for seen in group))
         return [piece for pieces in looked for piece in pieces]
 
-    async def _ask(self, seen: Observation, scene: Scene) -> list[Observation]:
+    async def _ask_flow(self, seen: Observation, scene: Scene) -> list[Observation]:
         """Give the flow, cut into ports with a slow start and others."""
         look_ms = UNKNOWN_MS + round(ROUND_TRIPS * (scene.prober.fastest_ms(seen.task) or 0))
         look = Timing(look_ms, look_ms, 1)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
@@ -23,7 +23,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phase
 from netprobe.probe.agents.templates import EMPTY
 from netprobe.probe.flows.batches import Part, parts, probe_order
-from netprobe.probe.flows.listeners import UNKNOWN, Listeners
+from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import (
@@ -386,12 +386,6 @@ def _lose_rest(
     return [
         Observation(part.task, part, rest, number, outcome=None, listener=listener, untested=words)
     ]
-
-
-def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:
-    """Make the observation of ports to which nothing was sent."""
-    part = Part(task, ports, ((ports, UNKNOWN),), protocol_for(None), "connect", EMPTY, False)
-    return Observation(task, part, ports, 0, outcome=None, listener=UNKNOWN, **facts)
 
 
 def source_address(task: Task, family: int | None = None) -> str | None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Outcome
 from netprobe.model.ports import Ports
-from netprobe.probe.flows.prober import Observation, unprobed
+from netprobe.probe.agents.templates import EMPTY
+from netprobe.probe.flows.batches import Part
+from netprobe.probe.flows.listeners import UNKNOWN
+from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.work import STOPPED, Task, TaskKey
+from netprobe.protocols import protocol_for
 
 UNCHECKED = "the run was stopped before what came was checked: {}"
 
@@ -60,3 +65,9 @@ def _word_outcome(outcome: Outcome) -> str:
     if outcome.answer == "unasked":
         return "it opened" if outcome.operation == "connect" else "something answered"
     return outcome.said or outcome.answer or outcome.failure or "something came"
+
+
+def unprobed(task: Task, ports: Ports, **facts: Any) -> Observation:
+    """Make the observation of ports to which nothing was sent."""
+    part = Part(task, ports, ((ports, UNKNOWN),), protocol_for(None), "connect", EMPTY, False)
+    return Observation(task, part, ports, 0, outcome=None, listener=UNKNOWN, **facts)

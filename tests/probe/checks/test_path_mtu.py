@@ -24,7 +24,8 @@ from netprobe.model.notes import SizeNote
 from netprobe.model.plan import PATH_MTU
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.path_mtu import PathMtuLook
-from netprobe.probe.flows.prober import Observation, unprobed
+from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.told_ports import unprobed
 from tests.probe.builders import (
     ROUTER,
     SOURCE,

@@ -50,7 +50,7 @@ UNHEARD = (replies.SILENT, replies.NARROW, replies.NARROW_BACK)
 
 
 # Its round trip in seconds, and how many SYNs it took where that were several.
-Opening = Tuple[float, Optional[int]]
+SynAnswer = Tuple[float, Optional[int]]
 
 
 class FullSegments:
@@ -96,7 +96,7 @@ class TcpExchange:
 
     def __init__(
         self, part: ProbePart, port: int, look: int, sock: socket.socket, since: float,
-        opening: Opening,
+        opening: SynAnswer,
     ) -> None:  # fmt: skip
         self.part, self.port, self.look = part, port, look
         self.sock, self.since, self.opening = sock, since, opening
@@ -123,7 +123,7 @@ class TcpExchanges:
         self._settling: Deque[Tuple[float, TcpExchange]] = deque()
 
     def begin(
-        self, part: ProbePart, port: int, look: int, sock: socket.socket, opening: Opening
+        self, part: ProbePart, port: int, look: int, sock: socket.socket, opening: SynAnswer
     ) -> None:
         """Send the request on a connection that opened, and wait for the answer."""
         exchange = TcpExchange(part, port, look, sock, self._now(), opening)
