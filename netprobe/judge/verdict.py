@@ -313,6 +313,9 @@ def _apply_rules(result: Result, evidence: Evidence, rules: Rules) -> Result:
         # Whoever refuses it: the flow to a service that must be there does not get through.
         there: tuple[Place, ...] = tuple(sorted({*result.where, "service"}))
         return replace(result, verdict="blocked", where=there)
+    if result.reason == "unknown-holder" and evidence.maker and not evidence.maker.own:
+        because = f"{result.because}; and {evidence.maker.doubt}"
+        return replace(result, where=("path", "service"), because=because)
     if rules.strict and result.verdict == "pass" and result.proof in ("refusal", "handshake"):
         because = f"{result.because}; with --strict that is no proof"
         places: tuple[Place, ...] = ("destination", "path", "service")

@@ -9,7 +9,14 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.judge.holder import say_held
-from netprobe.model.evidence import Evidence, Listener, Outcome, ResetOrigin, ServiceFinding
+from netprobe.model.evidence import (
+    Evidence,
+    Listener,
+    Outcome,
+    RefusalMaker,
+    ResetOrigin,
+    ServiceFinding,
+)
 from netprobe.model.matrix import Waiver
 
 from .test_verdict import RESET, evidence, one, story
@@ -129,6 +136,16 @@ def test_without_an_agent_nobody_knows_who_holds_an_open_port(
     assert result.proof == "handshake"
     assert result.decides
     assert shown in result.because
+
+
+def test_what_answers_with_another_ttl_may_be_on_the_path() -> None:
+    """A translation gives it the destination's address; a walk that shows none leaves the host."""
+    far = evidence(OPENED, listener=UNWATCHED[0], maker=RefusalMaker(False, "its TTL differs"))
+    near = evidence(OPENED, listener=UNWATCHED[0], maker=RefusalMaker(True, "its TTL differs"))
+
+    assert one(far).where == ("path", "service")
+    assert one(far).because.endswith("; and its TTL differs")
+    assert one(near).where == ("service",)
 
 
 @pytest.mark.parametrize("listener", UNWATCHED, ids=["no-agent", "lost-agent"])

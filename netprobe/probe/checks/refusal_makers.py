@@ -6,6 +6,7 @@ of routers behind it, and the refusals of another host or port (docs/network-fac
 * What a firewall rejects is looked at always, because its place is asked for.
 * A refusal, which would pass, only where the run gives a reason to doubt its maker: its TTL is not
   that of genuine answers, or something on the way answers for the address elsewhere.
+* A connection that a port accepts where no agent is has the same doubt by its TTL.
 * The look is a walk on the flow's own port: where the last router before the destination still says
   "time exceeded" in its own name, no router has translated the packet.
 """
@@ -114,6 +115,13 @@ def _is_refusal(seen: Observation) -> bool:
     return _is_in_its_name(seen) and _is_unhandled(seen)
 
 
+def _is_accepted(seen: Observation) -> bool:
+    """Tell whether a port accepts before the installation, and nobody there knows who holds it."""
+    accepted = seen.outcome is not None and seen.outcome.answer == "unasked"
+    unwatched = seen.listener.state in ("unknown", "lost") and not seen.task.existing
+    return accepted and unwatched and _is_open(seen) and arrival_ttl(seen) is not None
+
+
 def _is_answered_elsewhere(seen: Observation) -> bool:
     """Tell whether something else than the destination is known to answer for its address."""
     foreign = seen.outcome is not None and seen.outcome.answer == "foreign"
@@ -144,10 +152,10 @@ class _MakerLooks:
 
     async def at_refusals(self, group: list[Observation], *, elsewhere: bool) -> list[Observation]:
         """Tell who refused the flows of which there is a reason to doubt it."""
-        refusals = [one for one in group if _is_refusal(one)]
+        refusals = [one for one in group if _is_refusal(one) or _is_accepted(one)]
         if not refusals:
             return group
-        found = [one for one in group if not _is_refusal(one)]
+        found = [one for one in group if not (_is_refusal(one) or _is_accepted(one))]
         ttl = await self._find_ttl(group)
         for seen in refusals:
             for doubt, piece in await self._find_doubts(seen, ttl):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -10,7 +10,14 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
 from netprobe.agent.wire.parts import WalkHop
-from netprobe.model.evidence import CheckConclusion, Icmp, Outcome, RefusalMaker, ResetOrigin
+from netprobe.model.evidence import (
+    CheckConclusion,
+    Icmp,
+    Listener,
+    Outcome,
+    RefusalMaker,
+    ResetOrigin,
+)
 from netprobe.model.notes import ResetNote
 from netprobe.model.story import Story, StoryPlace, TrailEntry
 from netprobe.probe.checks.genuine import find_genuine
@@ -87,6 +94,16 @@ def reset(port: int, ttl: int | None = TTL) -> Observation:
     )  # fmt: skip
 
 
+def accepted(ttl: int | None, *, existing: bool = False, state: str = "unknown") -> Observation:
+    """A connection that somebody accepted; its SYN-ACK came with this TTL."""
+    story = None if ttl is None else Story(source_in=StoryPlace("yes", 1, ttl=ttl))
+    seen = make_observation(
+        Outcome("connect", None, answer="unasked"), make_task("tcp", ((443, 443),)), story=story,
+        listener=Listener(state),  # type: ignore[arg-type]
+    )  # fmt: skip
+    return replace(seen, task=replace(seen.task, existing=existing))
+
+
 async def makers(world: World, *seen: Observation) -> dict[int, RefusalMaker | None]:
     """Who refuses each port, as far as that was asked."""
     found = await look(RefusalMakers(), make_scene(world.agent()), *seen)
@@ -125,6 +142,26 @@ async def test_another_ttl_makes_a_refusal_doubtful(
     world = World({53: hops}, resets={53: 40})
 
     assert await makers(world, seen) == {53: RefusalMaker(own, doubt)}
+
+
+@pytest.mark.parametrize(
+    ("seen", "doubt"),
+    [
+        (accepted(60), OTHER.format(ttl=TTL, arrived=60)),
+        (accepted(TTL), None),
+        (accepted(None), None),
+        (accepted(60, existing=True), None),
+        (accepted(60, state="ours"), None),
+    ],
+)
+async def test_who_accepts_with_another_ttl_may_be_behind_a_translation(
+    seen: Observation, doubt: str | None
+) -> None:
+    """Before the installation, where no agent of the destination tells who it is."""
+    found = await makers(World({443: TRANSLATED}), seen)
+
+    assert found == {443: doubt and RefusalMaker(False, doubt)}
+    assert (await makers(World(), seen))[443] in (None, RefusalMaker(True, doubt or ""))
 
 
 async def test_a_reset_with_the_ttl_of_answers_is_settled_without_a_recorder() -> None:
