@@ -52,7 +52,7 @@ requirements:
   - {{id: dgram, from: node, to: node, udp: [{0}], purpose: Datagrams}}
   - {{id: echo, from: node, to: node, icmp: echo, purpose: Echo}}
   - {{id: health, from: node, to: good, tcp: [{3}], probe: http-health, purpose: A, existing: true}}
-  - {{id: named, from: node, to: name, tcp: [{3}], purpose: A name}}
+  - {{id: named, from: node, to: name, tcp: [{3}], purpose: A name, existing: true}}
   - {{id: mute, from: node, to: good, udp: [{3}], purpose: Mute, optional: true, existing: true}}
 """
 

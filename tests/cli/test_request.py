@@ -217,7 +217,10 @@ def test_the_part_of_one_place(
         (("run.json", "--until", "soon"), "--until soon: expected YYYY-MM-DD or permanent"),
         (("run.json", "--ticket", "x"), "--ticket x: expected KEY=VALUE"),
         (("run.json", "--at", "paht"), "--at paht: expected path, destination, source or a router"),
-        (("run.json", "-o", "cisco"), "-o cisco: no such format, expected one of markdown, text, json"),
+        (
+            ("run.json", "-o", "cisco"),
+            "-o cisco: no such format, expected one of markdown, text, json",
+        ),
         (("run.json", "--undo", "csv"), "--undo csv: expected one of nftables, iptables"),
         (("run.json", "--until", "2020-01-01"), "--until 2020-01-01: that day is over, expected 2"),
         (("run.json", "--only", "mended"), "--only: only for --from-plan; run.json is asked for"),
