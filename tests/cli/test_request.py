@@ -219,7 +219,7 @@ def test_the_part_of_one_place(
         (("run.json", "--at", "paht"), "--at paht: expected path, destination, source or a router"),
         (
             ("run.json", "-o", "cisco"),
-            "-o cisco: no such format, expected one of markdown, text, json",
+            "-o cisco: no such format, expected one of markdown, text",
         ),
         (("run.json", "--undo", "csv"), "--undo csv: expected one of nftables, iptables"),
         (("run.json", "--until", "2020-01-01"), "--until 2020-01-01: that day is over, expected 2"),

@@ -115,10 +115,12 @@ async def find_genuine(task: Task, group: Iterable[Observation], scene: Scene) -
 
     It asks for an echo reply, then for the answer of a closed UDP port. A router needs three
     seconds to find that nobody is there. What refuses a flow's own port counts last: that port may
-    be translated.
+    be translated. Where it arrived with another TTL than the echo reply, which a host may send with
+    one of its own, the closed UDP port decides.
     """
     heard = [seen.heard for seen in group if seen.heard is not None]
     known = [one for one in heard if one.icmp is None and genuine_ttl(one) is not None]
+    refused = {genuine_ttl(one) for one in heard if one.icmp is not None} - {None}
     control = ((CONTROL_PORTS[0],) * 2,)
     try:
         for protocol, ports, look_ms in (("icmp", (), DEAD_HOST_MS), ("udp", control, CHECK_MS)):
@@ -126,6 +128,9 @@ async def find_genuine(task: Task, group: Iterable[Observation], scene: Scene) -
                 outcomes = await scene.prober.ask(task, protocol, ports, look_ms=look_ms)
                 heard += [one for _, one in outcomes]
                 known = [one for _, one in outcomes if genuine_ttl(one) is not None]
+        if refused and known[:1] and known[0].answer == "echo" and known[0].ttl not in refused:
+            outcomes = await scene.prober.ask(task, "udp", control, look_ms=CHECK_MS)
+            known = [one for _, one in outcomes if genuine_ttl(one) in refused] + known
     except AgentError:
         if all(genuine_ttl(one) is None for one in heard):
             raise

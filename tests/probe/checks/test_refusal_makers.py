@@ -24,7 +24,7 @@ from netprobe.probe.checks.genuine import find_genuine
 from netprobe.probe.checks.refusal_makers import ELSEWHERE, LOWER, OTHER, RefusalMakers
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
-from tests.probe.fakes import FakeAgent, kind, reply, routed
+from tests.probe.fakes import FakeAgent, icmp, kind, reply, routed
 
 ADDRESS = "10.0.0.2"
 LAST = "10.0.8.1"
@@ -253,3 +253,15 @@ async def test_answers_tell_a_ttl_before_refusals_do(echo_ttl: int | None, ttl: 
     refused = error(3, ttl=50)
 
     assert (await find_genuine(refused.task, [refused], scene)).ttl == ttl
+
+
+@pytest.mark.parametrize(("control_ttl", "ttl"), [(50, 50), (TTL, TTL), (None, TTL)])
+async def test_an_echo_reply_may_have_a_ttl_of_its_own(control_ttl: int | None, ttl: int) -> None:
+    """Where a port that nobody uses is refused with the TTL of the flow's, that is the host's."""
+    agent = World().agent()
+    refusal = kind(op="answer", failure="refused", icmp=icmp(3, 3, ADDRESS, control_ttl))
+    closed = SILENCE if control_ttl is None else refusal
+    agent.scripts[ProbeOrder] = lambda order: reply(order, closed)
+    refused = error(3, ttl=50)
+
+    assert (await find_genuine(refused.task, [refused], make_scene(agent))).ttl == ttl
