@@ -57,10 +57,13 @@ def wrong(run: dict[str, Any], expected: dict[str, Any]) -> Iterator[str]:
     if not run["complete"]:
         yield "the run did not come to its end"
     results = {flow: result for result in run["results"] for flow in flows(result)}
-    stopped = expected_flows(expected["blocked"])
+    stopped = expected_flows(expected["blocked"], "where")
     for flow in sorted(stopped, key=str):
         yield from not_stopped(flow, results.get(flow), stopped[flow])
-    for flow in sorted(results.keys() - stopped.keys(), key=str):
+    unknown = expected_flows(expected.get("inconclusive", []), "reason")
+    for flow in sorted(unknown, key=str):
+        yield from not_inconclusive(flow, results.get(flow), unknown[flow])
+    for flow in sorted(results.keys() - stopped.keys() - unknown.keys(), key=str):
         if results[flow]["verdict"] != "pass":
             yield f"{flow}: {results[flow]['verdict']}, but nothing stops it"
     counted = sum(flow.requirement != ADDED for flow in results)
@@ -79,6 +82,15 @@ def not_stopped(flow: Flow, result: dict[str, Any] | None, place: str) -> Iterat
         yield f"{flow}: where is {result['where']}, without the true place, {place}"
 
 
+def not_inconclusive(flow: Flow, result: dict[str, Any] | None, reason: str) -> Iterator[str]:
+    """What is wrong with the result of an open flow whose service netprobe cannot know."""
+    if result is None:
+        yield f"{flow}: not in the report, but something answers it"
+    elif (result["verdict"], result["reason"]) != ("inconclusive", reason):
+        got = f"{result['verdict']} ({result['reason']})"
+        yield f"{flow}: {got}, expected inconclusive ({reason})"
+
+
 def differing(what: str, have: object, want: object) -> Iterator[str]:
     """A line where the two are not equal."""
     if have != want:
@@ -95,14 +107,14 @@ def flows(result: dict[str, Any]) -> Iterator[Flow]:
         yield Flow(*ends, port)
 
 
-def expected_flows(cuts: Iterable[dict[str, Any]]) -> dict[Flow, str]:
-    """Each flow that the firewall stops, and where it does."""
+def expected_flows(items: Iterable[dict[str, Any]], key: str) -> dict[Flow, str]:
+    """Each flow of a list of expected.yaml, and the value that its item has for ``key``."""
     found = {}
-    for cut in cuts:
-        for source, destination in cut["flows"]:
-            for port in ports(cut.get("ports")):
-                flow = Flow(cut["requirement"], source, destination, cut["protocol"], port)
-                found[flow] = cut["where"]
+    for item in items:
+        for source, destination in item["flows"]:
+            for port in ports(item.get("ports")):
+                flow = Flow(item["requirement"], source, destination, item["protocol"], port)
+                found[flow] = item[key]
     return found
 
 

@@ -15,10 +15,19 @@ CUT = {
     "where": "path",
     "flows": [["a", "b"]],
 }
-EXPECTED = {"blocked": [CUT], "flows": 4, "skipped": ["ntp"]}
+EXPECTED: dict[str, Any] = {"blocked": [CUT], "flows": 4, "skipped": ["ntp"]}
+UNKNOWN = {
+    "reason": "unknown-holder",
+    "requirement": "drbd",
+    "protocol": "tcp",
+    "ports": 7399,
+    "flows": [["a", "b"]],
+}
 
 
-def _wrong(*results: dict[str, Any], **changes: Any) -> list[str]:
+def _wrong(
+    *results: dict[str, Any], expected: dict[str, Any] = EXPECTED, **changes: Any
+) -> list[str]:
     """What check.py says of a run with these results."""
     spec = importlib.util.spec_from_file_location("lab_check", CHECK)
     assert spec is not None
@@ -31,7 +40,7 @@ def _wrong(*results: dict[str, Any], **changes: Any) -> list[str]:
         "results": list(results),
         "skipped": [{"requirement": "ntp"}],
     } | changes
-    return list(module.wrong(run, EXPECTED))
+    return list(module.wrong(run, expected))
 
 
 def _result(first: int, last: int, verdict: str = "pass", where: str = "path") -> dict[str, Any]:
@@ -66,6 +75,24 @@ def test_inconclusive_is_no_pass() -> None:
     found = _wrong(_result(7399, 7399, "inconclusive"), _result(7400, 7401, "blocked"),
                    _result(7402, 7402))  # fmt: skip
     assert found == ["drbd: a -> b tcp/7399: inconclusive, but nothing stops it"]
+
+
+def test_unknown_holder() -> None:
+    """An open flow whose service cannot be known must be inconclusive for that reason."""
+    expected = EXPECTED | {"inconclusive": [UNKNOWN]}
+    usual = [_result(7400, 7401, "blocked"), _result(7402, 7402)]
+    unknown = _result(7399, 7399, "inconclusive")
+    right = unknown | {"reason": "unknown-holder"}
+    assert _wrong(right, *usual, expected=expected) == []
+    other = unknown | {"reason": "machine-busy"}
+    passed = _result(7399, 7399) | {"reason": "syn-ack"}
+    for wrong, words in (other, "inconclusive (machine-busy)"), (passed, "pass (syn-ack)"):
+        assert _wrong(wrong, *usual, expected=expected) == [
+            f"drbd: a -> b tcp/7399: {words}, expected inconclusive (unknown-holder)"
+        ]
+    assert _wrong(*usual, _result(7403, 7403), expected=expected) == [
+        "drbd: a -> b tcp/7399: not in the report, but something answers it"
+    ]
 
 
 def test_added_flows_are_not_counted() -> None:
