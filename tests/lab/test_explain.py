@@ -139,7 +139,8 @@ class Explained:
         self.flow: dict[str, Any] = self.finished.document["flows"][0]
         self.result: dict[str, Any] = self.flow["result"]
         assert self.finished.status == run.status, self.finished.stderr
-        assert {key: self.result[key] for key in SAME} == {key: run.results[0][key] for key in SAME}
+        same = {key: self.result[key] for key in SAME} == {key: run.results[0][key] for key in SAME}
+        assert same, json.dumps([self.flow, run.results[0], run.document["hosts"]], indent=1)
         # A router rations its errors, so that one of the two walks may miss one.
         hops = {self.result["last_hop"], run.results[0]["last_hop"]} - {None}
         assert len(hops) <= 1
