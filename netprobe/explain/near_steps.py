@@ -93,7 +93,7 @@ def _why_unknown(view: View) -> str:
 
 def _describe_listener(view: View) -> tuple[TrailStatus, str]:
     listener, name, wire = view.evidence.listener, view.destination.name, view.wire
-    if view.result.reason == "port-taken":
+    if view.result.reason == "port-taken" and listener.owner:
         return "bad", f"on {name} {wire} is taken by {listener.owner}; it is probed as it is"
     if listener.state == "live":
         return "ok", f"on {name} {wire} is held by {listener.owner}; it is probed as it is"
@@ -104,6 +104,11 @@ def _describe_listener(view: View) -> tuple[TrailStatus, str]:
         why = f"no listener of netprobe: {note}" if note else "netprobe opened none"
         status: TrailStatus = "ok" if listener.state == "closed" else "doubt"
         return status, f"nothing listens on {name} {wire}, and {why}"
+    if listener.beside_loopback:
+        return "doubt", (
+            f"on {name} {wire} is held on loopback, by {listener.beside}; netprobe's own listener "
+            f"is bound to {view.address}"
+        )
     if listener.note:
         return "doubt", f"netprobe's listener on {name} {wire} is bound, but {listener.note}"
     where = "all its addresses" if listener.nat else view.address

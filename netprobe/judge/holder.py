@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final, Literal
 
 from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.model.evidence import Evidence
 from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.ports import text as ports_text
+from netprobe.model.result import Result
 from netprobe.protocols import protocol_for
 from netprobe.protocols.services.services import service_for
 
@@ -55,6 +57,40 @@ def holder_word(evidence: Evidence, live: bool) -> HolderWord:
     return "hidden" if listed and not listener.processes else "taken"
 
 
+def judge_beside(result: Result, evidence: Evidence) -> Result:
+    """Say of a way that is open that the row's program may find its port held all the same.
+
+    Our listener has the flow's own address; a process holds the port on another one of the host. A
+    program that wants all addresses cannot start beside it. On loopback it is often the row's own
+    service, or a part of it, so that it takes the matrix to say that it is in nobody's way.
+    """
+    listener, requirement = evidence.listener, evidence.flow.block.requirement
+    if listener.beside is None or result.verdict != "pass" or result.expect == "denied":
+        return result
+    if requirement.binds == "all" and not _is_listed(listener.processes, requirement.process):
+        return replace(
+            result, verdict="blocked", reason="port-taken", proof="none", where=("service",),
+            because=f"{result.because}; but {listener.beside} holds the port before the "
+            "installation, and the row's program wants it on all addresses (binds: all)",
+            holder=listener.beside,
+        )  # fmt: skip
+    if not listener.beside_loopback:
+        return result
+    if requirement.binds == "address":
+        on_loopback = (
+            f"on {result.destination} the port is held on loopback only: {listener.beside}; the "
+            "row's program listens on one address alone (binds: address)"
+        )
+        return replace(result, warnings=(*result.warnings, on_loopback))
+    return replace(
+        result, verdict="inconclusive", reason="loopback-holder", proof="none", where=("service",),
+        because=f"the way is open ({result.because}); but {listener.beside} holds the port on "
+        "loopback, and the matrix does not say whether the row's program wants all addresses "
+        "(binds: all) or one (binds: address)",
+        holder=listener.beside,
+    )  # fmt: skip
+
+
 # What ``check --hosts`` tells of a holder, by its word.
 _FACTS: Final[dict[HolderWord, str]] = {
     "taken": "taken", "other-run": "other_run", "hidden": "doubtful", "loopback": "doubtful",
@@ -72,8 +108,8 @@ def say_held(flows: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
     for one in flows:
         block = one.flow.block
         decides = not block.requirement.optional and block.waiver is None
-        fact = _FACTS.get(holder_word(one, live=False)) if decides else None
-        if fact == "taken" and _may_show_itself(one):
+        fact = _find_fact(one) if decides else None
+        if fact == "taken" and one.listener.state == "live" and _may_show_itself(one):
             fact = "unasked"
         some = words.setdefault((str(one.listener.owner), block.protocol, one.ports), set())
         some.update(() if fact is None else (fact,))
@@ -87,6 +123,14 @@ def say_held(flows: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
         for fact in ("held", *kinds):
             facts[fact].append(f"{_word_ports(held)}: {owner}")
     return {fact: tuple(sorted(phrases)) for fact, phrases in facts.items()}
+
+
+def _find_fact(evidence: Evidence) -> str | None:
+    word = holder_word(evidence, live=False)
+    if word == "loopback" and not must_run(evidence, live=False) and not evidence.platform_runs:
+        binds = evidence.flow.block.requirement.binds
+        return {"all": "taken", "address": None, None: "doubtful"}[binds]
+    return _FACTS.get(word)
 
 
 def _word_ports(held: Mapping[str, list[PortRange]]) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from netprobe.judge import mtu
 from netprobe.judge.clock import judge_clock
-from netprobe.judge.holder import holder_word, must_run
+from netprobe.judge.holder import holder_word, judge_beside, must_run
 from netprobe.judge.name_troubles import judge_names
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.served import judge_served
@@ -143,7 +143,8 @@ def judge_row(
     )
     if evidence.limited and result.verdict == "blocked":
         result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
-    result = judge_served(_apply_rules(result, evidence, rules), evidence)
+    result = judge_beside(_apply_rules(result, evidence, rules), evidence)
+    result = judge_served(result, evidence)
     result = judge_clock(result, evidence, rules.live)
     return judge_names(result, evidence, rules.live)
 

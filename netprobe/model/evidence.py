@@ -130,7 +130,8 @@ class Listener:
     listens · ``bound`` nothing listens, and yet the kernel lets nobody bind it · ``lost`` our
     listener was there but its agent died meanwhile · ``unknown`` no agent. ``owner`` is a phrase;
     ``processes`` are the names of the process that holds the port, that of its program file and the
-    kernel's; none where it cannot be seen.
+    kernel's; none where it cannot be seen. ``beside`` is a phrase for who holds the port of
+    ``ours`` on another address of the same family: on loopback only where ``beside_loopback``.
     """
 
     state: Literal["ours", "live", "loopback", "bound", "closed", "lost", "unknown"]
@@ -138,6 +139,8 @@ class Listener:
     nat: bool = False
     note: str | None = None
     processes: tuple[str, ...] = ()
+    beside: str | None = None
+    beside_loopback: bool = False
 
 
 # The source's kernel had no room for the packet (ENOBUFS).

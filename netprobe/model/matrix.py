@@ -14,6 +14,8 @@ from netprobe.model.shapes import Name
 SettingType = Literal["choice", "list", "version", "port", "string", "boolean"]
 SettingValue = str | bool | int | tuple[str, ...]
 Expect = Literal["allowed", "denied"]
+# The addresses of its host that a row's program listens on: all of them, or one alone.
+Binds = Literal["all", "address"]
 # What does not work while a row fails, from the most to the least: the installation; that nodes
 # join, or stay; pods and what they reach; a feature of the platform; its monitoring.
 Weight = Literal["installation", "nodes", "pods", "feature", "monitoring"]
@@ -155,7 +157,8 @@ class Requirement:
     ``sni`` is the name that TLS asks for, where the service shares its address with others.
     ``existing``: the service runs before the installation (None: as the role to reach says).
     ``process`` names the programs that may hold the port before the installation, ``owner`` those
-    that hold it once the platform runs. ``family``: it is about addresses of this family alone.
+    that hold it once the platform runs. ``binds``: the addresses of its host that its program
+    listens on; None where nobody says it. ``family``: it is about addresses of this family alone.
     ``stops``: what does not work while it fails; None where nobody says it. ``place`` is its
     ``file:line:column``.
     """
@@ -179,6 +182,7 @@ class Requirement:
     existing: bool | None = None
     process: tuple[str, ...] = ()
     owner: tuple[str, ...] = ()
+    binds: Binds | None = None
     family: Family | None = None
     stops: Stops | None = None
     place: str = field(default="", compare=False)

@@ -194,6 +194,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         },
     ),
     "holder-hidden": Reason(rule_mends=False, shares="holder"),
+    "loopback-holder": Reason(rule_mends=False, shares="holder"),
     "unknown-holder": Reason(rule_mends=False),
     "other-run": Reason(
         kind="other-run",

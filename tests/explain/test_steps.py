@@ -79,6 +79,11 @@ def test_without_an_agent_at_the_source_nothing_can_be_seen(
         (Listener("ours", note="it is deaf"), "doubt", "is bound, but it is deaf"),
         (Listener("live", "etcd"), "ok", "is held by etcd; it is probed as it is"),
         (Listener("loopback", "etcd"), "bad", "held on loopback only, by etcd"),
+        (
+            Listener("ours", beside="etcd", beside_loopback=True),
+            "doubt",
+            "is held on loopback, by etcd; netprobe's own listener is bound to",
+        ),
         (Listener("closed"), "ok", "nothing listens on b tcp/6443, and netprobe opened none"),
         (
             Listener("bound", note="no listener could be opened: address-in-use"),

@@ -30,6 +30,13 @@ OTHER_RUN = Listener(
     "live", "netprobe-agent (pid 5) on 10.0.0.2", processes=("python3.11", "netprobe-agent")
 )
 LOOPBACK = Listener("loopback", "etcd (pid 8) on 127.0.0.1", processes=("etcd",))
+# Our listener, and who holds its port on another address: on loopback, or beside it.
+BESIDE_LOOPBACK = Listener(
+    "ours", processes=("etcd",), beside="etcd (pid 8) on 127.0.0.1", beside_loopback=True
+)
+BESIDE = Listener("ours", processes=("etcd",), beside="etcd (pid 8) on 10.0.0.3")
+NONCE = Outcome("answer", None, answer="nonce")
+PASS = ("pass", "nonce-answer", ())
 
 
 def row(some: Evidence, *, existing: bool = False, **keys: Any) -> Evidence:
@@ -300,3 +307,56 @@ def test_a_holder_of_many_ports_is_one_phrase() -> None:
     ]
 
     assert say_held(some)["other_run"] == (f"tcp 2379-2380, 6443; udp 8472: {OTHER_RUN.owner}",)
+
+
+@pytest.mark.parametrize(
+    ("listener", "keys", "expected"),
+    [
+        (BESIDE_LOOPBACK, {}, ("inconclusive", "loopback-holder", ("service",))),
+        (BESIDE_LOOPBACK, {"binds": "all"}, TAKEN),
+        (BESIDE_LOOPBACK, {"binds": "address"}, PASS),
+        # The row's own program is in nobody's way, but whether it serves others is not known.
+        (BESIDE_LOOPBACK, {"binds": "all", "process": ("etcd",)},
+         ("inconclusive", "loopback-holder", ("service",))),
+        (BESIDE, {}, PASS),
+        (BESIDE, {"binds": "all"}, TAKEN),
+        (BESIDE, {"binds": "address"}, PASS),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_an_open_way_to_a_port_that_is_held_beside_it(
+    listener: Listener, keys: dict[str, Any], expected: tuple[str, str, tuple[str, ...]],
+    protocol: str,
+) -> None:  # fmt: skip
+    """The matrix says whether the row's program could start beside the holder."""
+    result = one(row(evidence(NONCE, protocol, listener=listener), **keys))
+
+    assert (result.verdict, result.reason, result.where) == expected
+    if expected is PASS:
+        assert result.holder is None
+        assert len(result.warnings) == (listener is BESIDE_LOOPBACK)
+    else:
+        assert result.holder == listener.beside
+        assert str(listener.beside) in result.because
+        assert result.proof == "none"
+
+
+@pytest.mark.parametrize("binds", ["all", "address", None])
+def test_a_stopped_way_to_a_port_that_is_held_beside_it(binds: str | None) -> None:
+    """What stops the packets comes first, whoever holds the port."""
+    silent = Outcome("connect", "no-answer", attempts=2)
+    result = one(row(evidence(silent, listener=BESIDE_LOOPBACK), binds=binds))
+
+    assert (result.verdict, result.reason) == ("blocked", "no-response")
+
+
+@pytest.mark.parametrize(
+    ("binds", "fact"), [("all", "taken"), ("address", None), (None, "doubtful")]
+)
+def test_a_port_held_on_loopback_before_the_run(binds: str | None, fact: str | None) -> None:
+    """``check --hosts`` says of it what a run would say, where a run can ask nobody else."""
+    some = row(replace(evidence(RESET, listener=LOOPBACK), ports=((2379, 2379),)), binds=binds)
+    facts = say_held([replace(some, outcome=None)])
+
+    told = {name for name, phrases in facts.items() if phrases} - {"held"}
+    assert told == ({fact} if fact else set())

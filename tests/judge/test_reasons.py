@@ -27,7 +27,7 @@ from tests.request.flows import ask
 
 # Given by code beside the tables: the clock of a server, names with other addresses, and a live
 # service that is missing.
-BESIDE_TABLES = ("clock-server", "name-other-address", "nothing-listens")
+BESIDE_TABLES = ("clock-server", "name-other-address", "nothing-listens", "loopback-holder")
 
 
 def all_reasons() -> Iterator[str]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.lab.netlab import Lab
+from tests.lab.netlab import Lab, LabError
+from tests.lab.test_explain import forward
 from tests.lab.test_truth import THERE, Chain
 
 pytestmark = pytest.mark.lab
@@ -102,7 +103,7 @@ def test_a_holder_of_all_addresses_of_the_other_family_is_a_warning(
 def test_what_is_held_on_loopback_only_is_in_doubt(
     chain: Chain, protocol: str, reason: str, address: str
 ) -> None:
-    """The network lets it through; the service does not listen there. The other family is free."""
+    """The way is open, and who may bind the port is not known. The other family is free."""
     _hold(chain, address)
     mine, other = (6, 4) if ":" in address else (4, 6)
 
@@ -110,9 +111,45 @@ def test_what_is_held_on_loopback_only_is_in_doubt(
 
     keys = ("verdict", "state", "reason", "where", "rejected_by")
     assert [doubt[mine][key] for key in keys] == [
-        "inconclusive", "closed", reason, ["service"], None
+        "inconclusive", "open", "loopback-holder", ["service"], None
     ]  # fmt: skip
+    assert f"on {address} holds the port on loopback" in doubt[mine]["because"]
+    assert "the way is open (our listener on destination answered" in doubt[mine]["because"]
     assert [live[mine][key] for key in keys] == ["blocked", "closed", reason, ["service"], None]
-    assert address in doubt[mine]["warnings"][0]
+    assert address in live[mine]["warnings"][0]
     assert (doubt[other]["verdict"], doubt[other]["proof"]) == ("pass", "nonce")
     assert not doubt[other]["warnings"]
+
+
+def test_the_way_to_a_port_that_is_held_on_loopback_is_asked(chain: Chain) -> None:
+    """A rule on the way is found, with its place; the other protocol of the port gets through."""
+    _hold(chain, "127.0.0.1")
+    forward(chain.router_2, f"tcp dport {PORT} drop")
+
+    stopped, through = (_ask(chain, protocol)[4] for protocol in ("tcp", "udp"))
+
+    assert (stopped["verdict"], stopped["reason"]) == ("blocked", "no-response")
+    assert stopped["where"] == ["path"]
+    assert stopped["last_hop"] == "10.94.2.2"
+    assert (through["verdict"], through["reason"]) == ("inconclusive", "loopback-holder")
+
+
+def test_the_matrix_says_who_needs_all_addresses(chain: Chain) -> None:
+    """``binds: all`` cannot start beside the holder, as the kernel's own VXLAN device shows."""
+    _hold(chain, "127.0.0.1")
+    chain.destination.ip(f"link add vx0 type vxlan id 7 local 10.94.3.2 dstport {PORT}")
+    with pytest.raises(LabError, match="Address already in use"):
+        chain.destination.ip("link set vx0 up")
+
+    all_, one = (
+        chain.run({"udp": [PORT], "binds": binds}, agent=True)[THERE[4], PORT]
+        for binds in ("all", "address")
+    )
+
+    assert (all_["verdict"], all_["reason"], all_["where"]) == (
+        "blocked", "port-taken", ["service"]
+    )  # fmt: skip
+    assert "on 127.0.0.1 holds the port before the installation" in all_["because"]
+    assert "python" in all_["holder"]
+    assert (one["verdict"], one["proof"]) == ("pass", "nonce")
+    assert "on 127.0.0.1; the row's program listens on one address alone" in one["warnings"][0]

@@ -17,7 +17,7 @@ SLICE_PORTS = 256
 MOST_PAUSES = 40
 PAUSE_S = 0.05
 # A holder of the port beside which our listener can be. "perhaps": one on :: that is IPv6 only.
-BESIDE_WAYS = ("elsewhere", "perhaps")
+BESIDE_WAYS = ("loopback", "elsewhere", "perhaps")
 
 
 class Opening:
@@ -39,7 +39,10 @@ class Opening:
         self._pauses_left = MOST_PAUSES
         self._opened = opened
         self._done = done
-        self._reserved = node_ports() if runs_kubelet() else None
+        platform_runs = runs_kubelet()
+        self._reserved = node_ports() if platform_runs else None
+        # What a platform holds on loopback it means to hold there only.
+        self._holding_ways = ("exact", "loopback") if platform_runs else ("exact",)
         self._holders: Dict[str, PortHolders] = {}
         self._work = self._open_ports(of_round)
         self._timer = loop.call_later(0, self._open_slice)
@@ -81,7 +84,7 @@ class Opening:
         if self._reserved is not None and self._reserved[0] <= number <= self._reserved[1]:
             block.skipped.add(number)
             return True
-        entry = self._find_holder(block, number, ("exact", "loopback"))
+        entry = self._find_holder(block, number, self._holding_ways)
         if entry is not None:
             block.held.append((number, entry))
             return True

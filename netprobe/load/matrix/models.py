@@ -23,7 +23,7 @@ from netprobe.load.matrix.fields import (
     split_waiver,
 )
 from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, NameList, Value
-from netprobe.model.matrix import Weight
+from netprobe.model.matrix import Binds, Weight
 
 Probe = Literal[
     "dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver",
@@ -212,6 +212,11 @@ class ChangeFile(FileModel):
     owner: Processes = Field(
         default=[],
         description="Programs that hold the port once the platform runs; * stands for any text.",
+    )
+    binds: Binds | None = Field(
+        default=None,
+        description="Which addresses of its host the row's program listens on: all, or one "
+        "address. Before the installation another process on loopback is in the way of all.",
     )
     warnings: list[WarnFile] = Field(default=[], description="Sentences that the results carry.")
 

@@ -28,6 +28,9 @@ from netprobe.protocols import Protocol, packets
 
 UNKNOWN = Listener("unknown")
 CLOSED = Listener("closed")
+UNDIALLED = "the agent's own connection to its listener did not arrive"
+# A socket bound to all addresses of one family.
+WILDCARDS = ("0.0.0.0", "::")
 
 
 class Origins:
@@ -254,22 +257,11 @@ def _read_states(wanted: list[Spot], answer: Listening) -> Listeners:
 
 def states(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
     """Give the ports of one answered listen block, by state."""
-    undialled = port_sets.normalise(block.undialled)
-    up = port_sets.normalise(block.up)
     for held in block.held:
         ports = ((held.first, held.last),) if held.first else ()
-        names = tuple(dict.fromkeys(name for name in (held.program, held.process) if name))
         state: Literal["loopback", "live"] = "loopback" if held.loopback else "live"
-        yield ports, Listener(state, _name_owner(held), processes=names)
-    note = "the agent's own connection to its listener did not arrive"
-    if undialled:
-        yield undialled, Listener("ours", nat=block.nat, note=note)
-    rest = port_sets.subtract(up, undialled)
-    for some, words in _find_beside(block, rest if up else None):
-        yield some, Listener("ours" if up else "closed", nat=block.nat, note=words)
-        rest = port_sets.subtract(rest, some)
-    if rest:
-        yield rest, Listener("ours", nat=block.nat)
+        yield ports, Listener(state, _name_owner(held), processes=_name_processes(held))
+    yield from _find_ours(block) if block.up else _find_beside(block, "closed")
     if block.skipped:
         words = "a kubelet runs there: NodePorts are NAT rules"
         yield port_sets.normalise(block.skipped), Listener("closed", note=words)
@@ -281,15 +273,40 @@ def states(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
         yield ((first, last),), Listener(fate, note=f"no listener could be opened: {failure}")
 
 
-def _find_beside(block: ListeningBlock, of: Ports | None) -> Iterator[tuple[Ports, str]]:
-    """Find the ports of ``of`` that a process holds on another local address, with that process."""
+def _find_ours(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
+    """Give the ports of our listeners, by what else is known of them."""
+    rest, undialled = port_sets.normalise(block.up), port_sets.normalise(block.undialled)
+    pieces = []
+    for ports, listener in _find_beside(block, "ours"):
+        pieces.append((port_sets.intersect(rest, ports), listener))
+        rest = port_sets.subtract(rest, ports)
+    pieces.append((rest, Listener("ours", nat=block.nat)))
+    for ports, listener in pieces:
+        lonely = port_sets.intersect(ports, undialled)
+        if lonely:
+            yield lonely, replace(listener, note=UNDIALLED)
+        if reached := port_sets.subtract(ports, undialled):
+            yield reached, listener
+
+
+def _find_beside(
+    block: ListeningBlock, state: Literal["ours", "closed"]
+) -> Iterator[tuple[Ports, Listener]]:
+    """Give the ports that a process holds on another local address."""
     for held in block.beside:
-        ports: Ports = ((held.first, held.last),)
         if held.process == PROCESS_NAME:
             continue
-        mine = ports if of is None else port_sets.intersect(of, ports)
-        if mine:
-            yield mine, f"the port is held on another address: {_name_owner(held)}"
+        owner = _name_owner(held)
+        note = None if held.loopback else f"the port is held on another address: {owner}"
+        found = Listener(state, nat=block.nat, note=note, processes=_name_processes(held))
+        if held.bind not in WILDCARDS:
+            found = replace(found, beside=owner, beside_loopback=held.loopback)
+        yield ((held.first, held.last),), found
+
+
+def _name_processes(held: HeldPorts) -> tuple[str, ...]:
+    """Give the names of a holder: that of its program file, and the kernel's."""
+    return tuple(dict.fromkeys(name for name in (held.program, held.process) if name))
 
 
 def _name_owner(held: HeldPorts) -> str:

@@ -119,6 +119,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "sni": _value_to_data(requirement.sni),
             "process": list(requirement.process),
             "owner": list(requirement.owner),
+            "binds": requirement.binds,
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
@@ -239,6 +240,7 @@ def _requirement_parts(
     yield from field("sni", [sni])
     yield from field("process", [", ".join(requirement.process)])
     yield from field("owner", [", ".join(requirement.owner)])
+    yield from field("binds", [requirement.binds or ""])
     yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
 
 

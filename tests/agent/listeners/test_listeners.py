@@ -7,6 +7,7 @@ import itertools
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -165,13 +166,28 @@ def test_a_dual_stack_service_holds_ipv4_too(desk: Desk) -> None:
     assert item.up == [(first + 1, first + 1)]
 
 
-def test_a_port_that_is_only_bound_to_loopback_is_held(lan: str, desk: Desk) -> None:
-    """A service that listens on loopback only is a finding: nothing is bound beside it."""
+@pytest.mark.parametrize("kubelet", [False, True])
+def test_a_port_that_is_held_on_loopback_only(
+    lan: str, desk: Desk, kubelet: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the installation the address itself is free; where a platform runs, it stays so."""
+    monkeypatch.setattr(opening, "runs_kubelet", lambda: kubelet)
     first = free_ports(V4, socket.SOCK_STREAM, 1)
-    with socket.create_server((V4, first)):
+    # What the agent's own process holds is no holder.
+    server = (
+        f"import socket, sys; s = socket.create_server(('{V4}', {first})); print(flush=True); "
+        "sys.stdin.read()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", server], stdin=pipe, stdout=pipe) as holding:
+        assert holding.stdout is not None
+        holding.stdout.readline()
         (item,) = desk.listen(block("tcp", lan, (first, first)))
-    assert item.up == []
-    assert (item.held[0].bind, item.held[0].loopback) == (V4, True)
+        holding.kill()
+    assert item.up == ([] if kubelet else [(first, first)])
+    (holder,) = item.held if kubelet else item.beside
+    assert (holder.bind, holder.loopback) == (V4, True)
+    assert not (item.beside if kubelet else item.held)
 
 
 @pytest.fixture

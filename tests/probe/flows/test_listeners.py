@@ -32,7 +32,11 @@ PLAIN = protocol_for(None)
 OURS = Listener("ours")
 NOT_DIALLED = "the agent's own connection to its listener did not arrive"
 ETCD = ("etcd",)
-BESIDE = "the port is held on another address: etcd (pid 8) on 127.0.0.1"
+BESIDE = "the port is held on another address: etcd (pid 8) on 10.0.0.3"
+ELSEWHERE = Listener("ours", note=BESIDE, processes=ETCD, beside="etcd (pid 8) on 10.0.0.3")
+ON_LOOPBACK = Listener(
+    "ours", processes=ETCD, beside="etcd (pid 8) on 127.0.0.1", beside_loopback=True
+)
 
 
 def held(first: int, last: int, **change: Any) -> HeldPorts:
@@ -73,16 +77,30 @@ def held(first: int, last: int, **change: Any) -> HeldPorts:
         ),
         # Free on the probed address, and held on another: a firewall may know only the other.
         (
-            {"up": [(5, 9)], "beside": [held(8, 12, bind="127.0.0.1")]},
-            [(((8, 9),), Listener("ours", note=BESIDE)), (((5, 7),), OURS)],
+            {"up": [(5, 9)], "beside": [held(8, 12, bind="10.0.0.3")]},
+            [(((8, 9),), ELSEWHERE), (((5, 7),), OURS)],
         ),
         (
-            {"beside": [held(8, 12, bind="127.0.0.1")]},
-            [(((8, 12),), Listener("closed", note=BESIDE))],
+            {"beside": [held(8, 12, bind="10.0.0.3")]},
+            [(((8, 12),), replace(ELSEWHERE, state="closed"))],
+        ),
+        # A server of the other family alone is in nobody's way.
+        (
+            {"up": [(8, 8)], "beside": [held(8, 8, bind="::")]},
+            [(((8, 8),), replace(ELSEWHERE, note=BESIDE.replace("10.0.0.3", "::"), beside=None))],
         ),
         (
-            {"up": [(8, 8)], "undialled": [(8, 8)], "beside": [held(8, 8)]},
-            [(((8, 8),), Listener("ours", note=NOT_DIALLED))],
+            {"up": [(5, 9)], "beside": [held(8, 8, bind="127.0.0.1", loopback=True)]},
+            [(((8, 8),), ON_LOOPBACK), (((5, 7), (9, 9)), OURS)],
+        ),
+        # What is known of the holder stays where our own connection to the listener failed.
+        (
+            {
+                "up": [(8, 9)],
+                "undialled": [(8, 8)],
+                "beside": [held(8, 9, bind="127.0.0.1", loopback=True)],
+            },
+            [(((8, 8),), replace(ON_LOOPBACK, note=NOT_DIALLED)), (((9, 9),), ON_LOOPBACK)],
         ),
         (
             {"skipped": [(30000, 30001)]},
