@@ -235,18 +235,8 @@ SETTINGS: dict[str, dict[str, Shape]] = {
 
 KEYS = {
     *("id", "from", "to", "tcp", "udp", "icmp", "ipproto", "purpose", "row", "when", "unless"),
-    *(
-        "family",
-        "optional",
-        "stops",
-        "expect",
-        "binds",
-        "probe",
-        "sni",
-        "process",
-        "owner",
-        "warnings",
-    ),
+    *("family", "optional", "stops", "expect", "probe", "sni", "process", "owner", "warnings"),
+    "binds",
 }
 # What runs before the installation; roles that are not named here do not.
 HCP_EXISTING = {
