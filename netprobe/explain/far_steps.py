@@ -61,7 +61,8 @@ def _interface_words(view: View, place: StoryPlace) -> Iterator[str]:
     elif view.evidence.story is None and view.result.verdict == "pass":
         return  # its answer says enough: nobody asked the recorder
     elif not view.captures(view.destination):
-        yield f"no packet recorder on {name}: its agent may not (give it root: become: sudo)"
+        failed = name in view.evidence.sudo_failed
+        yield f"no packet recorder on {name}: its agent may not; {word_root(name, sudo_failed=failed)}"
     else:
         yield f"whether a request came in is not known: {name}'s recorder saw nothing of the source"
 

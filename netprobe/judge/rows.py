@@ -101,8 +101,8 @@ _TAKEN = (
     "service of this row"
 )
 _HIDDEN = (
-    "{owner} holds the port, and whether it is the service of this row the agent may not see: give "
-    "it root (become: sudo)"
+    "{owner} holds the port, and whether it is the service of this row the agent may not see: "
+    "{get_root_there}"
 )
 _UNKNOWN_HOLDER = (
     "something holds the port before the installation, nothing shows that it is the service of "
@@ -116,7 +116,7 @@ _OTHER_RUN = (
 # What was seen says nothing of the network; mostly nothing was sent.
 _UNABLE: Final = (
     ("no-permission | * | * | *", "not-tested unknown no-permission none", "source",
-     "{source}'s agent has no permission to send {protocol}; give it root (become: sudo)"),
+     "{source}'s agent has no permission to send {protocol}; {get_root_here}"),
     ("no-address | * | * | *", "not-tested unknown no-source-address none", "source",
      "{source} does not have the source address that the inventory gives"),
     ("unknown-failure | * | * | *", "not-tested unknown {failure} none", "source",

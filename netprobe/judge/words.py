@@ -75,6 +75,13 @@ def _word_shown(evidence: Evidence, outcome: Outcome) -> str:
     return "; it was not asked for banner and certificate: of a host only a few ports are"
 
 
+def word_root(host: str, *, sudo_failed: bool) -> str:
+    """Word how an agent gets the rights that it lacks."""
+    if sudo_failed:
+        return f"mend sudo on {host}, which failed when the agent was started"
+    return "give it root (become: sudo)"
+
+
 def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
     icmp, listener = outcome.icmp, evidence.listener
     said = _word_said(evidence, outcome)
@@ -98,12 +105,18 @@ def _words_of_evidence(evidence: Evidence, outcome: Outcome) -> dict[str, str]:
         "holder": f" ({listener.owner} holds the port)" if listener.owner else "",
         "shown": _word_shown(evidence, outcome),
         "listening": _word_listener(evidence),
+        "get_root_here": _word_root_of(evidence.flow.source.name, evidence),
+        "get_root_there": _word_root_of(evidence.flow.destination.name, evidence),
         "doubt": (evidence.maker and evidence.maker.doubt) or "nothing proves whose word that is",
         "or_refused": _word_refusal_of_answer(evidence),
         "filtered_at": (evidence.witness and evidence.witness.filtered_at) or "a device",
         "way_out": (evidence.witness and evidence.witness.way_out) or "another one",
         "note": f" ({listener.note})" if listener.note else "",
     }
+
+
+def _word_root_of(host: str, evidence: Evidence) -> str:
+    return word_root(host, sudo_failed=host in evidence.sudo_failed)
 
 
 def next_hop(evidence: Evidence) -> str | None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from netprobe.konnectivity.clocks import DATES_LOG, clock_of
-from netprobe.konnectivity.reach import SILENT, Reach, attempt, insist
+from netprobe.konnectivity.reach import (
+    INSISTING_TRIES,
+    SECOND_AFTER_S,
+    SILENT,
+    Reach,
+    Tasks,
+    attempt,
+    insist,
+)
 from netprobe.konnectivity.symptoms import hello_symptom
 from netprobe.konnectivity.verdicts import ALPN_REFUSED, NO_ALPN, NO_ID
 from netprobe.protocols.base import is_address
@@ -27,6 +36,8 @@ NO_APPLICATION_PROTOCOL = 120
 CONTROL_NAME = "netprobe-control.invalid"
 # Whoever was asked for the unknown method said nothing at all.
 UNHEARD = "unheard"
+# It spoke HTTP/2, and did not answer the call.
+WITHHELD = "withheld"
 
 # Error codes of RST_STREAM that proxies give (RFC 9113, 7).
 _H2_ERRORS = {1: "PROTOCOL_ERROR", 2: "INTERNAL_ERROR", 7: "REFUSED_STREAM", 8: "CANCEL"}
@@ -129,7 +140,24 @@ def request_word(authorities: Sequence[str] | None) -> str:
 
 
 async def call_unknown(reach: Reach, identity: Identity | None = None) -> UnknownCall:
-    """Do the handshake, begin HTTP/2, and make the call that registers nothing.
+    """Make the call that registers nothing; where no answer comes soon, some more at once.
+
+    A busy server, or one of several back ends, may be late: what any of them answers counts.
+    """
+    async with Tasks() as tasks:
+        calls = [tasks.begin(_call_once(reach, identity))]
+        await asyncio.wait(calls, timeout=SECOND_AFTER_S)
+        if not calls[0].done():
+            calls += [tasks.begin(_call_once(reach, identity)) for _ in range(INSISTING_TRIES - 1)]
+        for done in asyncio.as_completed(calls):
+            call = await done
+            if call.word not in (WITHHELD, UNHEARD):
+                return call
+        return calls[0].result()
+
+
+async def _call_once(reach: Reach, identity: Identity | None) -> UnknownCall:
+    """Do the handshake, begin HTTP/2, and call the unknown method.
 
     A server without AgentService is asked for the front end's service: the same process has both,
     and the same certificate.
@@ -227,7 +255,7 @@ def call_word(call: CallFacts) -> str:
         return "other-grpc"
     if call.status is not None or call.reset is not None:
         return "http"
-    return "withheld" if call.unanswered else "ended"
+    return WITHHELD if call.unanswered else "ended"
 
 
 def evidence_of(who: Who, reach: Reach) -> dict[str, Any]:

@@ -325,6 +325,7 @@ class Evidence(FlowFacts):
     address, or "host unreachable" is a refusal there.
     ``platform_runs``: the destination's agent says that the platform (a kubelet) runs there.
     ``served``: the sources that the service, which the flow asks for, has answered in this run.
+    ``sudo_failed``: those ends of the flow whose agents run without root because sudo failed.
     """
 
     flow: Flow
@@ -336,3 +337,4 @@ class Evidence(FlowFacts):
     host_up: bool = False
     platform_runs: bool = False
     served: tuple[str, ...] = ()
+    sudo_failed: tuple[str, ...] = ()

@@ -344,6 +344,11 @@ class Destination:
             host_up=has_address or self._is_up(*pair),
             platform_runs=runs_platform(self._agent),
             served=self._answered.list_served(seen.task),
+            sudo_failed=tuple(
+                host.name
+                for host in (want.flow.source, self._host)
+                if self._fleet.agent(host).sudo_failed
+            ),
             **facts,
         )
         return [made]

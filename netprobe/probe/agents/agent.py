@@ -139,6 +139,11 @@ class AgentMethods(ABC):
         return None
 
     @property
+    def sudo_failed(self) -> bool:
+        """Whether it runs without the rights that sudo was to give it."""
+        return False
+
+    @property
     @abstractmethod
     def alive(self) -> bool:
         """Whether there is an agent now."""
@@ -284,6 +289,11 @@ class Agent(AgentMethods):
     def alive(self) -> bool:
         """Whether there is an agent now."""
         return self.link is not None and not self.link.lost.done()
+
+    @property
+    def sudo_failed(self) -> bool:
+        """Whether it runs without the rights that sudo was to give it."""
+        return self.link is not None and self.link.cost is not None
 
     @property
     def refused(self) -> AgentError | None:
