@@ -80,8 +80,8 @@ RULES: Final = (
     AuditRule(
         "unseen-owner", "unseen", {"entry": ("here",), "owner": ("unseen",)},
         "nobody could see who listens on {where}, and {port} belongs to {names} ({rows})",
-        "Let the agent run as root with the processes of the host in sight (become: sudo; where sudo "
-        "failed, mend it).",
+        "Let the agent run as root with the processes of the host in sight (become: sudo; where "
+        "that failed, mend sudo).",
     ),
     AuditRule(
         "unseen-owner", "unseen", {"entry": ("here",), "owner": ("waiting",)},

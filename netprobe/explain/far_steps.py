@@ -7,6 +7,7 @@ from typing import Any
 
 from netprobe.explain.near_steps import wire_facts
 from netprobe.explain.view import NO_RECORDER, View
+from netprobe.judge.words import word_root
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.notes import InterceptionNote, word_failure, word_route
 from netprobe.model.story import Sight, Step, StoryPlace, TrailEntry, TrailStatus
@@ -61,8 +62,8 @@ def _interface_words(view: View, place: StoryPlace) -> Iterator[str]:
     elif view.evidence.story is None and view.result.verdict == "pass":
         return  # its answer says enough: nobody asked the recorder
     elif not view.captures(view.destination):
-        failed = name in view.evidence.sudo_failed
-        yield f"no packet recorder on {name}: its agent may not; {word_root(name, sudo_failed=failed)}"
+        rights = word_root(name, sudo_failed=name in view.evidence.sudo_failed)
+        yield f"no packet recorder on {name}: its agent may not; {rights}"
     else:
         yield f"whether a request came in is not known: {name}'s recorder saw nothing of the source"
 

@@ -200,7 +200,10 @@ def test_a_holder_that_cannot_be_seen_is_in_doubt_only_where_processes_are_liste
 
     assert said(listed) == ("inconclusive", "holder-hidden", ("service",))
     assert said(quiet) == ("inconclusive", "holder-hidden", ("service",))
-    assert "become: sudo" in one(listed).because
+    assert "give it root (become: sudo)" in one(listed).because
+    denied = one(replace(listed, sudo_failed=("b",))).because
+    assert "mend sudo on b, which failed when the agent was started" in denied
+    assert "become" not in denied
     assert said(evidence(OPENED, listener=HIDDEN)) == TAKEN
 
 

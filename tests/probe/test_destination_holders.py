@@ -166,3 +166,16 @@ async def test_the_evidence_says_whether_the_platform_runs_there(kubelet: bool) 
     (found,) = await world.run(make_want())
 
     assert found.platform_runs is kubelet
+
+
+@pytest.mark.parametrize("failed", [True, False])
+async def test_whose_sudo_failed_is_known_of_a_flow(
+    failed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Advice for such a host is not to give it sudo."""
+    world = World()
+    monkeypatch.setattr(type(world.target), "sudo_failed", failed)
+
+    (found,) = await world.run(make_want())
+
+    assert found.sudo_failed == (("a", "b") if failed else ())

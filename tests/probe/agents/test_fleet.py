@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,8 +13,9 @@ from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host
 from netprobe.model.result import HostReport
-from netprobe.probe.agents.agent import WALKS
+from netprobe.probe.agents.agent import WALKS, Agent
 from netprobe.probe.agents.live_fleet import FEW_FILES, LiveFleet, host_report
+from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
 from tests.probe.fakes import HELLO, host
@@ -236,6 +237,15 @@ async def test_a_failed_sudo_is_the_cost() -> None:
 
     assert report.cost == ("sudo failed",)
     assert report.facts.sudo_failed
+
+
+@pytest.mark.parametrize("cost", [None, "sudo failed"])
+async def test_an_agent_knows_that_its_sudo_failed(cost: str | None) -> None:
+    """So no advice asks for what has just failed."""
+    agent = Agent(A, 0, Templates())
+    assert not agent.sudo_failed
+    agent.link = cast(Any, FakeLink("a", cost=cost))
+    assert agent.sudo_failed is (cost is not None)
 
 
 async def test_a_start_that_fails_as_nobody_foresaw_is_that_hosts_only(
