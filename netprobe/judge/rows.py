@@ -130,6 +130,11 @@ _UNABLE: Final = (
 
 ALLOWED: Final = _read_table(
     # --- answers -----------------------------------------------------------------------------
+    # Its listener notes what it answers. Where nobody could ask it any more, the answer stands.
+    ("nonce | * | ours | unseen", "inconclusive unknown agents-disagree none",
+     "destination source",
+     "{source}'s agent says that our listener on {destination} answered, and {destination}'s agent "
+     "that nothing came there: one of the two does not tell the truth"),
     ("nonce | * | * | *", "pass open nonce-answer nonce", "",
      "our listener on {destination} answered the nonce"),
     # --- what the destination's recorder says did not come, somebody else answered ---------------

@@ -195,6 +195,8 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "holder-hidden": Reason(rule_mends=False, shares="holder"),
     "loopback-holder": Reason(rule_mends=False, shares="holder"),
+    # --- what the agents say ---
+    "agents-disagree": Reason(rule_mends=False, shares="reason"),
     "unknown-holder": Reason(rule_mends=False),
     "other-run": Reason(
         kind="other-run",

@@ -37,7 +37,7 @@ MOST_KIB = 500_000
 SHAPELESS = ("short", "long", "nested", "wide", "no-json")
 # Somebody waits for an answer that is left out, or is another order's, until a deadline.
 WAITED_FOR = ("missing", "other-order")
-ANSWERED = [bend for bend in BENDS if bend not in (*WAITED_FOR, "truth", "endless")]
+ANSWERED = [bend for bend in BENDS if bend not in (*WAITED_FOR, "truth", "endless", "claims")]
 
 MATRIX = """\
 schema: netprobe.matrix/1

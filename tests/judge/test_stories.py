@@ -142,6 +142,22 @@ def test_an_answer_by_our_listener_passes_whatever_recorders_say() -> None:
         assert (result.verdict, result.where) == ("pass", ())
 
 
+@pytest.mark.parametrize("protocol", ["tcp", "udp", "ipproto/4"])
+def test_an_answer_that_our_listener_knows_nothing_of_is_a_contradiction(protocol: str) -> None:
+    """Its log is complete: one of the two agents is wrong, and both are named."""
+    nonce = Outcome("answer", None, answer="nonce")
+    ours = Listener("ours")
+
+    doubted = one(evidence(nonce, protocol, listener=ours, witness=Witness()))
+    assert (doubted.verdict, doubted.reason) == ("inconclusive", "agents-disagree")
+    assert doubted.where == ("destination", "source")
+    assert "a's agent says" in doubted.because
+    assert "b's agent that nothing came" in doubted.because
+    # The listener's agent could not be asked any more, or it did note it.
+    for witness in (None, Witness(socket=True)):
+        assert one(evidence(nonce, protocol, listener=ours, witness=witness)).verdict == "pass"
+
+
 def test_what_did_not_pass_carries_its_story() -> None:
     """Also where no recorder ran: then its places are unknown. A pass needs none."""
     silent = OUTCOMES["tcp"]

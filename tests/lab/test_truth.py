@@ -77,11 +77,13 @@ class Chain:
         agent: bool,
         there: dict[int, str] = THERE,
         rights: bool = True,
+        near: Sequence[str] = (),
         words: Sequence[str] = (),
     ) -> dict[tuple[str, Any], Any]:
         """What a run says, by address and port; path MTUs by address and their own name.
 
-        ``rights``: whether the agents may capture; ``words`` are further ones of the command line.
+        ``rights``: whether the agents may capture; ``near``: a command that starts the source's
+        agent; ``words`` are further ones of the command line.
         """
         matrix = {
             "schema": "netprobe.matrix/1", "name": "truth", "title": "Truth",
@@ -93,9 +95,9 @@ class Chain:
         }  # fmt: skip
         drop = [] if rights else unprivileged()
         far: Any = {"command": [*self.destination.enter, *drop]} if agent else "none"
-        near = {"command": [*self.source.enter, *drop]}
+        from_here = {"command": [*self.source.enter, *drop, *near]}
         hosts = {
-            "source": {"addresses": [*HERE.values()], "roles": ["src"], "vantage": near},
+            "source": {"addresses": [*HERE.values()], "roles": ["src"], "vantage": from_here},
             "destination": {"addresses": [*there.values()], "roles": ["dst"], "vantage": far},
         }
         inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}

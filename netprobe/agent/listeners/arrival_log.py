@@ -7,7 +7,7 @@ from ..host.port_owners import TCP_SYN_RECV, read_table
 from ..wire.parts import HalfOpen, OrderArrivals, Stranger
 
 SELF_DIAL_ORDER = 0
-MAX_ORDERS = 65536
+MAX_ORDERS = 1 << 18
 MAX_SOURCES = 8
 MAX_STRANGERS = 64
 MAX_HALF_OPEN = 4096
