@@ -33,6 +33,7 @@ from netprobe.probe.flows.work import STOPPED, Want
 from netprobe.probe.resolvers import look_at_resolvers
 from netprobe.probe.settings import ProbeSettings
 from netprobe.report.record.earlier import done_ports
+from netprobe.report.record.open_passes import PortsFound
 
 # Says of a result that it is accepted, or known of an earlier run; cuts it where its ports differ.
 Mark = Callable[[Result], Iterable[Result]]
@@ -43,7 +44,9 @@ class RunRequest:
     """What a run is asked for, in values: what to probe and how, and how to judge it.
 
     ``marks`` are put on every result in this order. ``kept`` gives the results of an earlier run
-    that hold for this one: their ports are not probed again, and no sink gets them.
+    that hold for this one: their ports are not probed again, and no sink gets them. Those of
+    ``open_passes`` hold unless the run finds out something else of their ports; the sinks get them
+    at the end.
     """
 
     part: PlanPart
@@ -51,6 +54,7 @@ class RunRequest:
     rules: Rules = field(default_factory=Rules)
     marks: tuple[Mark, ...] = ()
     kept: Callable[[], Iterable[Result]] = tuple
+    open_passes: Callable[[], Iterable[Result]] = tuple
 
     def mark(self, results: Iterable[Result]) -> Iterable[Result]:
         """Put the marks on results."""
@@ -80,6 +84,7 @@ class Session:
         try:
             await run.probe()
         except asyncio.CancelledError:
+            run.settle_passes()
             self.info = replace(run.conclude(), complete=False, interrupted=True)
             raise
         self.info = run.conclude()
@@ -106,10 +111,12 @@ class _Run:
         self._begun_s = time.monotonic()
         self._waits_for = ""
         self._clocks: list[ServerAnswer] = []
+        self._ports_found = PortsFound()
 
     async def probe(self) -> None:
         """Probe everything; each result is told once."""
-        kept = done_ports(map(self._note_kept, self._request.kept()))
+        earlier = chain(self._request.kept(), self._request.open_passes())
+        kept = done_ports(map(self._note_kept, earlier))
         self._done_flows = sum(count_ports(ports) or 1 for ports in kept.values())
         self._known_flows = self._done_flows
         await collect(
@@ -117,6 +124,12 @@ class _Run:
             self._watch_phases, self._next_plan,
         )  # fmt: skip
         await self._judge_hosts()
+        self.settle_passes()
+
+    def settle_passes(self) -> None:
+        """Tell what has become of the passes that were open."""
+        for one in self._request.open_passes():
+            self._tell_results(self._ports_found.settle(one))
 
     async def _judge_hosts(self) -> None:
         """Tell the faults of hosts that are those of no flow."""
@@ -153,6 +166,7 @@ class _Run:
             self._known_flows += result.port_count
             if self._completion is not None:
                 self._completion.add(result)
+            self._ports_found.note(result)
             self._tell_results((result,))
         self._clocks += (
             ServerAnswer(one.flow.source.name, one.flow.destination.name, one.outcome.clock)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
 from netprobe.model.codec import keep_findings
 from netprobe.model.printable import word_command
+from netprobe.model.result import Result
 from netprobe.model.run import Events, RunInfo, Sink
 from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.live_fleet import open_fleet
@@ -33,6 +35,7 @@ from netprobe.report.record.collector import Collector
 from netprobe.report.record.earlier import TakeOver, rule_notes, word_changes
 from netprobe.report.record.evidence import EvidenceFolder, open_folder
 from netprobe.report.record.merge import ranges_of
+from netprobe.report.record.open_passes import AskedPorts
 from netprobe.report.record.record import RecordWriter, header_of, read_earlier
 from netprobe.session import RunRequest, Session
 from netprobe.signals import MakeLoop, run_until_signal
@@ -97,17 +100,20 @@ def run_and_report(
     options, request, taken, evidence = asked.options, asked.request, asked.taken, asked.evidence
     plan = request.part.whole
     baseline = asked.marks.baseline
-    with closing(Collector(ranges_of(plan))) as collector:
+    ranges = ranges_of(plan)
+    with closing(Collector(ranges)) as collector, closing(Collector(ranges)) as open_passes:
+        asked_ports = AskedPorts(()) if taken is None else taken.asked_ports()
         for result in request.mark(request.kept()):
-            collector.add(result)
+            (open_passes if asked_ports.concern(result) else collector).add(result)
         before = taken.fates() if taken else None
-        earlier = taken.word_kept(collector.summary(0).counts) if taken else None
+        counts = Counter(collector.summary(0).counts) + Counter(open_passes.summary(0).counts)
+        earlier = taken.word_kept(counts) if taken else None
         if earlier:
             tell_note(earlier)
-        with _begin_record(options.record, request) as writer:
+        with _begin_record(options.record, request, collector.results) as writer:
             sinks: list[Sink] = [one for one in (collector, writer, evidence) if one is not None]
             # The record may have taken the place of the earlier one.
-            run = replace(request, kept=collector.results)
+            run = replace(request, kept=collector.results, open_passes=open_passes.results)
             with progress(sys.stderr, verbose=options.verbose) as events:
                 info = run_until_end(run, open_agents(events.host), sinks, events, make_loop)
         info = replace(info, trust=asked.trust)
@@ -213,14 +219,15 @@ def _open_evidence(options: RunOptions) -> EvidenceFolder | None:
 
 
 @contextmanager
-def _begin_record(path: str | None, request: RunRequest) -> Iterator[RecordWriter | None]:
+def _begin_record(
+    path: str | None, request: RunRequest, kept: Callable[[], Iterable[Result]]
+) -> Iterator[RecordWriter | None]:
     """Begin the new record with all that the earlier one leaves: they may be one file."""
     if path is None:
         yield None
         return
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    before = request.mark(request.kept())
-    writer = RecordWriter(path, header_of(request.part.whole, now), before)
+    writer = RecordWriter(path, header_of(request.part.whole, now), kept())
     try:
         yield writer
     except BaseException:

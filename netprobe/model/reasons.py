@@ -35,7 +35,8 @@ class Reason(NamedTuple):
     answers with this reason, and ``router_is`` its part in it. ``rule_causes``: a firewall rule may
     be the cause of a filtered flow; ``rule_mends``: a firewall rule may let it through. ``shares``:
     what findings fold by. ``always_found``: a finding although it is neither blocked nor exposed.
-    ``advice``: what to do, by the places that are left; other places have advice of their own.
+    ``of_port``: it is the port's own, whoever asks. ``advice``: what to do, by the places that are
+    left; other places have advice of their own.
     ``owner``: who must act, where the places say something else.
     """
 
@@ -49,6 +50,7 @@ class Reason(NamedTuple):
     rule_mends: bool = True
     shares: Share = "rule"
     always_found: bool = False
+    of_port: bool = False
     advice: Advice = MappingProxyType({})
     owner: Team | None = None
 
@@ -182,22 +184,23 @@ REASONS: Final[Mapping[str, Reason]] = {
             "the inventory."
         },
     ),
-    "port-in-use": Reason(),
+    "port-in-use": Reason(of_port=True),
     "port-taken": Reason(
         kind="taken",
         title="port taken: {holder} holds {what} of {ends}",
         rule_mends=False,
         shares="holder",
+        of_port=True,
         advice={
             _SERVICE: "On {destination}, stop {holder}, or move it to another port. If it is what "
             "the row is for, list its program in the matrix (process: [NAME])."
         },
     ),
-    "holder-hidden": Reason(rule_mends=False, shares="holder"),
-    "loopback-holder": Reason(rule_mends=False, shares="holder"),
+    "holder-hidden": Reason(rule_mends=False, shares="holder", of_port=True),
+    "loopback-holder": Reason(rule_mends=False, shares="holder", of_port=True),
     # --- what the agents say ---
     "agents-disagree": Reason(rule_mends=False, shares="reason"),
-    "unknown-holder": Reason(rule_mends=False),
+    "unknown-holder": Reason(rule_mends=False, of_port=True),
     "other-run": Reason(
         kind="other-run",
         title="another netprobe run is active on {ends}: it holds {what}",

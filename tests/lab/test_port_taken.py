@@ -15,6 +15,7 @@ import pytest
 from tests.lab.cli import COMMAND, Finished, environment, netprobe
 from tests.lab.netlab import Lab, wait_for
 from tests.lab.services import PYTHON, start_dns, start_https, start_sshd
+from tests.lab.test_explain import wall
 from tests.lab.test_truth import table
 
 pytestmark = pytest.mark.lab
@@ -109,6 +110,48 @@ def test_without_an_agent_a_held_port_is_no_better_answer(lab: Lab) -> None:
     assert (ssh.status, _said(ssh, "n0")) == (0, {("pass", "syn-ack")})
     assert {one["proof"] for one in ssh.results} == {"service"}
     assert all("SSH-2.0-" in one["because"] for one in ssh.results)
+
+
+def test_a_retry_does_not_keep_passes_of_a_port_that_is_taken_by_now(lab: Lab) -> None:
+    """One source asks again, and finds the port held: it is held for those that passed, too."""
+    record, again = (str(lab.folder / name) for name in ("first.jsonl", "second.jsonl"))
+    wall(lab["m0"], "input", f"ip saddr 10.96.1.11 tcp dport {PORT} drop")
+    before = _run(lab, "--record", record)
+    failed = [one["source"] for one in before.results if one["verdict"] == "blocked"]
+    assert failed == ["m1"], before.stderr
+
+    lab["m0"].nft("delete table inet input")
+    pid = _hold(lab)
+    after = _run(lab, "--retry", record, "--record", again)
+    read = netprobe("report", again, "-o", "json")
+
+    assert (after.status, read.status) == (1, 1), after.stderr
+    assert "found now; " not in before.stdout
+    for done in after, read:
+        assert _said(done, "m0") == {("blocked", "port-taken")}
+        assert _said(done, "m1") == {("pass", "nonce-answer")}
+        assert len(done.results) == len(before.results)
+        kept = [one for one in done.results if "so m1 found now" in one["because"]]
+        assert {one["source"] for one in kept} == {
+            one["source"] for one in before.results if one["destination"] == "m0"
+        } - {"m1"}
+        assert all(f"(pid {pid})" in one["holder"] for one in kept)
+        assert len(done.document["findings"]) == 1
+
+
+def test_a_retry_keeps_the_passes_of_a_port_that_is_free(lab: Lab) -> None:
+    """The firewall was mended, and the retry finds nothing else."""
+    record = str(lab.folder / "first.jsonl")
+    wall(lab["m0"], "input", f"ip saddr 10.96.1.11 tcp dport {PORT} drop")
+    before = _run(lab, "--record", record)
+    lab["m0"].nft("delete table inet input")
+    after = _run(lab, "--retry", record)
+
+    assert (before.status, after.status) == (1, 0)
+    assert len(after.results) == len(before.results)
+    assert {one["verdict"] for one in after.results} == {"pass"}
+    passed = sum(one["verdict"] == "pass" for one in before.results)
+    assert after.document["earlier"].startswith(f"RETRIED: {passed} pass of {record} ")
 
 
 def test_a_service_that_answers_rightly_holds_its_own_port(lab: Lab) -> None:

@@ -1,0 +1,70 @@
+"""Who holds a port holds it for all: what a retry finds out of it counts for earlier passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netprobe.report.record.open_passes import AskedPorts, PortsFound
+from tests.report.samples import BLOCKED, PASSED, port
+
+TAKEN = replace(
+    PASSED, source="other", verdict="blocked", reason="port-taken", proof="none",
+    where=("service",), because="the port is taken", holder="etcd (pid 8) on 0.0.0.0",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "concerned"),
+    [
+        ({}, True),
+        ({"source": "other"}, True),
+        ({"destination": "other"}, False),
+        ({"address": "10.9.9.9"}, False),
+        ({"requirement": "other"}, False),
+        ({"protocol": "udp"}, False),
+        ({"port": 9000, "end_port": 9000}, False),
+        ({"port": 1, "end_port": 65535}, True),
+        # It showed itself to be the row's service.
+        ({"proof": "service"}, False),
+        ({"verdict": "blocked"}, False),
+    ],
+)
+def test_which_passes_are_open(change: dict[str, Any], concerned: bool) -> None:
+    """Those of the same row, address and port as a failure that is asked again."""
+    asked = AskedPorts([replace(PASSED, verdict="blocked", reason="no-response")])
+
+    assert asked.concern(replace(PASSED, **change)) is concerned
+
+
+def test_what_is_found_of_a_port_replaces_the_pass() -> None:
+    """Port by port; what is found of flows, and of other rows, leaves it as it was."""
+    found = PortsFound()
+    found.note(port(TAKEN, 7002, 7003))
+    found.note(port(replace(BLOCKED, **_row()), 7000, 7009))
+    found.note(replace(port(TAKEN, 7000, 7009), requirement="other"))
+
+    first, *kept = found.settle(port(PASSED, 7000, 7009))
+
+    assert (first.port, first.end_port, first.source) == (7002, 7003, PASSED.source)
+    assert (first.verdict, first.reason, first.where) == ("blocked", "port-taken", ("service",))
+    assert first.holder == TAKEN.holder
+    assert first.because == (
+        f"the port is taken (so other found now; {PASSED.source} passed before)"
+    )
+    assert kept == [port(PASSED, 7000, 7001), port(PASSED, 7004, 7009)]
+
+
+def test_a_pass_without_ports_stays() -> None:
+    """An echo has no holder."""
+    echo = replace(PASSED, protocol="icmp", port=None, end_port=None)
+
+    assert [*PortsFound().settle(echo)] == [echo]
+    assert not AskedPorts([replace(echo, verdict="blocked")]).concern(echo)
+
+
+def _row() -> dict[str, str]:
+    names = ("matrix", "requirement", "destination", "address", "protocol")
+    return {name: getattr(PASSED, name) for name in names}
