@@ -144,7 +144,7 @@ def diff_verb(options: DiffOptions) -> int:
         changes = compare(fates_of(old_results.results()), new_results.results())
         diff = RunDiff((old, new), (old_info, new_info), changes)
         write_or_raise(wanted, DIFF_WRITERS, diff)
-    return BLOCKED if changes.worse else PASS
+    return BLOCKED if changes.worse or changes.decided else PASS
 
 
 @dataclass(frozen=True, slots=True)

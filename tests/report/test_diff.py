@@ -28,6 +28,7 @@ OLD = [
     port(PASSED, 40, verdict="not-tested"),
     port(PASSED, 41, verdict="inconclusive"),
     port(PASSED, 42),
+    port(PASSED, 43, verdict="inconclusive"),
     replace(PASSED, protocol="icmp", port=None, end_port=None),
     port(BLOCKED, 5, source="gone-0"),
 ]
@@ -42,11 +43,12 @@ NEW = [
     port(BLOCKED, 40),
     port(PASSED, 41, 41),
     port(PASSED, 42, verdict="inconclusive"),
+    port(BLOCKED, 43),
     replace(BLOCKED, protocol="icmp", port=None, end_port=None, source="new-0"),
 ]
 COUNTS = {
-    "worse": 2, "unknown": 1, "fixed": 5, "otherwise": 5, "moved": 5, "still": 5, "known": 1,
-    "unchanged": 7, "failed": 31, "only_later": 2, "only_later_failed": 2, "only_earlier": 12,
+    "worse": 2, "decided": 1, "unknown": 1, "fixed": 5, "otherwise": 5, "moved": 5, "still": 5,
+    "known": 1, "unchanged": 7, "failed": 31, "only_later": 2, "only_later_failed": 2, "only_earlier": 12,
     "only_earlier_failed": 11,
 }  # fmt: skip
 
@@ -66,6 +68,8 @@ def test_only_what_both_probed_is_compared() -> None:
     assert changes.counts() == COUNTS
     assert [(one.port, one.end_port) for one in changes.worse] == [(1, 2)]
     assert [one.port for one in changes.unknown] == [42]
+    # It was inconclusive: nobody knows whether it is new.
+    assert [one.port for one in changes.decided] == [43]
 
 
 def test_a_changed_place_is_moved() -> None:
@@ -112,6 +116,7 @@ def test_json() -> None:
     assert document["counts"] == COUNTS
     assert document["earlier"]["file"] == "a.json"
     assert [one["port"] for one in document["worse"]] == [1]
+    assert [one["port"] for one in document["decided"]] == [43]
     assert document["moved"][0]["before"] == "filtered, no-response [destination, path]"
     assert document["only_earlier"] == [
         {
@@ -153,7 +158,8 @@ def test_known_failures_do_not_decide() -> None:
         (40, 40, True),
         (41, 41, True),
         (42, 42, True),
-        (43, 45, True),
+        (43, 43, True),
+        (44, 45, True),
     ]
 
 
@@ -170,7 +176,7 @@ def test_the_sentence() -> None:
     words = baseline(*OLD).word_changes(compare(fates_of(OLD), NEW))
 
     assert words == (
-        "BASELINE: base.json (begun 2026-11-20T10:00:00Z): 4 newly blocked or exposed, "
+        "BASELINE: base.json (begun 2026-11-20T10:00:00Z): 5 newly blocked or exposed, "
         "15 still (5 moved), 5 fixed, 1 no longer known, 12 not probed by this run, "
         "2 not probed by the baseline"
     )

@@ -82,13 +82,15 @@ class Changes:
     """Flows that both runs have probed by what became of them, and those of one run alone.
 
     ``otherwise`` are failures that fail in another way than before, ``moved`` those that fail at
-    another place, both by what became of them then. ``unknown`` ones are inconclusive now.
-    ``known`` counts flows that pass and could not be judged before, ``unchanged`` all others.
+    another place, both by what became of them then. ``unknown`` ones are inconclusive now, and
+    ``decided`` are failures that were inconclusive then. ``known`` counts flows that pass and could
+    not be judged before, ``unchanged`` all others.
     ``failed`` counts those that failed before, whether or not the new run has them. A flow that is
     not tested was not probed; ``lost`` counts those that failed before.
     """
 
     worse: list[Result] = field(default_factory=list)
+    decided: list[Result] = field(default_factory=list)
     fixed: list[Result] = field(default_factory=list)
     still: list[Result] = field(default_factory=list)
     otherwise: dict[Fate, list[Result]] = field(default_factory=dict)
@@ -105,6 +107,7 @@ class Changes:
         """Give the flows of every kind of change, worst first."""
         return {
             "worse": count_flows(self.worse),
+            "decided": count_flows(self.decided),
             "unknown": count_flows(self.unknown),
             "fixed": count_flows(self.fixed),
             "otherwise": sum(map(count_flows, self.otherwise.values())),
@@ -187,7 +190,7 @@ def _sort_in_shared(changes: Changes, result: Result, now: Fate, before: Fate) -
     if kinds == ("bad", "bad"):
         _sort_in_failure(changes, result, now, before)
     elif now.kind == "bad":
-        changes.worse.append(result)
+        (changes.decided if before.kind == "open" else changes.worse).append(result)
     elif kinds == ("bad", "good"):
         changes.fixed.append(result)
     elif kinds == ("open", "good"):

@@ -117,7 +117,10 @@ def word_changes(changes: Changes) -> str:
         (counts["fixed"], "pass now"),
         (counts["still"] + counts["otherwise"] + counts["moved"], "still blocked or exposed"),
         (counts["unknown"] + changes.lost, "no longer known"),
-        (counts["only_earlier_failed"] - changes.lost, "not in this plan"),
+        (
+            counts["only_earlier_failed"] - changes.lost,
+            "outside of this selection (the exit status does not count them)",
+        ),
     ]
     words = ", ".join(f"{number(flows)} {what}" for flows, what in told if flows)
     before = f"{number(counts['failed'])} failed before" + (f": {words}" if words else "")
@@ -125,6 +128,7 @@ def word_changes(changes: Changes) -> str:
     failed = f" ({number(first.failed)} blocked or exposed)" if first.failed else ""
     more = [
         (counts["worse"], "newly blocked or exposed"),
+        (counts["decided"], "now decided: blocked or exposed"),
         (counts["known"], "newly known to pass"),
         (first.flows, f"probed for the first time{failed}"),
     ]
@@ -167,7 +171,8 @@ class Baseline:
         same = counts["still"] + counts["otherwise"] + counts["moved"]
         moved = f" ({number(counts['moved'])} moved)" if counts["moved"] else ""
         told = [
-            f"{number(counts['worse'] + first.failed)} newly blocked or exposed",
+            f"{number(counts['worse'] + counts['decided'] + first.failed)} newly blocked or "
+            "exposed",
             f"{number(same)} still{moved}",
             f"{number(counts['fixed'])} fixed",
         ]

@@ -122,6 +122,7 @@ class Redactor:
         return replace(
             changes,
             worse=hide(changes.worse),
+            decided=hide(changes.decided),
             fixed=hide(changes.fixed),
             still=hide(changes.still),
             unknown=hide(changes.unknown),

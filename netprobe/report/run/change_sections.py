@@ -28,6 +28,7 @@ def change_sections(changes: Changes, addresses: Addresses) -> Iterator[PageSect
     """Give a section for each kind of change that there is, and for what each run alone probed."""
     kinds: tuple[tuple[str, str, Changed, Style], ...] = (
         ("worse", "NEWLY BLOCKED OR EXPOSED", {None: changes.worse}, "bad"),
+        ("decided", "NOW DECIDED: BLOCKED OR EXPOSED", {None: changes.decided}, "bad"),
         ("unknown", "NO LONGER KNOWN", {None: changes.unknown}, "doubt"),
         ("fixed", "FIXED", {None: changes.fixed}, "good"),
         ("moved", "MOVED: STILL BLOCKED OR EXPOSED, AT ANOTHER PLACE", changes.moved, "plain"),

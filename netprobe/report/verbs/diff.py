@@ -56,6 +56,7 @@ def write_diff_json(diff: RunDiff, stream: TextIO) -> None:
         "later": later,
         "counts": changes.counts(),
         "worse": map(result_to_json, changes.worse),
+        "decided": map(result_to_json, changes.decided),
         "unknown": map(result_to_json, changes.unknown),
         "fixed": map(result_to_json, changes.fixed),
         "moved": _list_with_before(changes.moved),
@@ -77,12 +78,13 @@ def _word_totals(diff: RunDiff) -> str:
     told = {kind: number(flows) for kind, flows in counts.items()}
     both = sum(
         counts[kind]
-        for kind in ("worse", "unknown", "fixed", "still", "moved", "otherwise", "known")
+        for kind in ("worse", "decided", "unknown", "fixed", "still", "moved", "otherwise", "known")
     )
     compared = plural(both + counts["unchanged"], "flow")
     return (
         f"{old.started_at} to {new.started_at}: {compared} of both runs compared: "
-        f"{told['worse']} newly blocked or exposed, {told['unknown']} no longer known, "
+        f"{told['worse']} newly blocked or exposed, {told['decided']} now decided to be, "
+        f"{told['unknown']} no longer known, "
         f"{told['fixed']} fixed, {told['still']} still blocked or exposed, "
         f"{told['otherwise']} in another way, {told['moved']} moved, "
         f"{told['known']} newly known to pass, {told['unchanged']} unchanged; "
