@@ -48,8 +48,8 @@ NEW = [
 ]
 COUNTS = {
     "worse": 2, "decided": 1, "unknown": 1, "fixed": 5, "otherwise": 5, "moved": 5, "still": 5,
-    "known": 1, "unchanged": 7, "failed": 31, "only_later": 2, "only_later_failed": 2, "only_earlier": 12,
-    "only_earlier_failed": 11,
+    "known": 1, "unchanged": 7, "failed": 31, "only_later": 2, "only_later_failed": 2,
+    "only_earlier": 12, "only_earlier_failed": 11,
 }  # fmt: skip
 
 

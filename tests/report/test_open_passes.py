@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from netprobe.report.record.open_passes import AskedPorts, PortsFound
-from tests.report.samples import BLOCKED, PASSED, port
+from tests.report.samples import PASSED, port
 
 TAKEN = replace(
     PASSED, source="other", verdict="blocked", reason="port-taken", proof="none",
@@ -43,7 +43,8 @@ def test_what_is_found_of_a_port_replaces_the_pass() -> None:
     """Port by port; what is found of flows, and of other rows, leaves it as it was."""
     found = PortsFound()
     found.note(port(TAKEN, 7002, 7003))
-    found.note(port(replace(BLOCKED, **_row()), 7000, 7009))
+    silent = replace(TAKEN, reason="no-response", where=("path",))
+    found.note(port(silent, 7000, 7009))
     found.note(replace(port(TAKEN, 7000, 7009), requirement="other"))
 
     first, *kept = found.settle(port(PASSED, 7000, 7009))
@@ -63,8 +64,3 @@ def test_a_pass_without_ports_stays() -> None:
 
     assert [*PortsFound().settle(echo)] == [echo]
     assert not AskedPorts([replace(echo, verdict="blocked")]).concern(echo)
-
-
-def _row() -> dict[str, str]:
-    names = ("matrix", "requirement", "destination", "address", "protocol")
-    return {name: getattr(PASSED, name) for name in names}

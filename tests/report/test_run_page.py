@@ -22,7 +22,8 @@ from tests.report.test_coverage import GROUP
 from tests.report.test_html import Reader
 
 NEWS = [
-    "worse", "decided", "unknown", "fixed", "moved", "otherwise", "only-later", "only-earlier", "warnings",
+    "worse", "decided", "unknown", "fixed", "moved", "otherwise", "only-later", "only-earlier",
+    "warnings",
 ]  # fmt: skip
 REST = [
     "inconclusive", "not-tested", "mixed", "not-covered", "covered-failing", "covered", "refusals",
@@ -40,8 +41,8 @@ def make_full_run() -> Report:
     alone = Unshared()
     alone.add(key_of(one), "bad", ((443, 443),))
     changes = Changes(
-        worse=[one], decided=[one], fixed=[one], still=[one], otherwise={THEN: [one]}, moved={THEN: [one]},
-        unknown=[one], only_later=alone, only_earlier=alone,
+        worse=[one], decided=[one], fixed=[one], still=[one], otherwise={THEN: [one]},
+        moved={THEN: [one]}, unknown=[one], only_later=alone, only_earlier=alone,
     )  # fmt: skip
     coverage = report.info.coverage
     assert coverage is not None
