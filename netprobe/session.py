@@ -109,7 +109,7 @@ class _Run:
         self._total_flows = part.plan.flow_count()
         self._started = datetime.now(UTC)
         self._begun_s = time.monotonic()
-        self._waits_for = ""
+        self._work = ""
         self._clocks: list[ServerAnswer] = []
         self._ports_found = PortsFound()
 
@@ -199,13 +199,13 @@ class _Run:
         return further
 
     def _watch_phases(self, phases: Phases) -> None:
-        self._waits_for = phases.waits_for()
+        self._work = phases.tell_work()
         self._tell_progress()
 
     def _tell_progress(self) -> None:
         # A name may have several addresses, whose flows nobody could count before.
         done = min(self._done_flows, self._total_flows)
-        self._events.progress(done, self._total_flows, self._waits_for)
+        self._events.progress(done, self._total_flows, self._work)
 
     def _judge_one(self, want: Want, evidence: Evidence) -> list[Result]:
         """Judge; evidence that no table was made for is no result, and ends no run."""

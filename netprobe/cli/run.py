@@ -114,7 +114,7 @@ def run_and_report(
             sinks: list[Sink] = [one for one in (collector, writer, evidence) if one is not None]
             # The record may have taken the place of the earlier one.
             run = replace(request, kept=collector.results, open_passes=open_passes.results)
-            with progress(sys.stderr, verbose=options.verbose) as events:
+            with progress(sys.stderr, verbose=options.verbose, quiet=options.quiet) as events:
                 info = run_until_end(run, open_agents(events.host), sinks, events, make_loop)
         info = replace(info, trust=asked.trust)
         if asked.interrupted:

@@ -38,7 +38,7 @@ async def look_at_resolvers(
             return None
 
     some = list(lookups)
-    with fleet.phases.during("second looks", "(name servers of hosts)"):
+    with fleet.phases.during("second looks", "at the name servers of hosts"):
         found = await asyncio.gather(*map(look, some))
     return [(one, facts) for one, facts in zip(some, found, strict=True) if facts is not None]
 

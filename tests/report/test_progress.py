@@ -24,15 +24,15 @@ class Clock:
 
 
 def test_plain_lines_are_few() -> None:
-    """One line every 10 % or 5 s, and no more, however often progress is told."""
+    """One line every 5 s, and no more, however often progress is told, and however fast it is."""
     stream, clock = io.StringIO(), Clock()
     events = PlainProgress(stream, clock)
     for done in range(1001):
-        clock.now_s = done / 200
+        clock.now_s = done / 64
         events.progress(done, 1000, "")
 
     assert stream.getvalue().splitlines() == [
-        f"netprobe: {done:,} of 1,000 flows ({done // 10} %)" for done in range(100, 1001, 100)
+        f"netprobe: {done:,} of 1,000 flows ({done // 10} %)" for done in (320, 640, 960)
     ]
 
 
@@ -42,9 +42,20 @@ def test_plain_lines_go_on_while_nothing_moves() -> None:
     events = PlainProgress(stream, clock)
     for second in range(1, 12):
         clock.now_s = float(second)
-        events.progress(0, 7, "starting agents")
+        events.progress(0, 7, "starting the agent of a")
 
-    assert stream.getvalue() == "netprobe: 0 of 7 flows (0 %), waits for starting agents\n" * 2
+    assert stream.getvalue() == "netprobe: 0 of 7 flows (0 %), starting the agent of a\n" * 2
+
+
+def test_quiet_tells_only_what_goes_wrong() -> None:
+    """Also on a terminal."""
+    for stream in io.StringIO(), Terminal():
+        with progress(stream, quiet=True, verbose=True) as events:
+            for done in range(8):
+                events.progress(done, 7, f"probing from a to {done}")
+            events.host(LOST)
+
+        assert stream.getvalue() == "netprobe: worker-3: no agent: ssh: timed out really\n"
 
 
 def test_hosts() -> None:
@@ -87,15 +98,15 @@ def test_dumb_terminals_get_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_verbose_lines_tell_every_change() -> None:
-    """Whom the run waits for is a line each time that it changes."""
+    """What the run is doing is a line each time that it changes."""
     stream = io.StringIO()
     events = PlainProgress(stream, lambda: 0.0, verbose=True)
-    for note in ("starts a", "starts a", "walks from a to b", ""):
+    for note in ("probing from a to b", "probing from a to b", "tracing the way from a to b", ""):
         events.progress(0, 7, note)
 
     assert stream.getvalue().splitlines() == [
-        "netprobe: 0 of 7 flows (0 %), waits for starts a",
-        "netprobe: 0 of 7 flows (0 %), waits for walks from a to b",
+        "netprobe: 0 of 7 flows (0 %), probing from a to b",
+        "netprobe: 0 of 7 flows (0 %), tracing the way from a to b",
     ]
 
 

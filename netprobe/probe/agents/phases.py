@@ -18,6 +18,12 @@ from typing import Literal
 
 Phase = Literal["starts", "listeners", "probes", "second looks", "walks", "waiting"]
 
+# What a run is doing in each phase, as its progress says it.
+_DOES: dict[Phase, str] = {
+    "starts": "starting the agent of", "listeners": "listening", "probes": "probing",
+    "second looks": "looking again", "walks": "tracing the way", "waiting": "waiting",
+}  # fmt: skip
+
 # What is left: netprobe's own work while nothing is out.
 OWN_WORK = "own work"
 
@@ -91,8 +97,9 @@ class Phases:
         self._share_time()
         return {phase: round(seconds, 3) for phase, seconds in self._times_s.items()}
 
-    def waits_for(self) -> str:
-        """Say what the run waits for: ``walks from a to b, 3 others``; nothing: an empty text."""
+    def tell_work(self) -> str:
+        """Say what the run is doing: ``tracing the way from a to b and 3 more``; nothing: an empty
+        text."""
         spans = list(self._innermost)
         if not spans:
             return ""
@@ -101,7 +108,8 @@ class Phases:
         for phase, _ in phases.most_common(2):
             about = dict.fromkeys(span.about for span in spans if span.phase == phase)
             first, *others = about
-            parts.append(f"{phase} {first}" + (f" and {len(others)} more" if others else ""))
+            more = f" and {len(others)} more" if others else ""
+            parts.append(f"{_DOES[phase]} {first}{more}")
         return ", ".join(parts)
 
     def _share_time(self) -> None:

@@ -105,7 +105,7 @@ def group_by(
 
 async def _look_at_group(check: Check, group: list[Observation], scene: Scene) -> list[Observation]:
     began_s = time.monotonic()
-    about = f"({check.name}) at {scene.agent.host.name}"
+    about = f"at {scene.agent.host.name}"
     try:
         with scene.fleet.phases.during("second looks", about):
             found = await check.look(group, scene)

@@ -16,17 +16,19 @@ from netprobe.report.page.wording import number
 
 # A log file wants to see that something goes on, not to fill up.
 PLAIN_INTERVAL_S = 5.0
-PLAIN_STEP_PERCENT = 10
 LEAST_TOLD_S = 0.05
 
 
 @contextmanager
-def progress(stream: TextIO, *, verbose: bool = False) -> Iterator[Events]:
+def progress(stream: TextIO, *, verbose: bool = False, quiet: bool = False) -> Iterator[Events]:
     """Give the events of one run, shown as the stream allows; on leaving, the live line is gone.
 
-    ``verbose``: a stream that is no terminal also gets what the run waits for, as it changes.
+    ``verbose``: a stream that is no terminal also gets what the run is doing, as it changes.
+    ``quiet``: only hosts that failed.
     """
-    if stream.isatty() and os.environ.get("TERM") != "dumb":
+    if quiet:
+        yield _HostsOnly(stream)
+    elif stream.isatty() and os.environ.get("TERM") != "dumb":
         # rich takes 60 ms to import, and pipes do not need it.
         from netprobe.report.page.terminal import live_progress  # noqa: PLC0415
 
@@ -37,7 +39,7 @@ def progress(stream: TextIO, *, verbose: bool = False) -> Iterator[Events]:
 
 
 class PlainProgress:
-    """Lines for a log: hosts that failed, and progress every 5 s or 10 %."""
+    """Lines for a log: hosts that failed, and progress every 5 s."""
 
     def __init__(
         self,
@@ -51,7 +53,6 @@ class PlainProgress:
         self._stream = stream
         self._clock = clock
         self._last_s = clock()
-        self._last_percent = 0
 
     def host(self, report: HostReport) -> None:
         """Print the problem of a host; a working host prints nothing."""
@@ -59,21 +60,25 @@ class PlainProgress:
             self._print_line(host_text(report))
 
     def progress(self, done_flows: int, total_flows: int, note: str) -> None:
-        """Say how far the run is, where enough time or work has passed."""
-        percent = 100 * done_flows // total_flows if total_flows else 0
+        """Say how far the run is, where enough time has passed."""
         now_s = self._clock()
-        step = min(self._last_percent + PLAIN_STEP_PERCENT, 100)
-        stepped = percent >= step > self._last_percent
         changed = self._verbose and note not in ("", self._note)
-        if not stepped and not changed and now_s < self._last_s + PLAIN_INTERVAL_S:
+        if not changed and now_s < self._last_s + PLAIN_INTERVAL_S:
             return
-        self._last_s, self._last_percent, self._note = now_s, percent, note
-        waits = f", waits for {note}" if note else ""
-        self._print_line(f"{progress_text(done_flows, total_flows)}{waits}")
+        self._last_s, self._note = now_s, note
+        doing = f", {note}" if note else ""
+        self._print_line(f"{progress_text(done_flows, total_flows)}{doing}")
 
     def _print_line(self, text: str) -> None:
         self._stream.write(f"netprobe: {encodable(clean(text), self._stream)}\n")
         self._stream.flush()
+
+
+class _HostsOnly(PlainProgress):
+    """The problems of hosts, and no progress."""
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Say nothing."""
 
 
 def host_text(report: HostReport) -> str:

@@ -97,5 +97,5 @@ class _Live:
             description=progress_text(done_flows, total_flows),
             completed=done_flows,
             total=total_flows,
-            note=clean(f"waits for {note}" if note else ""),
+            note=clean(note),
         )

@@ -47,14 +47,14 @@ def test_work_side_by_side_shares_the_time() -> None:
         began = [asyncio.create_task(one("probes", f"from a to {end}")) for end in "cd"]
         began.append(asyncio.create_task(one("starts", "e")))
         await asyncio.sleep(0)
-        assert phases.waits_for() == "probes from a to c and 1 more, starts e"
+        assert phases.tell_work() == ("probing from a to c and 1 more, starting the agent of e")
         clock.now_s = 4.0
         await asyncio.gather(*began)
 
     asyncio.run(work())
 
     assert phases.times_s() == {"probes": 3.0, "starts": 1.0}
-    assert phases.waits_for() == ""
+    assert phases.tell_work() == ""
 
 
 async def test_waiting_for_a_turn_is_waiting() -> None:
@@ -65,12 +65,12 @@ async def test_waiting_for_a_turn_is_waiting() -> None:
 
     async def second() -> None:
         async with phases.turn(lock, "for a turn of b"):
-            said.append(phases.waits_for())
+            said.append(phases.tell_work())
 
     async with phases.turn(lock, "for a turn of a"):
         waiting = asyncio.create_task(second())
         await asyncio.sleep(0.01)
-        said.append(phases.waits_for())
+        said.append(phases.tell_work())
     await waiting
 
     assert said == ["waiting for a turn of b", ""]
