@@ -35,7 +35,7 @@ from netprobe.report.record.collector import Collector
 from netprobe.report.record.earlier import TakeOver, rule_notes, word_changes
 from netprobe.report.record.evidence import EvidenceFolder, open_folder
 from netprobe.report.record.merge import ranges_of
-from netprobe.report.record.open_passes import AskedPorts
+from netprobe.report.record.open_passes import RetriedPorts
 from netprobe.report.record.record import RecordWriter, header_of, read_earlier
 from netprobe.session import RunRequest, Session
 from netprobe.signals import MakeLoop, run_until_signal
@@ -102,9 +102,9 @@ def run_and_report(
     baseline = asked.marks.baseline
     ranges = ranges_of(plan)
     with closing(Collector(ranges)) as collector, closing(Collector(ranges)) as open_passes:
-        asked_ports = AskedPorts(()) if taken is None else taken.asked_ports()
+        retried_ports = RetriedPorts(()) if taken is None else taken.retried_ports()
         for result in request.mark(request.kept()):
-            (open_passes if asked_ports.concern(result) else collector).add(result)
+            (open_passes if retried_ports.concern(result) else collector).add(result)
         before = taken.fates() if taken else None
         counts = Counter(collector.summary(0).counts) + Counter(open_passes.summary(0).counts)
         earlier = taken.word_kept(counts) if taken else None

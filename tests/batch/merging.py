@@ -18,7 +18,15 @@ from netprobe.batch.bundle import write_host_bundles
 from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.results import HostRecording, open_run
 from netprobe.batch.script import HostScript
-from tests.batch.world import SILENT, Merged, carry_out, first_round, request_of, write_results
+from tests.batch.world import (
+    SILENT,
+    Merged,
+    carry_out,
+    first_round,
+    hear_each_other,
+    request_of,
+    write_results,
+)
 
 Block = tuple[str, str, tuple[tuple[int, int], ...]]
 WEB: Block = ("web", "tcp", ((8000, 8009),))
@@ -93,7 +101,8 @@ def make_world(
     """A run of a plan that three hosts have carried out."""
     request, scripts = first_round(request_of(plan, barrier))
     made = {script.start.name: script for script in scripts}
-    return World(request, made, {name: carry_out(one, fault) for name, one in made.items()})
+    recordings = hear_each_other([carry_out(one, fault) for one in scripts])
+    return World(request, made, dict(zip(made, recordings, strict=True)))
 
 
 def merge_files(plan: Path, folder: Path, files: Files) -> Merged:
@@ -103,7 +112,7 @@ def merge_files(plan: Path, folder: Path, files: Files) -> Merged:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"".join(lines))
     stored = open_run(plan, paths)
-    return Merged(stored.request, stored.recordings, missing=stored.missing)
+    return Merged(stored.request, stored.recordings, missing=stored.missing, heard=True)
 
 
 def count(merged: Merged, source: str = "abc", to: str = "abc") -> Counter[str]:

@@ -14,7 +14,7 @@ from netprobe.batch.request import write_request
 from netprobe.batch.script import derive_result_key
 from tests.agent.batch.carried import run
 from tests.batch.merging import FLOWS, WEB, World, count, make_world, merge_files
-from tests.batch.world import carry_out, plan_of, write_results
+from tests.batch.world import carry_out, hear_each_other, plan_of, write_results
 from tests.cli.command import netprobe
 
 REASONS = (
@@ -105,8 +105,13 @@ def test_one_bundle_for_all_says_in_its_report_what_that_means(
     shared = replace(world.request, is_shared=True)
     bundle = tmp_path / "run.pyz"
     bundle.write_bytes(pack_bundle({}, world.scripts.values(), write_request(shared)))
-    forged = write_results(carry_out(world.scripts["b"]), world.scripts["b"].start)
-    assert count(merge_files(bundle, tmp_path, world.files(b=forged))) == {"pass": FLOWS}
+    all_good = {**world.recordings, "b": carry_out(world.scripts["b"])}
+    wanted = {one.name: one for one in hear_each_other([*all_good.values()])}
+    forged = {name: write_results(wanted[name], world.scripts[name].start) for name in "bc"}
+    # What c's listener has never noted is no pass: he writes c's file, too.
+    alone = count(merge_files(bundle, tmp_path, world.files(b=forged["b"])))
+    assert alone == {"pass": FLOWS - 2, "inconclusive": 2}
+    assert count(merge_files(bundle, tmp_path, world.files(**forged))) == {"pass": FLOWS}
 
     names = [str(tmp_path / name) for name in world.files()]
     done = netprobe("merge", str(bundle), *names, cwd=tmp_path)

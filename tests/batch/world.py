@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes, Seen
 from netprobe.agent.wire.batch import BatchStart, HostBudgets, PhaseClock, ResultHeader
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, RecordOrder, SeenOrder, TemplatesOrder
-from netprobe.agent.wire.parts import EchoRun, OutcomeKind, OutcomeRun
+from netprobe.agent.wire.parts import EchoRun, OrderArrivals, OutcomeKind, OutcomeRun
 from netprobe.agent.wire.result_lines import LineMaker
 from netprobe.batch.ideal import IdealAgent, make_ideal_hello
 from netprobe.batch.replay import Replay
@@ -21,7 +22,7 @@ from netprobe.cli.run import run_until_end
 from netprobe.model.inventory import Host
 from netprobe.model.matrix import Requirement
 from netprobe.model.plan import Block, Plan
-from netprobe.model.ports import Ports
+from netprobe.model.ports import Ports, normalise
 from netprobe.model.result import HostReport, Result
 from netprobe.plan.choices import PlanPart
 from netprobe.probe.agents.templates import Templates
@@ -101,6 +102,36 @@ def _answer(agent: IdealAgent, order: Any, fault: Fault) -> Any:
     return asyncio.run(agent.request(order, object))
 
 
+def hear_each_other(recordings: Sequence[HostRecording]) -> list[HostRecording]:
+    """Give recordings in which listeners have noted what they answered to the other hosts."""
+    heard: dict[str, dict[int, OrderArrivals]] = {}
+    for one in recordings:
+        for order in one.orders:
+            for told in one.answers.get(order.id, ()):
+                if isinstance(told, ProbeOutcomes):
+                    ports = _list_answered(told)
+                    arrived = OrderArrivals(order.id, ports, ["10.0.0.9"], None)
+                    heard.setdefault(order.dst, {}).update({order.id: arrived} if ports else {})
+    return [_note_arrivals(one, heard) for one in recordings]
+
+
+def _list_answered(told: ProbeOutcomes) -> list[tuple[int, int]]:
+    answered = [run for run in told.runs if told.kinds[run.kind].answer == "nonce"]
+    return list(normalise((run.first, run.last) for run in answered))
+
+
+def _note_arrivals(
+    recording: HostRecording, heard: Mapping[str, Mapping[int, OrderArrivals]]
+) -> HostRecording:
+    addresses = recording.hello.addresses if recording.hello else []
+    mine = sorted(one for address in addresses for one in heard.get(address, {}).values())
+    answers = {
+        number: tuple(one._replace(orders=mine) if isinstance(one, Seen) else one for one in told)
+        for number, told in recording.answers.items()
+    }
+    return replace(recording, answers=answers)
+
+
 def _probe(agent: IdealAgent, order: Any, fault: Fault) -> Any:
     reply = asyncio.run(agent.probe(order))
     if isinstance(order, EchoOrder):
@@ -134,7 +165,10 @@ def write_results(
 
 
 class Merged:
-    """A merge of recordings: its results and hosts, and the orders that it left open."""
+    """A merge of recordings: its results and hosts, and the orders that it left open.
+
+    ``heard``: their listeners have noted what they answered.
+    """
 
     def __init__(
         self,
@@ -142,10 +176,12 @@ class Merged:
         recordings: Sequence[HostRecording],
         part: PlanPart | None = None,
         missing: Mapping[str, str] | None = None,
+        *,
+        heard: bool = False,
     ) -> None:
         self.results: list[Result] = []
         self.hosts: dict[str, HostReport] = {}
-        self.replay = Replay(request, recordings)
+        self.replay = Replay(request, recordings if heard else hear_each_other(recordings))
         part = part or PlanPart(request.plan, request.plan)
         run = RunRequest(part=part, settings=request.settings)
         hosts = list_hosts(part.plan)

@@ -207,6 +207,10 @@ def _rest_of_evidence(place: int) -> Iterator[Evidence]:
             make_block(reason, "tcp", place), outcome=None, untested=(reason, words)
         )
         place += 1
+    on_loopback = Listener("ours", beside="etcd (pid 7) on 127.0.0.1", beside_loopback=True)
+    answer = Outcome("answer", None, answer="nonce", rtt_ms=0.4)
+    held = make_block("loopback", "tcp", place)
+    yield make_evidence(held, outcome=answer, listener=on_loopback, witness=Witness(socket=True))
 
 
 # The code of DNS that shows each kind of trouble with names.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.report.record.open_passes import AskedPorts, PortsFound
+from netprobe.report.record.open_passes import PortsFound, RetriedPorts
 from tests.report.samples import PASSED, port
 
 TAKEN = replace(
@@ -34,7 +34,7 @@ TAKEN = replace(
 )
 def test_which_passes_are_open(change: dict[str, Any], concerned: bool) -> None:
     """Those of the same row, address and port as a failure that is asked again."""
-    asked = AskedPorts([replace(PASSED, verdict="blocked", reason="no-response")])
+    asked = RetriedPorts([replace(PASSED, verdict="blocked", reason="no-response")])
 
     assert asked.concern(replace(PASSED, **change)) is concerned
 
@@ -63,4 +63,4 @@ def test_a_pass_without_ports_stays() -> None:
     echo = replace(PASSED, protocol="icmp", port=None, end_port=None)
 
     assert [*PortsFound().settle(echo)] == [echo]
-    assert not AskedPorts([replace(echo, verdict="blocked")]).concern(echo)
+    assert not RetriedPorts([replace(echo, verdict="blocked")]).concern(echo)

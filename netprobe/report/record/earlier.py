@@ -18,7 +18,7 @@ from netprobe.model.result import PORTLESS, Result, Verdict
 from netprobe.model.run import RunInfo
 from netprobe.report.page.wording import listed, number, plural
 from netprobe.report.record.changes import Changes, Fates, ResultKey, cut_by_fate, fates_of, key_of
-from netprobe.report.record.open_passes import AskedPorts
+from netprobe.report.record.open_passes import RetriedPorts
 from netprobe.report.record.record import Earlier
 
 # The verdicts that each option keeps; all other flows of the plan are probed.
@@ -66,12 +66,12 @@ class TakeOver:
             if covered or result.verdict not in KEEPS[self.option]:
                 yield result
 
-    def asked_ports(self) -> AskedPorts:
+    def retried_ports(self) -> RetriedPorts:
         """Give the ports of which a retry may find out something else than earlier passes say."""
         if self.option == "--resume":
-            return AskedPorts(())
+            return RetriedPorts(())
         kept = KEEPS[self.option]
-        return AskedPorts(one for one in self.earlier.read_results() if one.verdict not in kept)
+        return RetriedPorts(one for one in self.earlier.read_results() if one.verdict not in kept)
 
     def _refuse_other_request(self, plan: Plan) -> None:
         then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
