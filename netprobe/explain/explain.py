@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from netprobe.explain import far_steps as far
@@ -21,7 +22,7 @@ from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.plan import PATH_MTU, Plan
-from netprobe.model.result import VERDICTS, HostReport, Summary
+from netprobe.model.result import VERDICTS, HostReport, Result, Summary
 from netprobe.model.story import Step
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
@@ -100,7 +101,7 @@ def tell_story(view: View) -> FlowStory:
 
 def _choose_advice(view: View) -> str:
     """Give the finding's advice, as a run gives it; for doubt, what would remove it."""
-    findings = fold([view.result])
+    findings = fold([_exclude_living_host(view)])
     if findings:
         return findings[0].advice
     alone = not view.has_agent(view.destination)
@@ -112,13 +113,26 @@ def _choose_advice(view: View) -> str:
     return ""
 
 
+def _exclude_living_host(view: View) -> Result:
+    """Give the result without a place that the looks beside the flow exclude: a dead host.
+
+    The verdict itself stays that of a run, which has not asked that.
+    """
+    left = tuple(place for place in view.result.where if place != "host")
+    return replace(view.result, where=left) if left and far.lives(view) else view.result
+
+
 def _list_remarks(view: View) -> Iterator[str]:
     """Warnings, and what the looks beside the flow add to the places of the verdict."""
     yield from view.result.warnings
     yield from say_where_nearer(view)
     yield from say_where_lost(view)
-    if "host" in view.result.where and far.lives(view):
-        yield f"asked beside the flow, {view.address} does answer: the host itself is up"
+    left = _exclude_living_host(view).where
+    if left != view.result.where:
+        yield (
+            f"asked beside the flow, {view.address} does answer: the host itself is up, which "
+            f"leaves [{', '.join(left)}]"
+        )
     measured, result = view.mtu or (None, view.result)
     # Where not even small packets were answered, nobody knows what fits.
     tried = measured is not None and measured.mtu is not None and measured.mtu.path is not None

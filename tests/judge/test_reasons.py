@@ -119,3 +119,9 @@ def test_words_of_kernels_and_proxies_are_no_firewall_by_name() -> None:
     assert not find_reason("proxy-407").rule_causes
     assert find_reason("icmp 3/7").rule_mends
     assert icmp_words(3, 7, "10.0.0.1").word == "icmp 3/7"
+
+
+@pytest.mark.parametrize("reason", ["no-vantage", "stopped", "agent-lost", "of-a-later-version"])
+def test_what_nobody_could_look_at_has_something_to_do(reason: str) -> None:
+    """Also for a reason that a later version has."""
+    assert choose_to_do(reason).endswith(".")

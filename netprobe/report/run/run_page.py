@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from netprobe.model.accepted import STATES
 from netprobe.model.names import names_text
+from netprobe.model.reasons import choose_to_do
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.report.page.flow_groups import (
     MOST_LINES,
@@ -174,6 +175,7 @@ def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[Field]:
         yield from field(
             "seen", seen if rest <= 0 else [*seen[:MOST_LINES], More(f"and {rest} more")]
         )
+        yield from field("to do", [choose_to_do(first.reason)])
     else:
         yield from field("seen", [f"{first.because} ({first.state}, {first.reason})"])
         yield from field("where", [where_text(first)])
