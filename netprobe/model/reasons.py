@@ -88,8 +88,7 @@ _UNTESTED: Final[Mapping[str, str]] = {
     "agent-slow": "Run again with --resume FILE when the host has less to do.",
     **dict.fromkeys(
         ("no-results", "results-cut", "not-asked", "no-overlap"),
-        "Let the host carry out its bundle again, or make the next round "
-        "(netprobe bundle --next).",
+        "Let the host carry out its bundle again, or make the next round (netprobe bundle --next).",
     ),
 }
 _LOOK_AT_HOST = (

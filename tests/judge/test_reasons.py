@@ -18,7 +18,7 @@ from netprobe.konnectivity.symptoms import tcp_symptom
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.icmp import ICMP_ERRORS, icmp_words
 from netprobe.model.konnectivity import Opened
-from netprobe.model.reasons import REASONS, find_reason
+from netprobe.model.reasons import REASONS, choose_to_do, find_reason
 from netprobe.model.result import Verdict
 from netprobe.request.rules import RequestWishes
 from tests.judge.test_verdict import evidence
