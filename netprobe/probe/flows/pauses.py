@@ -11,8 +11,10 @@ from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.settings import LEAST_LOOK_S, LOOK_S, ROUND_TRIPS, Timing
 
-# A look that is repeated has so much time that a short pause hides no answer.
-UNHURRIED = Timing(round(LOOK_S * 1000), round(LOOK_S * 1000), 1)
+# A look that is repeated has so much more time than an answer takes: a shorter pause hides none.
+SPARE_S = LOOK_S
+# Round trips of a busy machine say little of the network: no answer takes more.
+MOST_ANSWER_S = LOOK_S
 
 
 class PatientProber(Prober):
@@ -35,8 +37,10 @@ class PatientProber(Prober):
     async def _repeat_look(self, seen: Observation, sport: int | None) -> list[Observation]:
         began_s = asyncio.get_running_loop().time()
         part = seen.part.restrict(seen.task, seen.ports, seen.listener)
-        found = await super().part(part, UNHURRIED, sport)
-        hidden = await self._find_hidden(found, began_s, LOOK_S)
+        look_s = SPARE_S + self._measure_answer_s(seen)
+        look_ms = round(look_s * 1000)
+        found = await super().part(part, Timing(look_ms, look_ms, 1), sport)
+        hidden = await self._find_hidden(found, began_s, look_s)
         return [
             replace(
                 _mark_missed(one) if any(one is other for other in hidden) else one,
@@ -56,14 +60,18 @@ class PatientProber(Prober):
         if not silent:
             return []
         there = self._fleet.agent(silent[0].task.wants[0].flow.destination)
-        slowest_s = (self.slowest_ms(silent[0].task) or 0.0) / 1000
-        must_s = max(LEAST_LOOK_S, ROUND_TRIPS * slowest_s)
+        must_s = self._measure_answer_s(silent[0])
         look_s = max(look_s, must_s)
         try:
             lost_s = await there.count_lost(began_s, look_s)
         except AgentError:
             return []  # who works on the destination learns of it, too
         return silent if lost_s > look_s - must_s else []
+
+    def _measure_answer_s(self, seen: Observation) -> float:
+        """Give how long an answer may take, by those that came so far."""
+        slowest_s = (self.slowest_ms(seen.task) or 0.0) / 1000
+        return min(MOST_ANSWER_S, max(LEAST_LOOK_S, ROUND_TRIPS * slowest_s))
 
 
 def _may_be_hidden(seen: Observation) -> bool:

@@ -7,12 +7,12 @@ import pytest
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.errors import AgentError
-from netprobe.model.evidence import Listener
+from netprobe.model.evidence import Listener, Outcome
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.flows.chance import Chance
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
 from netprobe.probe.flows.mtu_ladder import MtuLadder, MtuProbe
-from netprobe.probe.flows.pauses import UNHURRIED, PatientProber
+from netprobe.probe.flows.pauses import PatientProber
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.settings import ProbeSettings, Timing
@@ -22,6 +22,7 @@ from tests.probe.fakes import FakeAgent, FakeFleet, kind, reply
 
 NONE = kind(failure="no-answer")
 NONCE = kind(op="answer", answer="nonce", by=1)
+UNHURRIED = Timing(4300, 4300, 1)
 
 
 class PausingAgent(FakeAgent):
@@ -41,12 +42,17 @@ async def probe(
     state: str = "ours",
     timing: Timing | None = None,
     protocol: str = "udp",
+    slowest_ms: float | None = None,
 ) -> tuple[list[Observation], list[ProbeOrder]]:
     """What becomes of a port whose looks end so, and the orders for it."""
     left = iter(kinds)
     source = FakeAgent(SOURCE, {ProbeOrder: lambda order: reply(order, next(left))})
     fleet = FakeFleet([source, PausingAgent(*pauses)])
-    prober = PatientProber(fleet, ProbeSettings(), Answered())
+    answered = Answered()
+    if slowest_ms is not None:
+        heard = Outcome("answer", None, answer="nonce", rtt_ms=slowest_ms)
+        answered.note_answer(SOURCE.name, make_task(protocol).address, heard)
+    prober = PatientProber(fleet, ProbeSettings(), answered)
     task = make_task(protocol)
     listeners = Listeners(UNKNOWN)
     spot = Spot(protocol, task.address, protocol_for(None), task.ports)
@@ -68,12 +74,23 @@ async def test_a_look_that_met_a_pause_is_repeated_once_and_counts() -> None:
 
 async def test_where_the_repeat_met_a_pause_too_nothing_is_known() -> None:
     """Nor is an answer that never came silence; one that came counts."""
-    (found,), _ = await probe([NONE, NONE], 0.4, 3.9)
+    (found,), _ = await probe([NONE, NONE], 0.4, 4.1)
     assert found.outcome is not None
     assert (found.outcome.failure, found.outcome.answer) == ("stood-still", None)
-    (found,), _ = await probe([NONE, NONCE], 0.4, 3.9)
+    (found,), _ = await probe([NONE, NONCE], 0.4, 4.1)
     assert found.outcome is not None
     assert found.outcome.answer == "nonce"
+
+
+@pytest.mark.parametrize(("slowest_ms", "look_ms"), [(None, 4300), (900.0, 7600), (5000.0, 8000)])
+async def test_a_repeat_spares_an_answer_as_much_time_however_slow_answers_are(
+    slowest_ms: float | None, look_ms: int
+) -> None:
+    """A busy machine answers late: its slow round trips make no pause of the repeat a doubt."""
+    (found,), (_, again) = await probe([NONE, NONE], 3.9, 3.9, slowest_ms=slowest_ms)
+    assert again.look_ms == look_ms
+    assert found.outcome is not None
+    assert found.outcome.failure == "no-answer"
 
 
 @pytest.mark.parametrize(
