@@ -188,7 +188,9 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     places = row.where
     if not places:
         return places
-    if evidence.control_answered or evidence.host_up:
+    # Something on the way may have answered for a host of which a router says that it is down.
+    unproved = row.reason == "host-down" and evidence.listener.state in ("unknown", "lost")
+    if (evidence.control_answered or evidence.host_up) and not unproved:
         places = _exclude_places(places, "host")
     silent = row.reason == "no-response"
     if silent and reply_failure(evidence) in _OWN_OUTPUT:
@@ -314,6 +316,12 @@ def _apply_rules(result: Result, evidence: Evidence, rules: Rules) -> Result:
         # Whoever refuses it: the flow to a service that must be there does not get through.
         there: tuple[Place, ...] = tuple(sorted({*result.where, "service"}))
         return replace(result, verdict="blocked", where=there)
+    if result.reason == "unknown-holder" and evidence.given_up_by is not None:
+        because = (
+            f"{result.because}; and {evidence.given_up_by}, a router on the way, says that nobody "
+            f"answers for {evidence.address}, so that something on the way may have accepted it"
+        )
+        return replace(result, where=("host", "path", "service"), because=because)
     if result.reason == "unknown-holder" and evidence.maker and not evidence.maker.own:
         because = f"{result.because}; and {evidence.maker.doubt}"
         return replace(result, where=("path", "service"), because=because)

@@ -363,3 +363,12 @@ def test_a_port_held_on_loopback_before_the_run(binds: str | None, fact: str | N
 
     told = {name for name, phrases in facts.items() if phrases} - {"held"}
     assert told == ({fact} if fact else set())
+
+
+def test_what_accepts_for_a_host_that_a_router_gives_up_may_be_on_the_way() -> None:
+    """Nobody there can tell, and a router says that nobody is there."""
+    some = evidence(OPENED, given_up_by="10.0.0.254")
+    result = one(some)
+
+    assert said(some) == ("inconclusive", "unknown-holder", ("host", "path", "service"))
+    assert "10.0.0.254, a router on the way, says that nobody answers" in result.because

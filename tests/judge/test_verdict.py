@@ -178,9 +178,13 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "unreachable", "host-down", ("host", "path")),
         (evidence(replace(icmp(3, 1, "router"), elapsed_ms=3100), host_down="c"),
          "blocked", "unreachable", "host-down", ("host",)),
-        (evidence(icmp(3, 1, "router"), host_up=True,
+        (evidence(icmp(3, 1, "router"), host_up=True, listener=OURS,
                   conclusion=CheckConclusion("router-gives-up")),
          "blocked", "unreachable", "host-down", ("path",)),
+        # Without an agent there, what answered may be something on the way.
+        (evidence(icmp(3, 1, "router"), host_up=True, control_answered=True,
+                  conclusion=CheckConclusion("router-gives-up")),
+         "blocked", "unreachable", "host-down", ("host", "path")),
         (evidence(icmp(3, 1, "router"), given_up_by="10.0.0.254"),
          "blocked", "unreachable", "host-down", ("host", "path")),
         (evidence(icmp(3, 1, "router"), expect="denied", host_down="c"),
@@ -243,9 +247,10 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness(),
                   story=story(source_out="yes", destination_in="no")),
          "blocked", "open", "false-open", ("path",)),
+        # The port is taken, whatever answers in its place.
         (evidence(OPEN, listener=Listener("live", "x"),
                   story=story(source_out="yes", destination_in="no")),
-         "blocked", "open", "false-open", ("path",)),
+         "blocked", "open", "port-taken", ("path", "service")),
         # Its own listener would have answered the nonce, whoever hands it on; a holder cannot.
         (evidence(OPEN, listener=Listener("live", "x"), platform_runs=True,
                   story=story(source_out="yes", destination_in="no")),
