@@ -21,6 +21,7 @@ from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
 from netprobe.model.evidence import (
     NO_NEIGHBOUR,
     Evidence,
+    Listener,
     Outcome,
     PathMtu,
     RefusalMaker,
@@ -109,14 +110,28 @@ def _apply_later_steps(row: VerdictRow, view: Evidence) -> Iterator[Result]:
     if (row.verdict, row.state) == ("inconclusive", "closed"):
         later.append(replace(view, maker=RefusalMaker(own=False, doubt=ANY)))
     if (row.verdict, row.reason) == ("inconclusive", "no-response"):
-        requirement = replace(view.flow.block.requirement, probe="dns")
-        block = replace(view.flow.block, requirement=requirement)
-        later.append(replace(view, flow=replace(view.flow, block=block), served=("c",)))
+        later.append(replace(_change_row(view, probe="dns"), served=("c",)))
+    if row.reason == "unknown-holder":
+        later.append(replace(view, maker=RefusalMaker(own=False, doubt=ANY)))
+        later.append(replace(view, given_up_by="10.0.0.3"))
+    if row.reason == "nonce-answer":
+        beside = Listener("ours", beside="x on 127.0.0.1", beside_loopback=True)
+        later += [
+            replace(_change_row(view, binds=binds), listener=beside)
+            for binds in (None, "all", "address")
+        ]
     for existing, rules, evidence in product((False, True), RULES, later):
         block = replace(evidence.flow.block, existing=existing)
         one = replace(evidence, flow=replace(evidence.flow, block=block))
         base = judge(replace(one, outcome=None), ORDER, rules)[0]
         yield judge_row(row, base, one, one.outcome or SPOKEN, rules)
+
+
+def _change_row(view: Evidence, **keys: Any) -> Evidence:
+    """Give the evidence of a row with these keys."""
+    block = view.flow.block
+    changed = replace(block, requirement=replace(block.requirement, **keys))
+    return replace(view, flow=replace(view.flow, block=changed))
 
 
 def _make_trouble(kind: Any) -> NameFacts:

@@ -19,6 +19,7 @@ from netprobe.model.evidence import (
     Listener,
     Outcome,
     PathMtu,
+    RefusalMaker,
     ResetOrigin,
     ServerClock,
     ServiceFinding,
@@ -61,6 +62,8 @@ FACTS = st.fixed_dictionaries({
         st.sampled_from(("ours", "live", "loopback", "bound", "closed", "lost", "unknown")),
         nat=st.booleans(),
         processes=st.sampled_from(((), ("sshd",), ("netprobe-agent",))),
+        beside=st.sampled_from((None, "x on 127.0.0.1")),
+        beside_loopback=st.booleans(),
     ),
     "witness": st.none()
     | st.builds(
@@ -92,6 +95,7 @@ FACTS = st.fixed_dictionaries({
     "host_up": st.booleans(),
     "platform_runs": st.booleans(),
     "served": st.sampled_from(((), ("c",))),
+    "maker": st.none() | st.builds(RefusalMaker, st.booleans(), st.just("doubt")),
 })  # fmt: skip
 EVIDENCE = st.builds(
     lambda expect, protocol, existing, facts: make_evidence(expect, protocol, existing, **facts),

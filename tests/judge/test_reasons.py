@@ -18,7 +18,7 @@ from netprobe.konnectivity.symptoms import tcp_symptom
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.icmp import ICMP_ERRORS, icmp_words
 from netprobe.model.konnectivity import Opened
-from netprobe.model.reasons import REASONS, choose_to_do, find_reason
+from netprobe.model.reasons import REASONS, find_reason
 from netprobe.model.result import Verdict
 from netprobe.request.rules import RequestWishes
 from tests.judge.test_verdict import evidence
@@ -119,9 +119,3 @@ def test_words_of_kernels_and_proxies_are_no_firewall_by_name() -> None:
     assert not find_reason("proxy-407").rule_causes
     assert find_reason("icmp 3/7").rule_mends
     assert icmp_words(3, 7, "10.0.0.1").word == "icmp 3/7"
-
-
-@pytest.mark.parametrize("reason", ["no-vantage", "stopped", "agent-lost", "of-a-later-version"])
-def test_what_nobody_could_look_at_has_something_to_do(reason: str) -> None:
-    """Also for a reason that a later version has."""
-    assert choose_to_do(reason).endswith(".")

@@ -14,6 +14,7 @@ from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.page.flow_groups import Survey, flow_lines, needs
 from netprobe.report.page.wording import duration, listed, plural, port_text, where_text
+from netprobe.report.run.to_do import choose_to_do
 from tests.report.samples import BLOCKED, PASSED, port
 
 
@@ -153,3 +154,9 @@ def test_clean_is_printable(text: str) -> None:
     assert once.isprintable()
     assert clean(once) == once
     once.encode("utf-8")
+
+
+@pytest.mark.parametrize("reason", ["no-vantage", "stopped", "agent-lost", "of-a-later-version"])
+def test_what_nobody_could_look_at_has_something_to_do(reason: str) -> None:
+    """Also for a reason that a later version has."""
+    assert choose_to_do(reason).endswith(".")

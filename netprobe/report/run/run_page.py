@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from netprobe.model.accepted import STATES
 from netprobe.model.names import names_text
-from netprobe.model.reasons import choose_to_do
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.report.page.flow_groups import (
     MOST_LINES,
@@ -53,6 +52,7 @@ from netprobe.report.run.change_sections import change_sections
 from netprobe.report.run.coverage_text import coverage_sections
 from netprobe.report.run.headline import Headline, headline, origin, totals
 from netprobe.report.run.overview import Overview, make_overview, overview_section
+from netprobe.report.run.to_do import choose_to_do
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
 _MOST_EVIDENCE = 3
