@@ -198,8 +198,6 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "holder-hidden": Reason(rule_mends=False, shares="holder", of_port=True),
     "loopback-holder": Reason(rule_mends=False, shares="holder", of_port=True),
-    # --- what the agents say ---
-    "agents-disagree": Reason(rule_mends=False, shares="reason"),
     "unknown-holder": Reason(rule_mends=False, of_port=True),
     "other-run": Reason(
         kind="other-run",
@@ -210,6 +208,8 @@ REASONS: Final[Mapping[str, Reason]] = {
         advice={_SERVICE: "Wait for the other run to end, and run again."},
         owner="ourselves",
     ),
+    # --- what the agents say ---
+    "agents-disagree": Reason(rule_mends=False, shares="reason"),
     # --- what packets meet ---
     "no-response": Reason(
         end="dropped",
