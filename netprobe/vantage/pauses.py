@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
+from typing import NamedTuple
+
+from netprobe.agent.core.pauses import HIDING_PAUSES
 from netprobe.agent.wire.answers import Alive
 
 # A beat that is answered later than this: the agent or the stream stood still.
@@ -13,6 +16,14 @@ MOST_PAUSES = 1000
 
 # From and to, in seconds of a monotonic clock.
 TimeSpan = tuple[float, float]
+
+
+class LinkPause(NamedTuple):
+    """A pause of so many seconds at some time of a span. Seconds of the coordinator's clock."""
+
+    start: float
+    end: float
+    lasted_s: float
 
 
 class LinkPauses:
@@ -26,7 +37,7 @@ class LinkPauses:
         self.known_until = now
         self.stalled_s = 0.0
         self._beats: deque[float] = deque()
-        self._pauses: deque[TimeSpan] = deque(maxlen=MOST_PAUSES)
+        self._pauses: deque[LinkPause] = deque(maxlen=MOST_PAUSES)
         self._waited_ms = 0
 
     def note_beat(self, now: float) -> None:
@@ -36,7 +47,7 @@ class LinkPauses:
     def note_turn(self, due: float, now: float) -> None:
         """Note when this process ran, and when it would have."""
         if now - due > LATE_S:
-            self._pauses.append((due, now))
+            self._pauses.append(LinkPause(due, now, now - due))
 
     def take_alive(self, alive: Alive, now: float) -> None:
         """Take the answer to the oldest beat; one that answers none is ignored."""
@@ -45,15 +56,20 @@ class LinkPauses:
         sent = self._beats.popleft()
         # The answer may have left the agent at any time since then.
         told = [
-            (sent - (one.ago_ms + one.lasted_ms) / 1000, now - one.ago_ms / 1000)
+            LinkPause(
+                sent - (one.ago_ms + one.lasted_ms) / 1000,
+                now - one.ago_ms / 1000,
+                one.lasted_ms / 1000,
+            )
             for one in alive.pauses
         ]
         if now - sent > LATE_S:
-            told.append((sent, now))
+            told.append(LinkPause(sent, now, now - sent))
         self._pauses.extend(told)
         waited_s = max(0, alive.waited_ms - self._waited_ms) / 1000
         self._waited_ms = alive.waited_ms
-        self.stalled_s += max(waited_s, _measure_pauses(told, self.known_until, now))
+        spans = [(one.start, one.end) for one in told]
+        self.stalled_s += max(waited_s, _measure_spans(spans, self.known_until, now))
         self.known_until = sent
 
     def overdue_s(self, now: float) -> float:
@@ -61,18 +77,25 @@ class LinkPauses:
         return max(0.0, now - self._beats[0] - LATE_S) if self._beats else 0.0
 
     def lost_s(self, start: float, end: float, look_s: float) -> float:
-        """Tell how much of a look was lost in pauses at most, whenever it was within this span."""
-        pauses = [one for one in self._pauses if one[1] > start and one[0] < end]
-        begins = (start, *(one[0] for one in pauses), *(one[1] - look_s for one in pauses))
+        """Tell how much of a look was lost in its longest pauses at most, whenever it was within
+        this span."""
+        pauses = [one for one in self._pauses if one.end > start and one.start < end]
+        begins = (start, *(one.start for one in pauses), *(one.end - look_s for one in pauses))
         looks = ((max(start, begin), min(end, begin + look_s)) for begin in begins)
-        return max(_measure_pauses(pauses, *look) for look in looks)
+        return min(look_s, max(_measure_longest(pauses, *look) for look in looks))
 
 
-def _measure_pauses(pauses: list[TimeSpan], start: float, end: float) -> float:
-    """Measure what pauses, which may overlap, cover of a span."""
+def _measure_longest(pauses: list[LinkPause], start: float, end: float) -> float:
+    """Measure what the longest pauses can have taken of a span."""
+    lost = (min(one.lasted_s, min(one.end, end) - max(one.start, start)) for one in pauses)
+    return sum(sorted(max(0.0, one) for one in lost)[-HIDING_PAUSES:])
+
+
+def _measure_spans(spans: list[TimeSpan], start: float, end: float) -> float:
+    """Measure what spans, which may overlap, cover of another."""
     covered, reached = 0.0, start
-    for pause in sorted(pauses):
-        begun, ended = max(pause[0], reached), min(pause[1], end)
+    for span in sorted(spans):
+        begun, ended = max(span[0], reached), min(span[1], end)
         if ended > begun:
             covered += ended - begun
             reached = ended

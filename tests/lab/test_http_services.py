@@ -100,7 +100,7 @@ def test_what_curl_sees_is_told(world: WebWorld, direct: list[dict[str, Any]], i
     _, expected, words, (url, status, version) = CASES[index]
     result = direct[index]
 
-    assert (result["verdict"], result["proof"]) == expected
+    assert (result["verdict"], result["proof"]) == expected, result["because"]
     assert words in result["because"]
     plain = ("--http2-prior-knowledge",) if url.startswith("h2c") else ()
     seen = world.curl("worker", url.replace("h2c", "http").format(WEB), *plain)

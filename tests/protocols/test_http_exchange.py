@@ -25,6 +25,7 @@ from netprobe.protocols.services.http_exchange import (
     BODY_LIMIT,
     HttpAnswer,
     HttpRequest,
+    ReadLimits,
     exchange_http,
 )
 from netprobe.protocols.services.proxy_url import parse_proxy
@@ -71,7 +72,7 @@ async def ask(serve: Serve, request: HttpRequest = ASKED, limit_s: float = 5.0) 
         await serve(await reader.readuntil(b"\r\n\r\n"), write)
 
     async with pipe_to(talk) as pipe:
-        return await exchange_http(pipe, request, limit_s)
+        return await exchange_http(pipe, request, ReadLimits(limit_s, limit_s))
 
 
 def says(*parts: bytes) -> Serve:

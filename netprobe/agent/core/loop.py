@@ -70,7 +70,6 @@ class Loop:
         """Serve until ``stop``."""
         self._running = True
         while self._running:
-            self.pauses.note(self.now())
             wait_s = self._find_wait_s()
             self.pauses.rest(wait_s)
             ready = self._epoll.poll(wait_s, BATCH)

@@ -10,6 +10,9 @@ PAUSE_S = 0.25
 MOST_LONGER_S = 8.0
 # The older ones are forgotten.
 MOST_PAUSES = 1000
+# What arrives in one turn of a loop is read in the next at the latest: two pauses together can hide
+# it, however many there are on a busy machine.
+HIDING_PAUSES = 2
 
 # From and to, in seconds of the loop's clock.
 Pause = Tuple[float, float]
@@ -18,7 +21,7 @@ Pause = Tuple[float, float]
 class Pauses:
     """The pauses of a loop, by its own monotonic clock: the wall clock may step.
 
-    The loop says how long it means to ``rest``, and ``note`` tells that it runs at a time.
+    The loop says how long it means to ``rest``, and tells by ``note`` in each turn when it runs.
     """
 
     def __init__(self, now: float) -> None:
@@ -40,13 +43,13 @@ class Pauses:
         return [pause for pause in self._pauses if pause[1] > start]
 
     def time_left(self, start: float, end: float) -> float:
-        """Give how much of a span is left without its pauses."""
-        left_s = end - start
+        """Give how much of a span is left without its longest pauses."""
+        lost = []
         for begun, ended in reversed(self._pauses):
             if ended <= start:
                 break
-            left_s -= max(0.0, min(ended, end) - max(begun, start))
-        return left_s
+            lost.append(max(0.0, min(ended, end) - max(begun, start)))
+        return end - start - sum(sorted(lost)[-HIDING_PAUSES:])
 
     def is_over(self, start: float, look_s: float, now: float) -> bool:
         """Tell whether a look has had its time, or is to wait for it no longer."""

@@ -27,7 +27,7 @@ from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols import Protocol
 from netprobe.protocols.base import format_place, is_address
 from netprobe.protocols.services.connect import connect
-from netprobe.protocols.services.http_exchange import HttpAnswer
+from netprobe.protocols.services.http_exchange import HttpAnswer, ReadLimits
 from netprobe.protocols.services.identify import Asked, identify
 from netprobe.protocols.services.pages import name_page
 from netprobe.protocols.services.proxy_url import decide, parse_proxy
@@ -39,8 +39,8 @@ from netprobe.vantage.stream import Target
 ProxyWay = tuple[Via | None, str | None]
 
 # A proxy that waits for its own connect says nothing for long; nobody who asks waits as long.
-ANSWER_S = 6.0
-NONCE_S = 3.0
+CONNECT_LIMITS = ReadLimits(6.0)
+NONCE_LIMITS = ReadLimits(3.0)
 # A name may have many addresses; software tries a few.
 ADDRESSES = 2
 # Asked for a whole URL, a proxy answers by itself like this, or with any status from 500 on.
@@ -141,7 +141,7 @@ class Proxied:
                 return talk.failed()
             data = b""
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(NONCE_S):
+                async with asyncio.timeout(NONCE_LIMITS.whole_s):
                     await pipe.send(template.fill(self._fleet.key, nonce))
                     data = await _receive_bytes(pipe, len(template.answer or b""))
         host = template.answering_host(self._fleet.key, nonce, data)
@@ -162,7 +162,7 @@ async def _receive_bytes(pipe: Pipe, length: int) -> bytes:
     """Receive so many bytes, or what comes before the end."""
     data = b""
     while len(data) < length:
-        event = await pipe.receive(NONCE_S)
+        event = await pipe.receive(NONCE_LIMITS.silence_s)
         data += event.data
         if event.kind != "data":
             break
@@ -272,7 +272,7 @@ class _Talk:
             return None
         if self.by_url:
             return pipe
-        answer = await connect(pipe, self._host, self.port, self._proxy, ANSWER_S)
+        answer = await connect(pipe, self._host, self.port, self._proxy, CONNECT_LIMITS)
         if answer.status is not None and 200 <= answer.status < 300:
             return pipe
         self._failed = self._read_refusal(answer)

@@ -14,16 +14,24 @@ from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.base import printable
 from netprobe.protocols.services.connect import get
 from netprobe.protocols.services.http2 import CallFacts, Http2Talk
-from netprobe.protocols.services.http_exchange import HttpAnswer, HttpRequest, exchange_http
+from netprobe.protocols.services.http_exchange import (
+    HttpAnswer,
+    HttpRequest,
+    ReadLimits,
+    exchange_http,
+)
 from netprobe.protocols.services.pages import name_page
 from netprobe.protocols.services.proxy_url import ProxyUrl
 from netprobe.protocols.services.tls import Hello, SeenHandshake
 from netprobe.protocols.services.tls_certificates import Certificate
-from netprobe.protocols.services.tls_talk import BRIEF, NO_GREETING_S, TlsTalk
+from netprobe.protocols.services.tls_talk import NO_GREETING_S, Patience, TlsTalk
 
 # A live service answers within a round trip or two, but its host may be busy; only what drops our
-# bytes takes longer.
-LISTEN_S = 5.8
+# bytes is silent for longer, by the agent's clock.
+SILENCE_S = 5.8
+LIMITS = ReadLimits(SILENCE_S)
+# The server's host has our hello: it is waited for like every other answer.
+PATIENCE = Patience(2.5, 2.5, SILENCE_S)
 ALPN = ("h2", "http/1.1")
 SHOWN_TEXT = 60
 # The last one may be cut off.
@@ -98,10 +106,10 @@ async def hear_tls(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
     talk = TlsTalk(pipe, Hello(request.server_name, alpn=ALPN), listen_s)
     heard = ServiceReply(seen=talk.attempt.seen)
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LISTEN_S):
-            await talk.shake(BRIEF)
+        async with asyncio.timeout(LIMITS.whole_s):
+            await talk.shake(PATIENCE)
             if talk.usable and request.path is not None:
-                await get(talk, request.host, request.path, LISTEN_S, heard.answer)
+                await get(talk, request.host, request.path, LIMITS, heard.answer)
             elif talk.usable and request.call:
                 await _make_call(talk, request, heard)
     return _note_end(heard, talk.attempt.end or heard.answer.ended)
@@ -121,7 +129,7 @@ async def hear_plain(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
     heard = ServiceReply()
     target = request.path or "/"
     asked = HttpRequest(request.host, target, http2=request.http2, proxy=request.proxy)
-    await exchange_http(pipe, asked, LISTEN_S, heard.answer)
+    await exchange_http(pipe, asked, LIMITS, heard.answer)
     return _note_end(heard, heard.answer.ended)
 
 

@@ -34,6 +34,21 @@ _GET = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("Connection", "clos
 
 
 @dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """How long an answer is read, in seconds: ``silence_s`` while nothing comes, by the clock of
+    who holds the connection, and ``whole_s`` in all, by ours.
+
+    Our own work counts in the whole, and a busy machine takes seconds for it.
+    """
+
+    silence_s: float = ANSWER_S
+    whole_s: float = ANSWER_S
+
+
+EASY = ReadLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class HttpRequest:
     """One request: the Host header, and what stands in the request line.
 
@@ -92,16 +107,16 @@ class HttpAnswer:
 
 
 async def exchange_http(
-    pipe: Pipe, request: HttpRequest, limit_s: float = ANSWER_S, answer: HttpAnswer | None = None
+    pipe: Pipe, request: HttpRequest, limits: ReadLimits = EASY, answer: HttpAnswer | None = None
 ) -> HttpAnswer:
-    """Ask, and give what came within ``limit_s``; ``answer`` is filled as it comes."""
+    """Ask, and give what came within the limits; ``answer`` is filled as it comes."""
     from netprobe.protocols.services.http_backend import PipeStream
 
     answer = HttpAnswer() if answer is None else answer
-    stream = PipeStream(pipe, limit_s, request.http2)
+    stream = PipeStream(pipe, limits.silence_s, request.http2)
     body = bytearray()
     try:
-        async with asyncio.timeout(limit_s):
+        async with asyncio.timeout(limits.whole_s):
             await _send_request(stream, request, answer, body)
     except TimeoutError:
         stream.ended = "timeout"

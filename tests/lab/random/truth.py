@@ -298,7 +298,7 @@ class Judge:
     def _unsent(self) -> tuple[Places, frozenset[Places]]:
         """Nothing left the source: its own doing, or a neighbour does not answer."""
         hop = next_hop(self.source, self.address)
-        if hop is None or not self._in_vain(self.source, hop):
+        if hop is None or not (self._in_vain(self.source, hop) or self._is_dead(hop)):
             return frozenset(("source",)), frozenset()
         if hop.address == self.address and hop.carrier:
             return self._no_neighbour()
@@ -308,6 +308,13 @@ class Judge:
         """Whether a machine gets no answer from its next hop."""
         asked = hop.address in self.index.unanswered(machine.name)
         return hop.failed or asked or not hop.carrier
+
+    def _is_dead(self, hop: Hop) -> bool:
+        """Whether the source gets no answer from its next hop now: what the kernel found before may
+        be forgotten, and it need not have asked again."""
+        self.source.run("ping", "-c", "1", "-W", "4", hop.address, check=False)
+        asked = next_hop(self.source, self.address)
+        return asked is not None and asked.failed
 
     def _no_neighbour(self) -> tuple[Places, frozenset[Places]]:
         """Nobody on its network answers for the destination."""
