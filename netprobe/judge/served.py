@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from netprobe.judge.words import join_some
-from netprobe.model.evidence import Evidence
+from netprobe.model.evidence import ANSWERING, Evidence
 from netprobe.model.result import Result
 
-# Whoever of them runs answers whoever it lets ask.
-ANSWERING: Final = ("dns", "ntp")
 _IGNORED = (
     "; in this run it answered {others}: something on the way stops {source}, or the server itself "
     "ignores it (chronyd's allow, BIND's blackhole, dnsmasq's local-service)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from netprobe.agent.wire import failures
 from netprobe.model.icmp import icmp_words
@@ -143,6 +143,9 @@ class Listener:
     beside_loopback: bool = False
 
 
+# Probes whose servers answer whoever they let ask: their silence to one source is held against whom
+# they answer in the same run, and their time against the hosts' clocks.
+ANSWERING: Final = frozenset(("dns", "ntp"))
 # The source's kernel had no room for the packet (ENOBUFS).
 NO_BUFFERS = failures.NO_BUFFERS
 # A failure of the way back without an errno: no neighbour answers for the route's next hop.

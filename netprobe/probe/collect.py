@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -130,27 +131,28 @@ async def _work_through(
     listed = asyncio.Semaphore(LISTED_PER_FORK * settings.forks)
     room = Room()
 
-    async def some(host: Host, wants: list[Want]) -> None:
-        # Who starts is waited for here, without a slot.
-        now = replace(settings, ready_s=0.0)
-        destination = Destination(host, fleet, now, answered, alone, emit)
+    async def some(destination: Destination, host: Host, wants: list[Want], *, holds: bool) -> None:
         proving = asyncio.create_task(_emit_proven(destination))
         try:
-            await _run_destination(destination, host, wants, emit)
+            await _run_destination(destination, host, wants, emit, holds=holds)
         finally:
             if not proving.cancel():
                 proving.result()  # it ends only by an error
 
     async def one(host: Host) -> None:
-        async with listed:
-            ready_by = now_s() + settings.ready_s
-            left = await work_at(host, flows.wants(host), ready_by)
-        # Who waits for late sources keeps nobody from being listed.
-        while left:
-            left = await work_at(host, left, ready_by)
+        # What a server's silence waits for is over then, also where the run is stopped.
+        with contextlib.ExitStack() as at_end:
+            async with listed:
+                ready_by = now_s() + settings.ready_s
+                left = await work_at(host, flows.wants(host), ready_by, at_end)
+            # Who waits for late sources keeps nobody from being listed.
+            while left:
+                left = await work_at(host, left, ready_by, at_end)
         flows.drop(host)
 
-    async def work_at(host: Host, wants: list[Want], ready_by: float) -> list[Want]:
+    async def work_at(
+        host: Host, wants: list[Want], ready_by: float, at_end: contextlib.ExitStack
+    ) -> list[Want]:
         """Work through what is prompt, and give the rest."""
         if not wants:
             return wants
@@ -161,7 +163,11 @@ async def _work_through(
             fleet.phases.turn(slots, about),
             fleet.phases.turn(room.hold(len(prompt)), about),
         ):
-            await some(host, prompt)
+            # Who starts was waited for, without a slot.
+            now = replace(settings, ready_s=0.0)
+            destination = Destination(host, fleet, now, answered, alone, emit)
+            at_end.callback(destination.emit_held)
+            await some(destination, host, prompt, holds=bool(late))
         return late
 
     async with asyncio.TaskGroup() as group:
@@ -177,11 +183,11 @@ async def _emit_proven(destination: Destination) -> None:
 
 
 async def _run_destination(
-    destination: Destination, host: Host, wants: list[Want], emit: Emit
+    destination: Destination, host: Host, wants: list[Want], emit: Emit, *, holds: bool
 ) -> None:
     """Work at a destination; what fails there that nobody foresaw is the end of its flows only."""
     try:
-        await destination.run(wants)
+        await destination.run(wants, holds=holds)
     except Exception as error:
         if wants[0].ledger.is_final:
             raise  # the emitting itself failed: results have nowhere to go

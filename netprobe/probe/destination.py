@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Evidence, Listener, facts_of
+from netprobe.model.evidence import ANSWERING, Evidence, Listener, facts_of
 from netprobe.model.inventory import Host
 from netprobe.model.plan import PATH_MTU
 from netprobe.probe.agents.agent import AgentMethods
@@ -86,11 +86,14 @@ class Destination:
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
         self._round: Round | None = None
+        # What is emitted only after all sources have been here: see ``run``.
+        self._held: tuple[list[Want], list[Want], list[Observation]] = [], [], []
 
-    async def run(self, wants: Sequence[Want]) -> None:
+    async def run(self, wants: Sequence[Want], *, holds: bool = False) -> None:
         """Probe every want, then emit the evidence of each, once.
 
-        Meanwhile ``emit_proven`` may emit a part of it.
+        Meanwhile ``emit_proven`` may emit a part of it. ``holds``: other sources come later, and
+        whom a server answers is evidence about its silence; that waits for ``emit_held``.
         """
         by_way = [one for want in wants for one in ways(want)]
         self._resolved = await resolve_names(by_way, self._fleet)
@@ -124,7 +127,21 @@ class Destination:
                 self._answered.note(source, address, outcome, seen.conclusion, forged)
                 if outcome.answer == "service":
                     self._answered.note_served(seen.task)
-        self._emit_all(wants, by_way, observations)
+        silent = {
+            want.order
+            for one in observations
+            if holds and one.silent and one.task.probe in ANSWERING
+            for want in one.task.wants
+        }
+        found = [one for one in observations if _pick(one.task.wants, silent)]
+        self._held = _pick(wants, silent), by_way, found
+        now = {want.order for want in wants} - silent
+        self._emit_all(_pick(wants, now), by_way, observations)
+
+    def emit_held(self) -> None:
+        """Emit what ``run`` has held back, once."""
+        held, self._held = self._held, ([], [], [])
+        self._emit_all(*held)
 
     def _list_places(self, tasks: Iterable[Task]) -> set[str]:
         """Give the addresses of the tasks, and the machine behind them, as far as it is known.
@@ -297,15 +314,15 @@ class Destination:
 
     def _emit_all(
         self,
-        wants: Iterable[Want],
+        wants: Sequence[Want],
         by_way: Iterable[Want],
         observations: Iterable[Observation],
     ) -> None:
         by_want: dict[PlanPlace, list[Evidence]] = {want.order: [] for want in wants}
         for seen in observations:
-            for want in seen.task.wants:
+            for want in _pick(seen.task.wants, by_want):
                 by_want[want.order].extend(self._make_evidence(want, seen))
-        for want in by_way:
+        for want in _pick(by_way, by_want):
             by_want[want.order].extend(self._resolved.evidence(want))
         for want in wants:
             want.ledger.is_final = True
@@ -384,3 +401,7 @@ def _is_heard(seen: Observation) -> bool:
 def _is_at_home(source: AgentMethods, seen: Observation) -> bool:
     """Tell whether the source has the address itself."""
     return source.hello is not None and seen.task.address in source.hello.addresses
+
+
+def _pick(wants: Iterable[Want], orders: Container[PlanPlace]) -> list[Want]:
+    return [want for want in wants if want.order in orders]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-
 from typing import NamedTuple
 
-from netprobe.agent.core.pauses import HIDING_PAUSES
 from netprobe.agent.wire.answers import Alive
+from netprobe.agent.wire.frames import HIDING_PAUSES
 
 # A beat that is answered later than this: the agent or the stream stood still.
 LATE_S = 1.0

@@ -132,7 +132,9 @@ def test_ctrl_c_ends_with_a_report(lab: Lab, times: int) -> None:
     """
     process = start(lab)
     record = lab.folder / "record"
-    wait_for((lab.folder / "frozen").exists, "the agent to be stopped")
+    stopped = lab.folder / "frozen"
+    wait_for(lambda: stopped.exists() or process.poll() is not None, "the agent to be stopped")
+    assert stopped.exists(), process.communicate()
     wait_for(lambda: proven_of(record) > 0, "answers in the record")
     proven = proven_of(record)
     began_s = time.monotonic()

@@ -17,7 +17,7 @@ from netprobe.agent.wire.orders import (
 )
 from netprobe.model.evidence import Outcome
 from netprobe.model.plan import PATH_MTU
-from netprobe.probe.flows.work import UNTOLD
+from netprobe.probe.flows.work import UNTOLD, join
 from netprobe.probe.settings import ProbeSettings
 from tests.probe.builders import (
     NAMED,
@@ -34,6 +34,7 @@ from tests.probe.destination_world import (
     verdicts,
 )
 from tests.probe.fakes import (
+    host,
     icmp,
     kind,
 )
@@ -220,3 +221,24 @@ async def test_a_name_that_the_source_cannot_resolve_is_a_result_of_its_own() ->
 
     assert found.outcome == Outcome("resolve", "name-not-resolved", said="no such")
     assert world.sent(ProbeOrder) == []
+
+
+async def test_whom_a_server_answers_later_is_evidence_about_its_silence() -> None:
+    """What stays silent waits for the sources that come late; everything else does not."""
+    world = World(lambda mode, port: SILENCE if port == 53 else UNASKED, with_agent=False)
+    asked = [
+        make_want("udp", ((53, 53),), probe="dns"),
+        make_want("udp", ((54, 54),), order=(1, 0, 0)),
+        make_want("udp", ((53, 53),), order=(2, 0, 0), probe="dns", source=host("c", "10.0.0.3")),
+    ]
+    destination = world.make()
+    await destination.run(asked[:2], holds=True)
+    assert [want for want, _ in world.emitted] == asked[1:2]
+
+    (late,) = join(asked[2:], {})
+    world.answered.note_served(late)
+    destination.emit_held()
+    destination.emit_held()
+    assert [want for want, _ in world.emitted] == [asked[1], asked[0]]
+    (found,) = world.emitted[1][1]
+    assert found.served == ("c",)

@@ -3,6 +3,8 @@
 from collections import deque
 from typing import Deque, List, Tuple
 
+from ..wire.frames import HIDING_PAUSES
+
 # A loop that runs so much later than it would is in a pause. What is shorter hides no answer:
 # sockets are read before silence is believed.
 PAUSE_S = 0.25
@@ -10,9 +12,6 @@ PAUSE_S = 0.25
 MOST_LONGER_S = 8.0
 # The older ones are forgotten.
 MOST_PAUSES = 1000
-# What arrives in one turn of a loop is read in the next at the latest: two pauses together can hide
-# it, however many there are on a busy machine.
-HIDING_PAUSES = 2
 
 # From and to, in seconds of the loop's clock.
 Pause = Tuple[float, float]

@@ -10,6 +10,7 @@ from typing import Final
 
 from netprobe.errors import RequestError
 from netprobe.model.codec import PlanOrder
+from netprobe.model.evidence import ANSWERING
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.plan import Block, Flow, Plan
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, union
@@ -26,9 +27,6 @@ KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
     "--resume": frozenset({"pass", "blocked", "exposed"}),
     "--retry": frozenset({"pass"}),
 }
-
-# What these answer is held against what they answer others in the same run, and hosts' clocks.
-ASKED_AGAIN: Final = frozenset({"dns", "ntp"})
 
 # The key of a flow of the plan; no address where the source resolves a name.
 _FlowKey = tuple[str, str, str, str, str | None, str]
@@ -214,7 +212,7 @@ def _keep_planned(result: Result, flows: _PlannedFlow) -> Iterator[Result]:
     same = (one for one in flows if one[1].requirement.purpose == result.purpose)
     order, block = next(same, flows[0])
     requirement = block.requirement
-    asked_again = requirement.probe in ASKED_AGAIN and result.verdict == "pass"
+    asked_again = requirement.probe in ANSWERING and result.verdict == "pass"
     if result.expect != requirement.expect or asked_again:
         return
     kept = replace(
