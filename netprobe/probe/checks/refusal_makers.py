@@ -7,6 +7,8 @@ of routers behind it, and the refusals of another host or port (docs/network-fac
 * A refusal, which would pass, only where the run gives a reason to doubt its maker: its TTL is not
   that of genuine answers, or something on the way answers for the address elsewhere.
 * A connection that a port accepts where no agent is has the same doubt by its TTL.
+* A reset that seems to come from nearer, by its TTL, is doubtful where a walk on its port comes
+  farther than that: something on the way may set the TTL of all that it forwards.
 * The look is a walk on the flow's own port: where the last router before the destination still says
   "time exceeded" in its own name, no router has translated the packet.
 """
@@ -20,12 +22,14 @@ from dataclasses import dataclass, field, replace
 from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import RefusalMaker
+from netprobe.model.evidence import RefusalMaker, ResetOrigin
 from netprobe.model.notes import MakerNote, ResetNote
+from netprobe.model.ports import Ports
 from netprobe.model.story import TrailStatus
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.forged_resets import is_reset
 from netprobe.probe.checks.genuine import (
+    INITIAL_TTLS,
     arrival_ttl,
     choose_sample,
     count_lost_hops,
@@ -42,8 +46,11 @@ from netprobe.probe.flows.work import Task
 REFUSALS = {"udp": ("port-unreach",), "ipproto": ("port-unreach", "proto-unreach")}
 # Where a listener of ours or a service waits, a refusal is no pass.
 UNHELD = ("closed", "unknown", "lost")
+# Between a source and the last router is another one.
+LEAST_DISTANCE = 3
 ELSEWHERE = "something else answers for it on other ports"
 LOWER = "genuine answers of it arrive with TTL {ttl}, and this with a lower one"
+FARTHER = "its TTL is that of something nearer, and a walk on this port comes farther than that"
 OTHER = "genuine answers of it arrive with TTL {ttl}, and this with TTL {arrived}"
 
 
@@ -73,6 +80,9 @@ class RefusalMakers(Check):
                 one.at_refusals(some, elsewhere=elsewhere)
                 for one, some in zip(looks, pairs, strict=True)
             )
+        )
+        pairs = await asyncio.gather(
+            *(one.at_forged(some) for one, some in zip(looks, pairs, strict=True))
         )
         return [one for some in pairs for one in some]
 
@@ -115,6 +125,12 @@ def _is_refusal(seen: Observation) -> bool:
     return _is_in_its_name(seen) and _is_unhandled(seen)
 
 
+def _is_forged(seen: Observation) -> bool:
+    """Tell whether it is a reset from nearer than the destination, by its TTL alone."""
+    is_held = seen.listener.state not in UNHELD
+    return not is_held and is_reset(seen) and seen.reset.forged is True and _is_open(seen)
+
+
 def _is_accepted(seen: Observation) -> bool:
     """Tell whether a port accepts before the installation, and nobody there knows who holds it."""
     accepted = seen.outcome is not None and seen.outcome.answer == "unasked"
@@ -149,6 +165,54 @@ class _MakerLooks:
         for seen in group:
             found += await self._cut_by_maker(seen, "") if _is_rejection(seen) else [seen]
         return found
+
+    async def at_forged(self, group: list[Observation]) -> list[Observation]:
+        """Doubt resets that only their TTL calls forged, where packets come farther than that."""
+        found: list[Observation] = []
+        for seen in group:
+            found += await self._cut_by_walks(seen) if _is_forged(seen) else [seen]
+        return found
+
+    async def _cut_by_walks(self, seen: Observation) -> list[Observation]:
+        """Split the flow into resets whose walks come farther than their TTL says, and the rest."""
+        distance = await self._measure_distance(seen.task.protocol)
+        if distance is None or distance < LEAST_DISTANCE:
+            return [seen]
+        # Whoever is nearer than the last router lowers no TTL so far.
+        near = await self._find_near(seen, distance - LEAST_DISTANCE)
+        for port in port_sets.each(choose_sample(near)) if near else ():
+            if not (await self._walk_to_port(seen, port)).own:
+                return [seen]
+        note = MakerNote(own=False, distance=distance)
+        return [
+            self._conclude_maker(replace(piece, reset=ResetOrigin()), FARTHER, note)
+            if is_near
+            else piece
+            for is_near, piece in seen.cut(near)
+        ]
+
+    async def _measure_distance(self, protocol: str) -> int | None:
+        """Measure the distance where walks may be made; None: nothing tells it."""
+        if self.scene.fleet.agent(self.task.source).walks_left <= 0:
+            return None
+        try:
+            return await self._find_distance(protocol)
+        except AgentError:
+            return None
+
+    async def _find_near(self, seen: Observation, most_lost: int) -> Ports:
+        """Find the ports whose resets have lost so many hops at most."""
+        arrived = arrival_ttl(seen)
+        if arrived is not None:
+            return seen.ports if count_lost_hops(arrived) <= most_lost else ()
+        floor = min(INITIAL_TTLS) - most_lost
+        try:
+            return await find_by_sample(
+                seen.ports, seen.task.ports,
+                lambda ports: find_refused(seen.task, ports, floor, self.scene),
+            )  # fmt: skip
+        except AgentError:
+            return ()
 
     async def at_refusals(self, group: list[Observation], *, elsewhere: bool) -> list[Observation]:
         """Tell who refused the flows of which there is a reason to doubt it."""

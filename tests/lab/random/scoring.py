@@ -137,23 +137,27 @@ def judge(
     """The score, and a note."""
     if result is None:
         return "undecided", "no result"
-    verdict, where = result["verdict"], frozenset(result["where"])
-    if truth.passes and result["reason"] in HELD_REASONS and _is_held(estate, flow):
-        return "exact", "its packets pass, and a service of somebody else is in the way"
-    if truth.passes and verdict == "inconclusive" and _is_held(estate, flow, loopback=True):
-        # Whether its program would take the flow's address, too, no key of the row says.
-        return ("exact", "") if where == {"service"} else ("undecided", "")
+    verdict = result["verdict"]
     if truth.passes:
-        return {"pass": ("exact", ""), "blocked": ("false blocked", "")}.get(
-            verdict, ("undecided", "")
-        )
-    if verdict == "pass":
-        if _unknowable(estate, flow, truth, result):
-            return "undecided", "nobody can know"
-        return "false pass", ""
-    if verdict == "not-tested":
-        return "undecided", ""
-    return _judge_place(truth, result, where)
+        return _judge_open(estate, flow, result)
+    # An open port without an agent is the service's doubt, and was a pass before.
+    seems_open = verdict == "pass" or result["reason"] == "unknown-holder"
+    if seems_open and _unknowable(estate, flow, truth, result):
+        return "undecided", "nobody can know"
+    if verdict in ("pass", "not-tested"):
+        return ("false pass" if verdict == "pass" else "undecided"), ""
+    return _judge_place(truth, result, frozenset(result["where"]))
+
+
+def _judge_open(estate: Estate, flow: Flow, result: dict[str, Any]) -> tuple[str, str]:
+    """The score where packets pass."""
+    verdict = result["verdict"]
+    if result["reason"] in HELD_REASONS and _is_held(estate, flow):
+        return "exact", "its packets pass, and a service of somebody else is in the way"
+    if verdict == "inconclusive" and _is_held(estate, flow, loopback=True):
+        # Whether its program would take the flow's address, too, no key of the row says.
+        return ("exact" if result["where"] == ["service"] else "undecided"), ""
+    return {"pass": "exact", "blocked": "false blocked"}.get(verdict, "undecided"), ""
 
 
 def _judge_place(truth: Truth, result: dict[str, Any], where: frozenset[str]) -> tuple[str, str]:
@@ -168,7 +172,7 @@ def _judge_place(truth: Truth, result: dict[str, Any], where: frozenset[str]) ->
 
 
 def _unknowable(estate: Estate, flow: Flow, truth: Truth, result: dict[str, Any]) -> bool:
-    """Whether a pass is what everybody would say who may send no data and has nobody there.
+    """Whether an open or free port is what everybody would see without data and without an agent.
 
     A destination's firewall that refuses looks like its free port; a live service gets no data;
     without an agent there, another host that answers in its name looks like it.

@@ -21,7 +21,13 @@ from netprobe.model.evidence import (
 from netprobe.model.notes import ResetNote
 from netprobe.model.story import Story, StoryPlace, TrailEntry
 from netprobe.probe.checks.genuine import find_genuine
-from netprobe.probe.checks.refusal_makers import ELSEWHERE, LOWER, OTHER, RefusalMakers
+from netprobe.probe.checks.refusal_makers import (
+    ELSEWHERE,
+    FARTHER,
+    LOWER,
+    OTHER,
+    RefusalMakers,
+)
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import ROUTER, SOURCE, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, icmp, kind, reply, routed
@@ -265,3 +271,24 @@ async def test_an_echo_reply_may_have_a_ttl_of_its_own(control_ttl: int | None, 
     refused = error(3, ttl=50)
 
     assert (await find_genuine(refused.task, [refused], make_scene(agent))).ttl == ttl
+
+
+@pytest.mark.parametrize("has_recorder", [True, False])
+@pytest.mark.parametrize(
+    ("ttl", "walk", "is_doubtful"),
+    [(64, PLAIN, True), (64, TRANSLATED, False), (63, PLAIN, False)],
+    ids=["farther", "it-ends-there", "of-the-last-router"],
+)
+async def test_a_reset_is_not_forged_where_packets_come_farther(
+    ttl: int, walk: tuple[str | None, ...], is_doubtful: bool, has_recorder: bool
+) -> None:
+    """A router that sets TTLs makes the host's own resets look nearer; a firewall's walk ends."""
+    seen = replace(reset(443, ttl if has_recorder else None), reset=ResetOrigin(forged=True))
+    agent = World({443: walk}, resets={443: ttl}).agent()
+
+    (found,) = await look(RefusalMakers(), make_scene(agent), seen)
+
+    assert found.maker == (RefusalMaker(own=False, doubt=FARTHER) if is_doubtful else None)
+    assert found.reset.forged is (None if is_doubtful else True)
+    # What the last router may have made needs no walk: that router says so itself.
+    assert len([one for one in agent.orders(WalkOrder) if one.proto == "tcp"]) == (ttl == 64)
