@@ -141,7 +141,7 @@ def test_a_large_page_is_small_and_all_there(open_page: Opener, hosts: int) -> N
     assert page.locator("#map canvas").count() == 1
     page.click("[data-query='']")
     wait_for(page, SEARCHED, "")
-    assert page.inner_text("#found").startswith(f"{11 * hosts * (hosts - 1):,} flows found; ")
+    assert page.inner_text("#found").startswith(f"{11 * hosts * (hosts - 1):,} flows found in ")
 
 
 @pytest.mark.full
@@ -315,6 +315,47 @@ def test_the_keyboard_is_enough(open_page: Opener) -> None:
     page.focus("#rows .opener")
     press("ArrowDown", "Enter")
     wait_for(page, "document.querySelectorAll('#rows tr')[2].innerText.slice(0, 4)", "seen")
+
+
+MOST_PIXELS = 8_000
+MANY = 41
+
+
+def _make_many() -> Report:
+    """One finding for each of many causes, after flows that pass."""
+    passed = [flow(PASSED, place) for place in range(3)]
+    failed = [
+        flow(BLOCKED, 3 + place, source=f"worker-{place}", because=f"no answer, {place}")
+        for place in range(MANY)
+    ]
+    findings = [finding(f"cause {place}", "Mend it.", one) for place, one in enumerate(failed)]
+    return report_of(passed + failed, *findings)
+
+
+def test_many_findings_leave_the_flows_in_reach(open_page: Opener) -> None:
+    """The first ones are open, the others open where a link leads to them; all are printed."""
+    page = open_page(_make_many(), viewport={"width": 1280, "height": 800})
+    last = page.locator(f"article[data-finding='{MANY}'] dl")
+
+    assert page.locator("#flows").bounding_box()["y"] < MOST_PIXELS  # type: ignore[index]
+    assert page.is_visible("article[data-finding='1'] dl")
+    assert not last.is_visible()
+    page.emulate_media(media="print")
+    assert last.evaluate("one => one.checkVisibility()")
+    page.emulate_media(media="screen")
+    page.click(f"#summary a[href='#finding-{MANY}']")
+    wait_for(page, f"document.querySelector('article[data-finding=\"{MANY}\"] details').open")
+    assert last.is_visible()
+
+
+def test_the_table_begins_with_what_did_not_pass(open_page: Opener) -> None:
+    """In the order of the run, as what passed follows in it; both units are named."""
+    page = open_page(_make_many())
+    verdicts = page.locator("#rows .opener").all_inner_texts()
+
+    assert [text[1:].strip() for text in verdicts] == ["blocked"] * MANY + ["pass"] * 3
+    assert page.inner_text("#found") == f"44 flows found in 44 lines; {MANY} did not pass"
+    assert page.locator(".counts li").first.inner_text().endswith("blocked")
 
 
 def test_without_javascript_all_that_matters_is_there(open_page: Opener) -> None:

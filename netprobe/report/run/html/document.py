@@ -80,8 +80,8 @@ def _write_body(report: Report, page: RunPage, script: str) -> Markup:
             findings_section(page),
             roles_section(pairs),
             _write_map(),
-            _write_flows(report),
             rest_section(page),
+            _write_flows(report),
             skipped_section(report),
             hosts_section(report),
         ),
@@ -108,7 +108,7 @@ def _write_header(report: Report, page: RunPage) -> Markup:
 
 def _count_items(report: Report) -> Iterator[Markup]:
     counts = report.summary.counts
-    for verdict in reversed(WORST):
+    for verdict in WORST:
         count, word = counts.get(verdict, 0), verdict.replace("-", " ")
         if count or verdict in ("pass", "blocked"):
             yield element("li", make_sign(verdict), element("b", number(count)), f" {word}")
@@ -116,8 +116,8 @@ def _count_items(report: Report) -> Iterator[Markup]:
 
 def _list_links() -> Iterator[Markup]:
     links = {
-        "summary": "Summary", "findings": "Findings", "roles": "Who reaches whom", "flows": "Flows",
-        "rest": "Notes", "skipped": "Skipped", "hosts": "Hosts",
+        "summary": "Summary", "findings": "Findings", "roles": "Who reaches whom",
+        "rest": "Notes", "flows": "Flows", "skipped": "Skipped", "hosts": "Hosts",
     }  # fmt: skip
     for name, text in links.items():
         yield element("li", element("a", text, href=f"#{name}"))

@@ -12,10 +12,19 @@ function writeAddress() {
 /** Show what the address says; any other fragment is a place of the page, which the browser finds. */
 function readAddress() {
   const known = new URLSearchParams(location.hash.slice(1));
-  if (location.hash.length > 1 && !known.has("q") && !known.has("from")) return;
+  if (location.hash.length > 1 && !known.has("q") && !known.has("from")) {
+    openFinding(location.hash.slice(1));
+    return;
+  }
   search.value = known.get("q") ?? "";
   showFlows();
   showMap(known.get("from") ?? "", known.get("to") ?? "");
+}
+
+/** Open a finding whose text is folded away, so that a link to it shows it. */
+function openFinding(id) {
+  const folded = document.getElementById(id)?.closest("details");
+  if (folded) folded.open = true;
 }
 
 function goTo(id) {

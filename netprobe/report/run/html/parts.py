@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from netprobe.model.plan import Skipped
 from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding, HostReport
 from netprobe.report.page.page import Field, Line, More, PageSection
@@ -22,6 +23,8 @@ MOST_OPEN_LINES = 6
 MOST_OPEN_CHARACTERS = 400
 # All findings have a line; the first ones all their text, as long as there is room.
 MOST_CHARACTERS = 500_000
+# And these are open: who reads on finds the flows in a few screens.
+MOST_OPEN_FINDINGS = 10
 # So many findings are listed first. More skipped requirements or hosts than these are cut.
 MANY_FINDINGS = 2
 MOST_LINES = 2_000
@@ -59,7 +62,8 @@ def findings_section(page: RunPage) -> Markup:
     for finding in told:
         section = finding_section(finding, page.addresses, MOST_FLOW_LINES)
         title = _write_title(finding, section)
-        article = _write_article(finding, title, section)
+        is_open = len(articles) < MOST_OPEN_FINDINGS
+        article = _write_article(finding, title, section, is_open=is_open)
         room -= len(article)
         articles.append(article if room > 0 else title)
     count = plural(len(told), "finding")
@@ -93,12 +97,15 @@ def _write_title(finding: Finding, section: PageSection) -> Markup:
     return element("h3", make_sign(finding.verdict), section.title.text, id=section.name)
 
 
-def _write_article(finding: Finding, title: Markup, section: PageSection) -> Markup:
+def _write_article(
+    finding: Finding, title: Markup, section: PageSection, *, is_open: bool
+) -> Markup:
+    """Write a finding; one that is not open has its text behind its title."""
+    text = (*_write_groups(section), element("div", class_="actions"))
+    folded = element("details", element("summary", title), *text)
     return element(
         "article",
-        title,
-        *_write_groups(section),
-        element("div", class_="actions"),
+        *((title, *text) if is_open else (folded,)),
         class_=finding.verdict,
         data_finding=str(finding.number),
     )
@@ -147,7 +154,10 @@ def roles_section(pairs: PairMap) -> Markup:
         )
         for source in pairs.sources
     ]
-    hint = "A cell counts flows; the worst of them gives its sign. Open one for its hosts."
+    hint = (
+        "A cell counts flows, and the worst of them gives its sign: 5/20 says that 5 of 20 are so. "
+        "Open one for its hosts."
+    )
     return _make_section(
         "roles",
         "Who reaches whom",
@@ -206,25 +216,35 @@ def _write_groups(section: PageSection) -> Iterator[Markup]:
 
 
 def skipped_section(report: Report) -> Markup:
-    """List what was not tested on purpose, with the reason."""
+    """List what was not tested on purpose, a line for each reason."""
+    by_reason: dict[tuple[str, str], list[Skipped]] = {}
+    for one in report.info.skipped:
+        by_reason.setdefault((one.reason, one.matrix), []).append(one)
     rows = [
         (
-            one.matrix,
-            one.requirement,
-            " → ".join(filter(None, (one.source, one.destination))),
-            one.reason,
+            reason,
+            matrix,
+            _list_once(one.requirement for one in some),
+            _list_once(" → ".join(filter(None, (one.source, one.destination))) for one in some),
         )
-        for one in report.info.skipped
+        for (reason, matrix), some in by_reason.items()
     ]
-    columns = ("Matrix", "Requirement", "Hosts", "Why it is not tested")
-    return _make_listing("Skipped", "Skipped on purpose", columns, rows, "Nothing.")
+    columns = ("Why it is not tested", "Matrix", "Requirements", "Hosts")
+    count = len({(one.matrix, one.requirement) for one in report.info.skipped})
+    title = f"Skipped on purpose: {plural(count, 'requirement')}"
+    return _make_listing("Skipped", title, columns, rows, "Nothing.")
+
+
+def _list_once(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(filter(None, texts)))
 
 
 def hosts_section(report: Report) -> Markup:
     """List the hosts, what they are, and what their agents could do."""
     rows = [_host_cells(host) for host in report.info.hosts]
     columns = ("Host", "Roles", "Addresses", "Zone", "Agent", "What it lacks")
-    return _make_listing("Hosts", "Hosts", columns, rows, "None is known.")
+    title = plural(len(rows), "host").capitalize()
+    return _make_listing("Hosts", title, columns, rows, "None is known.")
 
 
 def _host_cells(host: HostReport) -> tuple[str, ...]:
@@ -236,16 +256,20 @@ def _host_cells(host: HostReport) -> tuple[str, ...]:
 def _make_listing(
     label: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str
 ) -> Markup:
-    """Make the section of a long table, or of the words for a table without rows."""
-    name, head = label.lower(), f"{title}: {number(len(rows))}"
+    """Make the section of a long table without its empty columns, or of words instead of one."""
+    name = label.lower()
     if not rows:
-        return _make_section(name, head, element("p", nothing))
-    heads = [element("th", text, scope="col") for text in columns]
-    lines = [element("tr", *(element("td", text) for text in row)) for row in rows[:MOST_LINES]]
+        return _make_section(name, title, element("p", nothing))
+    filled = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    heads = [element("th", columns[place], scope="col") for place in filled]
+    lines = [
+        element("tr", *(element("td", _fold_text(row[place])) for place in filled))
+        for row in rows[:MOST_LINES]
+    ]
     more = len(rows) - MOST_LINES
     if more > 0:
         lines.append(element("tr", element("td", f"and {number(more)} more", colspan="9")))
-    return _make_section(name, head, _write_table(heads, lines, "listing", label))
+    return _make_section(name, title, _write_table(heads, lines, "listing", label))
 
 
 def _write_table(heads: Iterable[Markup], rows: Iterable[Markup], kind: str, label: str) -> Markup:

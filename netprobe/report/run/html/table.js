@@ -29,21 +29,27 @@ function showFlows() {
   if (shown.rows.length < flows.count) shown.rows = new Uint32Array(flows.count);
   shown.size = 0;
   shown.begin = 0;
-  let count = 0;
-  let failed = 0;
-  for (let row = 0; row < flows.count; row++) {
-    if (!test(row)) continue;
-    shown.rows[shown.size++] = row;
-    count += countOf(row);
-    if (classOf(row).verdict !== "pass") failed += countOf(row);
-  }
+  const failed = showRows((row) => classOf(row).verdict !== "pass" && test(row));
+  const count = failed + showRows((row) => classOf(row).verdict === "pass" && test(row));
+  const lines = count ? ` in ${wordCount(shown.size, "line")}` : "";
   const all = failed ? `; ${failed.toLocaleString("en")} did not pass` : "";
-  document.getElementById("found").textContent = problem || `${wordCount(count, "flow")} found${all}`;
+  document.getElementById("found").textContent = problem || `${wordCount(count, "flow")} found${lines}${all}`;
   search.setAttribute("aria-invalid", problem ? "true" : "false");
   for (const button of document.querySelectorAll("[data-query]")) {
     button.setAttribute("aria-pressed", String(button.dataset.query === search.value.trim()));
   }
   showPage(0);
+}
+
+/** Show these rows after those that are shown already; how many flows they are. */
+function showRows(test) {
+  let count = 0;
+  for (let row = 0; row < flows.count; row++) {
+    if (!test(row)) continue;
+    shown.rows[shown.size++] = row;
+    count += countOf(row);
+  }
+  return count;
 }
 
 function showPage(begin) {
@@ -66,11 +72,17 @@ function makeRow(row) {
     makeSign(verdict), excuse ? `${verdict} (${excuse})` : verdict);
   return make("tr", {},
     make("td", {}, opener),
-    make("td", {}, sourceOf(row).name),
-    make("td", {}, destination === address ? address : `${destination} (${address})`),
+    make("td", { class: "wire" }, sourceOf(row).name),
+    make("td", {}, ...nameParts(destination, address)),
     make("td", { class: "wire" }, `${block.protocol} ${portText(row)}`.trim()),
-    make("td", {}, block.requirement),
+    make("td", { class: "wire" }, block.requirement),
     make("td", { class: "why" }, reason));
+}
+
+/** A name and an address may stand on two lines; neither is broken at a hyphen. */
+function nameParts(name, address) {
+  const words = name === address ? [address] : [name, `(${address})`];
+  return words.flatMap((word, place) => [place ? " " : "", make("span", { class: "wire" }, word)]);
 }
 
 /** Show or hide the evidence of a flow below its line. */
