@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -9,8 +11,10 @@ from netprobe.cli.options import REQUEST_FORMATS
 from netprobe.model.result import Result
 from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
+from netprobe.request.syntaxes.common import sections
 from tests.request import readers
 from tests.request.flows import ask, asked_flows, failures, opened_flows, placed, written
+from tests.request.samples import sample
 
 ALL = ("path", "destination", "source")
 ALL_PROTOCOLS = ("tcp", "udp", "icmp", "ipproto/112")
@@ -73,3 +77,23 @@ def test_one_per_row(results: tuple[Result, ...]) -> None:
 
     assert readers.read_csv(text) == asked_flows(results)
     assert not [cell for row in rows for cell in row[2:8] if ";" in cell]
+
+
+def test_a_named_chain_is_that_of_the_routers_or_of_all_hosts() -> None:
+    """Where rules go to both, hosts keep the chain of the direction, in the table that is named."""
+    both, hosts = sample(), sample()
+    hosts = replace(
+        hosts,
+        rules=tuple(
+            one for one in hosts.rules if all(each.place != "path" for each in one.enforcers)
+        ),
+    )
+    assert hosts.rules
+    for request, is_named in ((both, False), (hosts, True)):
+        named = replace(request, into={"nftables": "ip/mine/OWN", "iptables": "OWN"})
+        for syntax, own in (("nftables", " ip mine input "), ("iptables", " INPUT ")):
+            text = written(named, syntax)
+            rules = [line for line in text.splitlines() if line and not line.startswith("#")]
+            assert any("OWN" in line for line in rules)
+            assert any(own in line for line in rules) is not is_named
+        assert ("NEVER APPLY THE WHOLE FILE" in text) is (len(list(sections(request))) > 1)

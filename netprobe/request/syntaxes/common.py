@@ -107,10 +107,26 @@ def direction(rule: FirewallRule, place: RulePlace) -> Direction:
     return _DIRECTIONS[place, rule.answers]
 
 
-def heading(request: FirewallRequest, sign: str = "#", *, undo: bool = False) -> Iterator[str]:
-    """Give the comment above all rules."""
+def choose_chain(
+    request: FirewallRequest, rule: FirewallRule, place: RulePlace, named: str, own: str
+) -> str:
+    """Choose the chain of a rule: the one that ``--into`` names, or that of its own direction.
+
+    Where rules go to routers and to hosts, a name is that of the routers' chain.
+    """
+    way = direction(rule, place)
+    is_for_routers = any(one.place == "path" for each in request.rules for one in each.enforcers)
+    return named if named and (way == "forward" or not is_for_routers) else own
+
+
+def heading(
+    request: FirewallRequest, sign: str = "#", *, undo: bool = False, into: str = ""
+) -> Iterator[str]:
+    """Give the comment above all rules; ``into``: how another place is named, on line 2."""
     what = "takes away again what was added for" if undo else "adds, and replaces nothing:"
     yield f"{sign} netprobe request {request.id} of {plain(request.of)}: {what}"
+    if into:
+        yield f"{sign} another place of the rules: netprobe request ... --into {into}"
     for rule in request.rules:
         yield f"{sign}   {rule.id} {word_ends(rule)}"
     if not request.rules:
@@ -160,10 +176,11 @@ def write_script(
     write: Callable[[FirewallRule, RulePlace], Iterator[str]],
     *,
     undo: bool = False,
+    into: str = "",
 ) -> Iterator[str]:
     """Give a shell script with the commands that ``write`` gives for a rule at a place."""
     yield "#!/bin/sh"
-    yield from heading(request, undo=undo)
+    yield from heading(request, undo=undo, into=into)
     yield "set -e"
     yield from write_sections(request, write)
 
@@ -174,7 +191,12 @@ def write_sections(
     places: Sequence[RulePlace] = RULE_PLACES,
 ) -> Iterator[str]:
     """Give the rules by who applies them, each below its comment."""
-    for section in sections(request, places):
+    parts = list(sections(request, places))
+    kinds = {part.enforcer.place for part in parts}
+    routers = {part.enforcer.router for part in parts} - {None}
+    if len(kinds) > 1 or len(routers) > 1:
+        yield "\n# NEVER APPLY THE WHOLE FILE: each part is for the place that it names."
+    for section in parts:
         yield section.title
         for rule in section.rules:
             yield from remarks(rule)

@@ -9,9 +9,17 @@ from collections.abc import Iterator, Sequence
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd, RulePlace
 from netprobe.request.services import echo_type, protocol_number, range_text
-from netprobe.request.syntaxes.common import cannot, direction, heading, sections, write_sections
+from netprobe.request.syntaxes.common import (
+    cannot,
+    choose_chain,
+    direction,
+    heading,
+    sections,
+    write_sections,
+)
 
 _DEFAULT = "inet/filter"
+_INTO = "FAMILY/TABLE[/CHAIN]"
 _VERDICTS = {"allow": "accept", "deny": "drop"}
 
 
@@ -26,13 +34,13 @@ def lines(request: FirewallRequest) -> Iterator[str]:
             end = f'counter {_VERDICTS[rule.action]} comment "{request.mark(rule)}"'
             yield f"insert rule {chain} {_write_match(rule)} {end}"
 
-    yield from heading(request)
+    yield from heading(request, into=f"nftables={_INTO}")
     yield from write_sections(request, write)
 
 
 def undo(request: FirewallRequest) -> Iterator[str]:
     """Give a shell script: nft deletes by handles, which only the device knows."""
-    yield "#!/bin/sh"
+    yield "# Run it by: sh FILE (nft -f takes no such file). It asks nft for the rules' handles."
     yield from heading(request, undo=True)
     places = [
         (_chain_of(request, rule, section.enforcer.place), request.mark(rule))
@@ -47,8 +55,9 @@ def undo(request: FirewallRequest) -> Iterator[str]:
 
 def _chain_of(request: FirewallRequest, rule: FirewallRule, place: RulePlace) -> str:
     """``inet filter forward``; --into may leave the chain to the place of the rule."""
-    words = request.into_of("nftables", _DEFAULT).split("/", 2)
-    return " ".join(words if len(words) == 3 else [*words, direction(rule, place)])
+    family, table, *chain = request.into_of("nftables", _DEFAULT).split("/", 2)
+    own = direction(rule, place)
+    return " ".join((family, table, choose_chain(request, rule, place, "".join(chain), own)))
 
 
 def _write_match(rule: FirewallRule) -> str:

@@ -11,7 +11,13 @@ from itertools import product
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RulePlace
 from netprobe.request.services import echo_type, protocol_number, range_text, split_ports
-from netprobe.request.syntaxes.common import direction, word_state, write_script, write_unless
+from netprobe.request.syntaxes.common import (
+    choose_chain,
+    direction,
+    word_state,
+    write_script,
+    write_unless,
+)
 
 # A multiport match, and a rule of ufw, takes so many ports; a range counts as two.
 _MOST_PORTS = 15
@@ -24,7 +30,7 @@ _VERBS = {"forward": ("route ", ""), "input": ("", ""), "output": ("", "out ")}
 
 def iptables(request: FirewallRequest) -> Iterator[str]:
     """Give the script."""
-    return write_script(request, partial(_write_iptables, request, "-I"))
+    return write_script(request, partial(_write_iptables, request, "-I"), into="iptables=CHAIN")
 
 
 def iptables_undo(request: FirewallRequest) -> Iterator[str]:
@@ -37,7 +43,8 @@ def _write_iptables(
 ) -> Iterator[str]:
     """Give commands; the lists of addresses of one become a rule for each pair."""
     program = "ip6tables" if rule.family == 6 else "iptables"
-    chain = request.into_of("iptables", direction(rule, place).upper())
+    own = direction(rule, place).upper()
+    chain = choose_chain(request, rule, place, request.into_of("iptables", ""), own)
     sources = ",".join(end.address for end in rule.sources)
     destinations = ",".join(end.address for end in rule.destinations)
     end = f'-m comment --comment "{request.mark(rule)}" -j {_VERDICTS[rule.action]}'
