@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
@@ -46,7 +46,7 @@ from netprobe.probe.flows.proxied import Proxied, ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import interrupted, unprobed
-from netprobe.probe.flows.work import PlanPlace, Task, Want, join
+from netprobe.probe.flows.work import PlanPlace, Task, Want, join, pick_wants
 from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
 
@@ -127,16 +127,11 @@ class Destination:
                 self._answered.note(source, address, outcome, seen.conclusion, forged)
                 if outcome.answer == "service":
                     self._answered.note_served(seen.task)
-        silent = {
-            want.order
-            for one in observations
-            if holds and one.silent and one.task.probe in ANSWERING
-            for want in one.task.wants
-        }
-        found = [one for one in observations if _pick(one.task.wants, silent)]
-        self._held = _pick(wants, silent), by_way, found
-        now = {want.order for want in wants} - silent
-        self._emit_all(_pick(wants, now), by_way, observations)
+        quiet = [one for one in observations if one.silent and one.task.probe in ANSWERING]
+        later = {want.order for one in quiet if holds for want in one.task.wants}
+        self._held = pick_wants(wants, later), by_way, observations if later else []
+        now = {want.order for want in wants} - later
+        self._emit_all(pick_wants(wants, now), by_way, observations)
 
     def emit_held(self) -> None:
         """Emit what ``run`` has held back, once."""
@@ -320,9 +315,9 @@ class Destination:
     ) -> None:
         by_want: dict[PlanPlace, list[Evidence]] = {want.order: [] for want in wants}
         for seen in observations:
-            for want in _pick(seen.task.wants, by_want):
+            for want in pick_wants(seen.task.wants, by_want):
                 by_want[want.order].extend(self._make_evidence(want, seen))
-        for want in _pick(by_way, by_want):
+        for want in pick_wants(by_way, by_want):
             by_want[want.order].extend(self._resolved.evidence(want))
         for want in wants:
             want.ledger.is_final = True
@@ -401,7 +396,3 @@ def _is_heard(seen: Observation) -> bool:
 def _is_at_home(source: AgentMethods, seen: Observation) -> bool:
     """Tell whether the source has the address itself."""
     return source.hello is not None and seen.task.address in source.hello.addresses
-
-
-def _pick(wants: Iterable[Want], orders: Container[PlanPlace]) -> list[Want]:
-    return [want for want in wants if want.order in orders]

@@ -64,6 +64,7 @@ class Stream:
         # How many bytes came and were not credited yet, and how many events may still come.
         self._uncredited = 0
         self._due = UNAWAITED
+        self._awaits = 0
         self._credited = asyncio.Event()
         self._messages: deque[Any] = deque()
         self._arrived = asyncio.Event()
@@ -96,13 +97,7 @@ class Stream:
 
     async def receive(self, limit_s: float) -> Event:
         """Give the next event; ``timeout`` where the agent heard nothing for so long."""
-        order = wire.StreamAwaitOrder(self._id, round(limit_s * 1000))
-        if not self._messages and not self._over:
-            self._due += 1
-            self._link.send(order)
-        with self._link.expect(order):
-            message = await self._take_message()
-        event = self._read_event(message)
+        event = self._read_event(await self._take_answer(limit_s))
         if event.kind == "data":
             self._uncredited -= len(event.data)
             self._link.send(wire.StreamCredit(self._id, len(event.data)))
@@ -126,6 +121,25 @@ class Stream:
         self._pump.cancel()
         await asyncio.gather(self._pump, return_exceptions=True)
         self._link.unsubscribe(self._id)
+
+    async def _take_answer(self, limit_s: float) -> Any:
+        """Give what comes next, or the timeout of a wait that begins now.
+
+        Bytes that came while an earlier wait was ordered leave its timer behind: what that says is
+        nothing about this wait.
+        """
+        order = wire.StreamAwaitOrder(self._id, round(limit_s * 1000))
+        is_asked = False
+        with self._link.expect(order):
+            while True:
+                if not is_asked and not self._messages and not self._over:
+                    is_asked = True
+                    self._due += 1
+                    self._awaits += 1
+                    self._link.send(order)
+                message = await self._take_message()
+                if not _is_timeout(message) or (is_asked and message.awaits == self._awaits):
+                    return message
 
     async def _take_message(self) -> Any:
         while not self._messages:
@@ -191,6 +205,12 @@ class Stream:
         answer = self._infos.popleft()
         if not answer.done():
             answer.set_result(info)
+
+
+def _is_timeout(message: Any) -> bool:
+    """Tell whether nothing came in time; with a failure it is the kernel that gave up."""
+    is_event = isinstance(message, wire.StreamEvent)
+    return is_event and message.kind == "timeout" and message.failure is None
 
 
 def _read_opened(message: wire.StreamOpened) -> Opened:

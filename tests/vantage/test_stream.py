@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from netprobe.agent.wire.stream_messages import StreamAwaitOrder
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 from netprobe.vantage.stream import CREDIT_BYTES, Target, open_stream
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
 from tests.vantage.support import KEY, local
 
@@ -64,6 +65,20 @@ async def test_silence_is_measured_by_the_agent(link: AgentLink, port: int) -> N
         assert event.elapsed_ms >= 145
         await stream.send(b"x")
         assert (await stream.receive(PATIENCE_S)).data == b"x"
+
+
+async def test_the_timer_of_an_earlier_wait_says_nothing_of_this_one(
+    link: AgentLink, port: int
+) -> None:
+    """Bytes and the order to wait for them may cross: the agent's timer goes on, and runs out."""
+    async with open_stream(link, Target("127.0.0.1", port)) as stream:
+        stream._awaits += 1
+        stream._due += 1
+        link.send(StreamAwaitOrder(stream._id, 10))
+        await until(lambda: stream._messages)
+        await stream.send(b"x")
+        assert (await stream.receive(PATIENCE_S)).data == b"x"
+        assert (await stream.receive(0.15)).kind == "timeout"
 
 
 async def test_a_refusal_is_an_outcome(link: AgentLink) -> None:

@@ -115,7 +115,7 @@ async def test_another_answer_among_outcomes_loses_the_agent(tmp_path: Path, sta
 
 STREAM = 7
 OPENED = StreamOpened(STREAM, TIMES, None, True, None, 100, None, None, None, {})
-FIN = StreamEvent(STREAM, "fin", TIMES, None, None, None, {})
+FIN = StreamEvent(STREAM, "fin", TIMES, None, None, None, {}, 0)
 
 
 def received(data: bytes) -> StreamReceived:

@@ -82,6 +82,7 @@ class AgentStream:
         # The first bytes after a send are its answer: TCP_INFO is read with them.
         self._answered = False
         self._timer: Optional[Timer] = None
+        self._awaits = 0
         self._icmp: Optional[IcmpFact] = None
         self._soft: Optional[str] = None
         self._started = self._loop.now()
@@ -193,6 +194,7 @@ class AgentStream:
     def wait_for(self, limit_s: float) -> None:
         """Report ``timeout`` if no byte and no end comes within this time; the stream lives on."""
         self._cancel_timer()
+        self._awaits += 1
         self._timer = self._loop.call_later(limit_s, lambda: self._report_event("timeout", None))
 
     def drop(self, reset: bool) -> None:
@@ -301,7 +303,9 @@ class AgentStream:
     def _report_event(self, kind: str, failure: Optional[str]) -> None:
         times = self._measure_times()
         self._agent.send(
-            StreamEvent(self.id, kind, times, failure, self._icmp, self._soft, self.facts())
+            StreamEvent(
+                self.id, kind, times, failure, self._icmp, self._soft, self.facts(), self._awaits
+            )
         )
 
     def _measure_times(self) -> StreamTimes:

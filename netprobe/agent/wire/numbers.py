@@ -35,7 +35,7 @@ _NAMES = (
     (_WORD, "size mss mtu dev_mtu length bytes"),
     # What names packets: of orders, of SYNs, of orders with a place in them.
     (_ID, "id numbers"),
-    (_COUNT, "least most packets lost left_out"),
+    (_COUNT, "least most packets lost left_out awaits"),
     (_KERNEL, "tcp nofile"),
     (_TIME_S, "wall_s starts_at ends_at"),
     (_TIME_S * 1000000, "clock_us"),

@@ -85,7 +85,8 @@ class StreamEvent(NamedTuple):
     """``fin``: the peer sent one, our direction is still open. ``reset``: the peer reset the
     connection. ``timeout``: what was awaited did not come, or (with ``failure``) the kernel gave
     up. ``failed``: any other errno. With IP_RECVERR an ICMP error about an open connection is an
-    errno; the connection lives on, and ``icmp`` and ``soft`` keep the fact."""
+    errno; the connection lives on, and ``icmp`` and ``soft`` keep the fact. ``awaits``: how many
+    ``StreamAwait`` had come, so that a timeout says whose it is."""
 
     id: int
     kind: str
@@ -94,6 +95,7 @@ class StreamEvent(NamedTuple):
     icmp: Optional[IcmpFact]
     soft: Optional[str]
     tcp: Dict[str, int]
+    awaits: int
 
 
 class StreamInfo(NamedTuple):

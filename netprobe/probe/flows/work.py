@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from netprobe.model import ports as port_sets
@@ -243,6 +243,11 @@ def addresses(want: Want, resolved: Mapping[tuple[str, str], tuple[str, ...]]) -
     found = resolved.get((want.flow.source.name, address.text), ())
     family = want.flow.block.requirement.family
     return tuple(one for one in found if family is None or family_of(one) == family)
+
+
+def pick_wants(wants: Iterable[Want], places: Container[PlanPlace]) -> list[Want]:
+    """Give those that stand at these places of the plan."""
+    return [want for want in wants if want.order in places]
 
 
 def family_of(address: str) -> int:
