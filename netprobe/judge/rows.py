@@ -146,6 +146,9 @@ ALLOWED: Final = _read_table(
      "something answers for {address}, but {destination}'s packet recorder never saw the request: "
      "a proxy or an address translation on the way takes it, and whether it hands it on to {owner} "
      "is not known"),
+    (f"{_ANSWERS} | * | taken | not-captured", "blocked open port-taken none", "path service",
+     f"{_TAKEN}; and something on the way answers for {{address}}: {{destination}}'s packet "
+     "recorder never saw the request"),
     (f"{_ANSWERS} | * | * | not-captured", "blocked open false-open none", "path source",
      "something answers for {address}, but {destination}'s packet recorder never saw the request: "
      "a proxy or an address translation on the way takes it"),

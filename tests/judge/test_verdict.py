@@ -247,9 +247,10 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(replace(OPEN, answer="silent"), listener=OURS, witness=Witness(),
                   story=story(source_out="yes", destination_in="no")),
          "blocked", "open", "false-open", ("path",)),
+        # The port is taken, whatever answers in its place.
         (evidence(OPEN, listener=Listener("live", "x"),
                   story=story(source_out="yes", destination_in="no")),
-         "blocked", "open", "false-open", ("path",)),
+         "blocked", "open", "port-taken", ("path", "service")),
         # Its own listener would have answered the nonce, whoever hands it on; a holder cannot.
         (evidence(OPEN, listener=Listener("live", "x"), platform_runs=True,
                   story=story(source_out="yes", destination_in="no")),
