@@ -75,6 +75,8 @@ def netprobe_of(checkout: Path, *words: str, limit_s: float = PATIENCE_S) -> Fin
         capture_output=True,
         text=True,
         env=environment() | {"PYTHONPATH": str(checkout)},
+        # `-m` looks in the folder where it is run first.
+        cwd=checkout,
         timeout=limit_s,
         check=False,
     )
