@@ -140,7 +140,7 @@ async def _work_through(
                 proving.result()  # it ends only by an error
 
     async def one(host: Host) -> None:
-        # What a server's silence waits for is over then, also where the run is stopped.
+        # All sources have been here then, or the run is stopped: silent servers get their evidence.
         with contextlib.ExitStack() as at_end:
             async with listed:
                 ready_by = now_s() + settings.ready_s

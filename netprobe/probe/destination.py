@@ -86,7 +86,7 @@ class Destination:
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
         self._round: Round | None = None
-        # What is emitted only after all sources have been here: see ``run``.
+        # The flows that ``run`` holds back, also by their ways, and what it observed of them.
         self._held: tuple[list[Want], list[Want], list[Observation]] = [], [], []
 
     async def run(self, wants: Sequence[Want], *, holds: bool = False) -> None:

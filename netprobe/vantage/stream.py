@@ -125,8 +125,8 @@ class Stream:
     async def _take_answer(self, limit_s: float) -> Any:
         """Give what comes next, or the timeout of a wait that begins now.
 
-        Bytes that came while an earlier wait was ordered leave its timer behind: what that says is
-        nothing about this wait.
+        Bytes may cross the order for an earlier wait, whose timer then goes on in the agent: its
+        timeout says nothing about this wait.
         """
         order = wire.StreamAwaitOrder(self._id, round(limit_s * 1000))
         is_asked = False

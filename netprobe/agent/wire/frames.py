@@ -19,8 +19,8 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 QUEUE_LIMIT_BYTES = 1024 * 1024
 BEAT_S = 5.0
 SILENCE_S = 30.0
-# What arrives in one turn of a loop is read in the next at the latest: two pauses together can hide
-# it, however many there are on a busy machine.
+# An agent reads what arrives in one turn of its loop in the next turn at the latest. So two pauses
+# together can hide an answer, and a busy machine's many others cannot.
 HIDING_PAUSES = 2
 
 _LENGTH = struct.Struct(">I")

@@ -46,7 +46,7 @@ from netprobe.probe.flows.work import Task
 REFUSALS = {"udp": ("port-unreach",), "ipproto": ("port-unreach", "proto-unreach")}
 # Where a listener of ours or a service waits, a refusal is no pass.
 UNHELD = ("closed", "unknown", "lost")
-# Between a source and the last router is another one.
+# A source, another router, the last router, the destination: nearer ones have no router between.
 LEAST_DISTANCE = 3
 ELSEWHERE = "something else answers for it on other ports"
 LOWER = "genuine answers of it arrive with TTL {ttl}, and this with a lower one"
@@ -178,7 +178,7 @@ class _MakerLooks:
         distance = await self._measure_distance(seen.task.protocol)
         if distance is None or distance < LEAST_DISTANCE:
             return [seen]
-        # Whoever is nearer than the last router lowers no TTL so far.
+        # A reset that the last router made has lost one hop more than these.
         near = await self._find_near(seen, distance - LEAST_DISTANCE)
         for port in port_sets.each(choose_sample(near)) if near else ():
             if not (await self._walk_to_port(seen, port)).own:

@@ -122,7 +122,7 @@ def choose_chain(
 def heading(
     request: FirewallRequest, sign: str = "#", *, undo: bool = False, into: str = ""
 ) -> Iterator[str]:
-    """Give the comment above all rules; ``into``: how another place is named, on line 2."""
+    """Give the comment above all rules; ``into`` says how ``--into`` names another place."""
     what = "takes away again what was added for" if undo else "adds, and replaces nothing:"
     yield f"{sign} netprobe request {request.id} of {plain(request.of)}: {what}"
     if into:

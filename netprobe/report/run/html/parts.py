@@ -23,7 +23,7 @@ MOST_OPEN_LINES = 6
 MOST_OPEN_CHARACTERS = 400
 # All findings have a line; the first ones all their text, as long as there is room.
 MOST_CHARACTERS = 500_000
-# And these are open: who reads on finds the flows in a few screens.
+# The page folds the text of all findings after these, so that the flows are a few screens away.
 MOST_OPEN_FINDINGS = 10
 # So many findings are listed first. More skipped requirements or hosts than these are cut.
 MANY_FINDINGS = 2
