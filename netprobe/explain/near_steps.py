@@ -161,6 +161,9 @@ def reset_step(view: View) -> Step:
         if reset.type is None and (reset.left or reset.not_left):
             facts["forged"] = reset.left != view.destination.name
             return Step("reset", "bad" if reset.not_left else "ok", (word_leaving(reset),), facts)
+    if origin.own:
+        why = f"it came in by {view.source.name}'s loopback device: its own firewall made it"
+        return Step("reset", "bad", (why,), facts)
     note = view.note(ResetNote)
     if note is None or note.min_ttl is None:
         why = "whose reset it is cannot be checked: no TTL of a genuine answer is known"

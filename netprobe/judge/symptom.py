@@ -206,11 +206,11 @@ def reply_failure(evidence: Evidence) -> str | None:
 
 
 def _read_reset(evidence: Evidence, outcome: Outcome) -> Symptom:
-    if has_left(evidence, outcome) is False:
+    forged, full_ttl, own = evidence.reset
+    if own or has_left(evidence, outcome) is False:
         return "reset-here"
     if outcome.blind:
         return "reset-blind"
-    forged, full_ttl = evidence.reset
     if forged is None:
         return "reset-full-ttl" if full_ttl else "reset"
     return "reset-forged" if forged else "reset-genuine"

@@ -223,10 +223,12 @@ class ResetOrigin(NamedTuple):
     ``forged``: it came from nearer than the destination; None where nobody could say.
     ``full_ttl``: through a gateway it arrived with a TTL that no router has lowered; None where
     nobody looked, or (where ``forged`` is known) it did.
+    ``own``: the source's own firewall made it.
     """
 
     forged: bool | None = None
     full_ttl: bool | None = None
+    own: bool = False
 
 
 NOT_ASKED = ResetOrigin()

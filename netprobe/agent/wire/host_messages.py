@@ -2,7 +2,7 @@
 
 from typing import List, NamedTuple, Optional, Tuple
 
-from .parts import HeldSocket, SocketOwner
+from .parts import HeldSocket, Ranges, SocketOwner
 
 
 class ResolveOrder(NamedTuple):
@@ -116,3 +116,19 @@ class Sockets(NamedTuple):
     owners: List[SocketOwner]
     sees_all: bool
     client_ports: Tuple[int, int]
+
+
+class OwnResetsOrder(NamedTuple):
+    """Ports of a neighbour that reset connections: which of these resets does this host make?"""
+
+    id: int
+    dst: str
+    src: Optional[str]
+    ports: Ranges
+
+
+class OwnResets(NamedTuple):
+    """The ports whose resets this host makes itself: its own firewall lets nothing out to them."""
+
+    id: int
+    ports: Ranges

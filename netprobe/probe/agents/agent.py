@@ -16,6 +16,7 @@ from netprobe.agent.wire.parts import ListenBlock, OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import OpenedPipe
+from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import Heard, OrderBatches, ProbeReply
 from netprobe.probe.agents.name_questions import NameQuestions
 from netprobe.probe.agents.phases import Phases
@@ -193,6 +194,11 @@ class AgentMethods(ABC):
         return await self.request(
             host_messages.EgressOrder(0, dst, src, port), host_messages.Egress
         )
+
+    async def own_resets(self, dst: str, src: str | None, ports: Ports) -> Ports:
+        """Ask which of a neighbour's ports the host's own firewall resets."""
+        order = host_messages.OwnResetsOrder(0, dst, src, list(ports))
+        return tuple((await self.request(order, host_messages.OwnResets)).ports)
 
     async def tell_story(self, order: orders.StoryOrder) -> answers.StoryTold:
         """Ask what the recorder saw of a flow's packets."""

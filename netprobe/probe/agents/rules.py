@@ -294,6 +294,10 @@ def _check_next_hop(_order: Any, answer: host_messages.Egress | host_messages.Re
     _check_addresses([answer.next_hop])
 
 
+def _check_own_resets(order: host_messages.OwnResetsOrder, answer: host_messages.OwnResets) -> None:
+    _check_ranges(answer.ports, port_sets.normalise(order.ports))
+
+
 def _check_sockets(_order: Any, answer: host_messages.Sockets) -> None:
     _check_addresses(one.address for one in answer.sockets)
     for one in answer.sockets:
@@ -322,4 +326,5 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     host_messages.Egress: _check_next_hop,
     host_messages.ReturnPath: _check_next_hop,
     host_messages.Sockets: _check_sockets,
+    host_messages.OwnResets: _check_own_resets,
 }

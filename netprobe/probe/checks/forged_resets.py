@@ -6,6 +6,8 @@
   and still see a reset from a nearer forger (docs/network-facts.md, section 2).
 * Where the address never answered anything, and a router refuses in its place, that router may have
   made the resets too: it did where they come from no farther than its errors.
+* Where no recorder tells what left the source, and a reset may have been made there by its TTL, the
+  source is asked: what its own firewall makes comes in by its loopback device.
 * Where nothing tells that TTL, a full one betrays the first hop: if the destination is behind a
   gateway that says "time exceeded" to a SYN with TTL 1, the gateway does not own the address, and
   whatever comes from the address has lost at least one.
@@ -17,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
+from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Icmp, ResetOrigin
 from netprobe.model.notes import HigherNote, ResetNote
@@ -67,6 +70,7 @@ class ForgedResets(Check):
             pieces = await looks.beside_refusal(resets, known.refusal)
         else:
             pieces = await looks.without_ttl(resets)
+        pieces = await looks.find_own(pieces)
         among = {id(seen) for seen in resets}
         others = [seen for seen in group if id(seen) not in among]
         return others + [piece.noting(self.name, looks.note) for piece in pieces]
@@ -139,6 +143,23 @@ class _ResetLooks:
             replace(piece, reset=ResetOrigin(nearer or None, is_full))
             for is_full, piece in pieces
             for nearer in [is_full and (forged or not may_have_left(piece))]
+        ]
+
+    async def find_own(self, resets: list[Observation]) -> list[Observation]:
+        """Find what the source's own firewall made, of what no recorder there saw leave."""
+        untold = [one for one in resets if may_be_own(one)]
+        if not untold:
+            return resets
+        agent = self.scene.fleet.agent(self.task.source)
+        ports = port_sets.union(one.ports for one in untold)
+        try:
+            own = await agent.own_resets(self.task.address, source_address(self.task), ports)
+        except AgentError:
+            return resets  # a script of a carried bundle has no such order
+        return [
+            replace(piece, reset=ResetOrigin(forged=True, own=True)) if is_own else piece
+            for seen in resets
+            for is_own, piece in (seen.cut(own) if may_be_own(seen) else [(False, seen)])
         ]
 
     async def _check_ports(self, group: list[Observation], ttl: int) -> list[Observation]:
@@ -219,6 +240,18 @@ def _blame_nearer(seen: Observation) -> Observation:
 def may_have_left(seen: Observation) -> bool:
     """Tell whether the request may have left the source: no recorder says that it did not."""
     return seen.story is None or seen.story.source_out.seen != "no"
+
+
+def may_be_own(seen: Observation) -> bool:
+    """Tell whether the source's own firewall may have made a reset.
+
+    Not one whose TTL a router has lowered, nor one to a request that a recorder there saw leave.
+    """
+    if seen.reset.forged is True or seen.reset.full_ttl is False:
+        return False
+    if arrival_ttl(seen) not in (None, *INITIAL_TTLS):
+        return False
+    return seen.story is None or seen.story.source_out.seen == "unknown"
 
 
 def is_reset(seen: Observation) -> bool:

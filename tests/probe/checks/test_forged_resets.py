@@ -11,6 +11,8 @@ from netprobe.agent.wire.answers import (
     Walked,
 )
 from netprobe.agent.wire.host_messages import (
+    OwnResets,
+    OwnResetsOrder,
     RouteOrder,
 )
 from netprobe.agent.wire.orders import (
@@ -41,7 +43,8 @@ class World:
     """What stands between source and destination: the TTLs of resets and answers on arrival.
 
     ``resets`` by port, ``else_ttl`` of all other ports (None: they stay silent); ``echo_ttl`` and
-    ``udp_ttl`` of the destination's answers; ``lost``: how many resets get lost.
+    ``udp_ttl`` of the destination's answers; ``lost``: how many resets get lost; ``own``: what the
+    source's own firewall resets.
     """
 
     resets: dict[int, int] = field(default_factory=dict)
@@ -51,6 +54,7 @@ class World:
     gateway: str | None = ROUTER
     first_hop: str | None = ROUTER
     lost: int = 0
+    own: Ports = ()
 
     def agent(self) -> FakeAgent:
         """The source's agent."""
@@ -61,8 +65,12 @@ class World:
                 EchoOrder: self._echo,
                 RouteOrder: routed(gateway=self.gateway),
                 WalkOrder: self._walk,
+                OwnResetsOrder: self._tell_own,
             },
         )
+
+    def _tell_own(self, order: OwnResetsOrder) -> OwnResets:
+        return OwnResets(order.id, list(port_sets.intersect(order.ports, self.own)))
 
     def _walk(self, order: WalkOrder) -> Walked:
         return Walked(order.id, [WalkHop(1, self.first_hop)], False, None)
@@ -106,7 +114,7 @@ def answered(ttl: int) -> Observation:
 def words(found: list[Observation]) -> list[tuple[Ports, Any]]:
     """What became of each reset: ports, and (forged, full TTL)."""
     return [
-        (one.ports, tuple(one.reset))
+        (one.ports, (one.reset.forged, one.reset.full_ttl))
         for one in found
         if one.outcome is not None and one.outcome.failure == "refused"
     ]
@@ -172,6 +180,46 @@ async def test_a_neighbours_resets_may_be_the_own_firewalls(
     found = await look(ForgedResets(), scene, answered(64), reset(ttl=ttl, left=left))
 
     assert words(found) == [(((443, 443),), (forged, None))]
+
+
+@pytest.mark.parametrize(
+    ("echo_ttl", "gateway", "forged"), [(64, None, False), (None, None, None), (64, ROUTER, False)]
+)
+async def test_without_a_recorder_the_source_tells_its_own_resets(
+    echo_ttl: int | None, gateway: str | None, forged: bool | None
+) -> None:
+    """Port by port, whether or not the neighbour answers anything else."""
+    ports = {port: 64 for port in range(7000, 7005)}
+    world = World(ports, echo_ttl=echo_ttl, gateway=gateway, own=((7000, 7003),))
+
+    found = await look(ForgedResets(), make_scene(world.agent()), reset(*ports))
+
+    assert [(one.ports, one.reset.forged, one.reset.own) for one in found] == [
+        (((7000, 7003),), True, True),
+        (((7004, 7004),), forged, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("world", "seen"),
+    [
+        # A router has lowered it, as a floor or a recorder tells; a recorder saw the SYN leave.
+        (World({443: 62}), reset()),
+        (World({443: 62}, echo_ttl=62), reset(ttl=62)),
+        (World({443: 64}, echo_ttl=64, gateway=None), reset(ttl=64, left="yes")),
+        (World({443: 64}, echo_ttl=64, gateway=None), reset(left="no")),
+    ],
+)
+async def test_what_is_known_to_have_left_is_not_asked_again(
+    world: World, seen: Observation
+) -> None:
+    """The question costs connects."""
+    agent = world.agent()
+
+    (found,) = await look(ForgedResets(), make_scene(agent), seen)
+
+    assert agent.orders(OwnResetsOrder) == []
+    assert found.reset.own is False
 
 
 async def test_what_never_left_is_told_port_by_port() -> None:
