@@ -156,7 +156,7 @@ class HostTold:
 
 
 def _content_of(order: Any) -> tuple[Any, ...]:
-    return (type(order), *order[1:])
+    return (type(order), *(tuple(one) if isinstance(one, list) else one for one in order[1:]))
 
 
 def _describe_packets(order: orders.StoryOrder) -> tuple[Any, ...]:

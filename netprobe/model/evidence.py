@@ -120,6 +120,20 @@ class Outcome:
     refusal: int | str | None = None
     clock: ServerClock | None = None
 
+    def count_looks_of(self, before: Outcome) -> Outcome:
+        """Give the same with the looks, and packets, of an outcome before counted.
+
+        Only a look that waits for the kernel's second SYN tells whether a silent connect left the
+        host: it left where any look says so, and did not where the others do not know.
+        """
+        left_host = self.left_host
+        if self.failure == before.failure == failures.NO_ANSWER:
+            known = {before.left_host, left_host} - {None}
+            left_host = any(known) if known else None
+        sent = (before.packets or 0) + (self.packets or 0) or None
+        attempts = before.attempts + self.attempts
+        return replace(self, left_host=left_host, attempts=attempts, packets=sent)
+
 
 @dataclass(frozen=True, slots=True)
 class Listener:

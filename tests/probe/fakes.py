@@ -15,9 +15,7 @@ from netprobe.agent.wire.answers import (
     HelloLine,
 )
 from netprobe.agent.wire.frames import WIRE_VERSION
-from netprobe.agent.wire.host_messages import (
-    Routed,
-)
+from netprobe.agent.wire.host_messages import OwnResets, OwnResetsOrder, Routed
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
 from netprobe.errors import AgentError
@@ -114,6 +112,10 @@ class FakePipe:
         return self._events.pop(0) if self._events else Event("fin")
 
 
+# What hosts that do nothing unusual say, unless a script says otherwise.
+USUAL: dict[type[Any], Script] = {OwnResetsOrder: lambda order: OwnResets(order.id, [])}
+
+
 class FakeAgent(AgentMethods):
     """Answers every order by the function that ``scripts`` has for its class."""
 
@@ -127,7 +129,7 @@ class FakeAgent(AgentMethods):
         lost: bool = False,
     ) -> None:
         super().__init__(host, index, Templates())
-        self.scripts = scripts or {}
+        self.scripts = USUAL | (scripts or {})
         self.asked: list[Any] = []
         self.lost = lost
         self.refusal: AgentError | None = None

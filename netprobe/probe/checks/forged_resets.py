@@ -155,7 +155,7 @@ class _ResetLooks:
         try:
             own = await agent.own_resets(self.task.address, source_address(self.task), ports)
         except AgentError:
-            return resets  # a script of a carried bundle has no such order
+            return resets  # what is known stands; the next round of a carried bundle asks it
         return [
             replace(piece, reset=ResetOrigin(forged=True, own=True)) if is_own else piece
             for seen in resets

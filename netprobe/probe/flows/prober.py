@@ -125,9 +125,8 @@ class Observation(FlowFacts):
         now = self.outcome
         if now is None or before is None:
             return self
-        total = replace(now, attempts=before.attempts + now.attempts)
-        sent = (before.packets or 0) + (now.packets or 0) or None
-        return replace(self, outcome=replace(total, packets=sent) if packets else total)
+        total = now.count_looks_of(before)
+        return replace(self, outcome=total if packets else replace(total, packets=now.packets))
 
     def cut(self, ports: Ports) -> Iterator[tuple[bool, Observation]]:
         """Split off the ports that are among these (True) from the others (False)."""

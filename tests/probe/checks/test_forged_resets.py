@@ -70,7 +70,9 @@ class World:
         )
 
     def _tell_own(self, order: OwnResetsOrder) -> OwnResets:
-        return OwnResets(order.id, list(port_sets.intersect(order.ports, self.own)))
+        return OwnResets(
+            order.id, list(port_sets.intersect(port_sets.normalise(order.ports), self.own))
+        )
 
     def _walk(self, order: WalkOrder) -> Walked:
         return Walked(order.id, [WalkHop(1, self.first_hop)], False, None)

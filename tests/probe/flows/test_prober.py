@@ -416,6 +416,35 @@ def test_looks_before_count_and_nothing_else_of_the_outcome_changes(
 
 
 @pytest.mark.parametrize(
+    ("before", "now", "left"),
+    [
+        (None, None, None),
+        # A short look does not reach the kernel's second SYN.
+        (False, None, False),
+        (True, None, True),
+        (None, False, False),
+        # Where one got out, the others met chance.
+        (True, False, True),
+        (False, True, True),
+    ],
+)
+def test_what_one_silent_look_tells_of_leaving_counts(
+    before: bool | None, now: bool | None, left: bool | None
+) -> None:
+    """And nothing of silence says whether what was answered had left."""
+    earlier = Outcome("connect", "no-answer", left_host=before)
+    silent = make_observation(Outcome("connect", "no-answer", left_host=now))
+    reset = make_observation(Outcome("connect", "refused", left_host=now))
+
+    found = silent.counting(earlier).outcome
+    assert found is not None
+    assert found.left_host is left
+    assert reset.counting(earlier).outcome == Outcome(
+        "connect", "refused", left_host=now, attempts=2
+    )
+
+
+@pytest.mark.parametrize(
     ("ports", "pieces"),
     [
         (((3, 4),), [(True, ((3, 4),)), (False, ((1, 2), (5, 9)))]),
