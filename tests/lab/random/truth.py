@@ -292,7 +292,10 @@ class Judge:
         if not leg:
             return self._unsent()
         if self._forward(leg):
-            return (self._at_destination(one), frozenset()) if ended else self._on_path(one, leg)
+            if ended:
+                return self._at_destination(one), frozenset()
+            places, also = self._on_path(one, leg)
+            return places, also | self._at_source(one, leg)
         return frozenset(("source",) if ended else ("return-path",)), frozenset()
 
     def _unsent(self) -> tuple[Places, frozenset[Places]]:
@@ -338,6 +341,13 @@ class Judge:
             if in_vain and not self._resets(one, mine[-1]):
                 return self._no_neighbour()
         return frozenset(("path",)), frozenset()
+
+    def _at_source(self, one: Try, leg: str) -> frozenset[Places]:
+        """A second place where it ends: something on the way answered, and the answer came to the
+        source's device and not to its client."""
+        came = leg == "syn" and self._ended(one, "syn-ack")
+        heard = any(s.out and s.machine == self.source.name for s in self._of(one, "Q"))
+        return frozenset((frozenset(("source",)),) if came and not heard else ())
 
     @staticmethod
     def _resets(one: Try, machine: str) -> bool:
