@@ -29,6 +29,7 @@ from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")
 
+NO_COUNTS = AgentError("not-asked", "in batch mode nobody sends while another one counts")
 NO_STREAM = AgentError("not-asked", "in batch mode nobody speaks with the service that answered")
 NO_AGENT = AgentError("no-vantage", "the host is declared vantage: none")
 
@@ -61,6 +62,10 @@ class ScriptedAgent(AgentMethods):
     def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
         """Raise AgentError: a stream needs somebody who speaks over it."""
         raise NO_STREAM
+
+    async def packet_counts(self, dst: str) -> host_messages.PacketCounts:
+        """Raise AgentError: counters tell something only while somebody sends."""
+        raise NO_COUNTS
 
     async def ask_service(
         self, protocol: str, dst: str, port: int, request: bytes, timing: Timing,

@@ -11,6 +11,7 @@ from netprobe.judge.holder import holder_word, judge_beside, must_run
 from netprobe.judge.name_troubles import judge_names
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.served import judge_served
+from netprobe.judge.stopped import fill_counted
 from netprobe.judge.symptom import is_down, reply_failure, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
@@ -246,7 +247,7 @@ def _fill_story(row: VerdictRow, evidence: Evidence) -> Story:
         story = replace(story, source_out=replace(story.source_out, seen="yes"))
     if witness.socket and story.socket.seen == "unknown":
         story = replace(story, socket=replace(story.socket, seen="yes"))
-    return story
+    return fill_counted(story, evidence)
 
 
 def _exclude_places(places: tuple[Place, ...], *excluded: Place) -> tuple[Place, ...]:

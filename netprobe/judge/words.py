@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from netprobe.judge.stopped import word_stopped
 from netprobe.judge.symptom import name_failure, reply_failure
 from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, Witness
 from netprobe.model.plan import PATH_MTU
@@ -27,10 +28,11 @@ def join_some(names: Sequence[str]) -> str:
 
 
 def fill(template: str, evidence: Evidence, outcome: Outcome) -> str:
-    """Fill a table's sentence with the evidence, and add words of walk and witness."""
+    """Fill a table's sentence with the evidence, and add words of witness, counters and walk."""
     return (
         template.format_map(_words_of_evidence(evidence, outcome))
         + _word_reply(evidence)
+        + word_stopped(evidence)
         + _word_trace(evidence)
     )
 

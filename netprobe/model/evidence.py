@@ -248,6 +248,23 @@ class ResetOrigin(NamedTuple):
 NOT_ASKED = ResetOrigin()
 
 
+class StoppedPackets(NamedTuple):
+    """Whether a host's own firewall or kernel stops a silent flow's packets, as its kernel's
+    counters tell.
+
+    ``request``: at the destination, as it comes in. ``reply``: there, as it goes out. ``answer``:
+    at the source, as it comes in. False: it is not stopped there; None: nobody looked, or the
+    counters do not tell.
+    """
+
+    request: bool | None = None
+    reply: bool | None = None
+    answer: bool | None = None
+
+
+NOT_COUNTED = StoppedPackets()
+
+
 class RefusalMaker(NamedTuple):
     """Who made a refusal that has the destination's address, as a further look tells.
 
@@ -280,8 +297,9 @@ class FlowFacts:
 
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
     to tell. ``conclusion``: what a check found out. ``reset``: whose a reset is. ``maker``: who
-    made a refusal in the destination's name; None: nobody looked. ``refusal``: the ICMP
-    error that recorders saw about the data of a connection; no errno says that. ``service``:
+    made a refusal in the destination's name; None: nobody looked. ``stopped``: where a
+    silent flow's packets are stopped. ``refusal``: the ICMP error that recorders saw about the data
+    of a connection; no errno says that. ``service``:
     what the service told that was asked who it is, where a connection opened. ``greeting``: what a
     port said of itself of which nobody knows who holds it; None: not asked. ``names``: what a
     name server told of the names of the installation. ``slow_start``: connections open by a
@@ -300,6 +318,7 @@ class FlowFacts:
     conclusion: CheckConclusion | None = None
     reset: ResetOrigin = NOT_ASKED
     maker: RefusalMaker | None = None
+    stopped: StoppedPackets = NOT_COUNTED
     refusal: Icmp | None = None
     service: ServiceFinding | None = None
     greeting: str | None = None

@@ -15,7 +15,13 @@ from netprobe.agent.wire.answers import (
     HelloLine,
 )
 from netprobe.agent.wire.frames import WIRE_VERSION
-from netprobe.agent.wire.host_messages import OwnResets, OwnResetsOrder, Routed
+from netprobe.agent.wire.host_messages import (
+    OwnResets,
+    OwnResetsOrder,
+    PacketCounts,
+    PacketCountsOrder,
+    Routed,
+)
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
 from netprobe.errors import AgentError
@@ -113,7 +119,10 @@ class FakePipe:
 
 
 # What hosts that do nothing unusual say, unless a script says otherwise.
-USUAL: dict[type[Any], Script] = {OwnResetsOrder: lambda order: OwnResets(order.id, [])}
+USUAL: dict[type[Any], Script] = {
+    OwnResetsOrder: lambda order: OwnResets(order.id, []),
+    PacketCountsOrder: lambda order: PacketCounts(order.id, None, None, None),
+}
 
 
 class FakeAgent(AgentMethods):
@@ -129,7 +138,7 @@ class FakeAgent(AgentMethods):
         lost: bool = False,
     ) -> None:
         super().__init__(host, index, Templates())
-        self.scripts = USUAL | (scripts or {})
+        self.scripts = scripts or {}
         self.asked: list[Any] = []
         self.lost = lost
         self.refusal: AgentError | None = None
@@ -189,7 +198,7 @@ class FakeAgent(AgentMethods):
         await self.wait_ready()
         self.asked.append(order)
         await asyncio.sleep(0)
-        script = self.scripts.get(type(order))
+        script = self.scripts.get(type(order), USUAL.get(type(order)))
         assert script is not None, f"the script has no {type(order).__name__}"
         return script(order)
 

@@ -13,6 +13,8 @@ from netprobe.agent.wire.answers import Closed, Listening, Seen, Walked
 from netprobe.agent.wire.host_messages import (
     Egress,
     EgressOrder,
+    PacketCounts,
+    PacketCountsOrder,
     RouteOrder,
 )
 from netprobe.agent.wire.orders import (
@@ -127,6 +129,7 @@ class World:
             ListenOrder: listen,
             CloseOrder: close,
             RouteOrder: routed(),
+            PacketCountsOrder: lambda order: PacketCounts(order.id, None, None, None),
             EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None, True, None),
             WalkOrder: lambda order: Walked(order.id, [], False, None),
             SeenOrder: lambda order: Seen(

@@ -18,6 +18,7 @@ from ..core.agent import AgentCore
 from ..core.ranges import PortSet, each
 from ..net.sockets import ProbeTarget, close_with_reset, open_probe, target_of
 from ..wire.host_messages import OwnResets, OwnResetsOrder
+from .counters import count_loopback_packets
 
 # So few sockets are open at once that any agent has room for them.
 TOGETHER = 16
@@ -146,13 +147,3 @@ def _await_resets(
             if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED:
                 reset.add(port)
     return reset
-
-
-def count_loopback_packets() -> int:
-    """Read how many packets came in by the loopback device so far. Raises OSError."""
-    with open("/proc/self/net/dev") as file:
-        for line in file:
-            device, _, numbers = line.partition(":")
-            if device.strip() == "lo":
-                return int(numbers.split()[1])
-    raise OSError(errno.ENODEV, "no device lo")

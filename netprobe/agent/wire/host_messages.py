@@ -132,3 +132,21 @@ class OwnResets(NamedTuple):
 
     id: int
     ports: Ranges
+
+
+class PacketCountsOrder(NamedTuple):
+    """How many packets of the family of ``dst`` has this host stopped so far?"""
+
+    id: int
+    dst: str
+
+
+class PacketCounts(NamedTuple):
+    """What the kernel has counted so far: packets for this host that its firewall or its kernel
+    stopped as they came in (``stopped``), and packets that it stopped on their way out (``held``);
+    segments that TCP got, of both families (``segments``). None: the kernel does not say."""
+
+    id: int
+    stopped: Optional[int]
+    held: Optional[int]
+    segments: Optional[int]

@@ -36,7 +36,7 @@ _NAMES = (
     # What names packets: of orders, of SYNs, of orders with a place in them.
     (_ID, "id numbers"),
     (_COUNT, "least most packets lost left_out awaits"),
-    (_KERNEL, "tcp nofile"),
+    (_KERNEL, "tcp nofile stopped held segments"),
     (_TIME_S, "wall_s starts_at ends_at"),
     (_TIME_S * 1000000, "clock_us"),
     (_TIME_NS, "first_ns time_ns"),

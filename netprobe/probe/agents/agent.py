@@ -16,7 +16,6 @@ from netprobe.agent.wire.parts import ListenBlock, OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import OpenedPipe
-from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import Heard, OrderBatches, ProbeReply
 from netprobe.probe.agents.name_questions import NameQuestions
 from netprobe.probe.agents.phases import Phases
@@ -33,6 +32,8 @@ Answer = TypeVar("Answer")
 WALKS = 20
 # Flows asked again after a pause (``late_refusals``): each takes three to eight seconds.
 LATE = 6
+# How often flows are asked while this host's counters are watched: each time takes a second or two.
+COUNTED = 5
 # Long enough for what silence is asked in. A source that is still busy after that has a large plan,
 # so we stop waiting.
 QUIET_S = 3.0
@@ -55,6 +56,8 @@ class AgentMethods(ABC):
         self.begin_run(Phases(), records=False)
         # One check at a time asks routers that answer seldom.
         self.unhurried = asyncio.Lock()
+        # One flow at a time is held against the host's counters.
+        self.counting = asyncio.Lock()
         # Whether its start has succeeded or failed.
         self.settled = asyncio.Event()
         self._settling: asyncio.Task[Any] | None = None
@@ -68,6 +71,7 @@ class AgentMethods(ABC):
         self.recorder = records
         self.walks_left = WALKS
         self.late_left = LATE
+        self.counted_left = COUNTED
         self.names = NameQuestions(self.host.name, self.ask_service)
         self._routes: dict[tuple[str, str | None], host_messages.Routed] = {}
 
@@ -195,10 +199,11 @@ class AgentMethods(ABC):
             host_messages.EgressOrder(0, dst, src, port), host_messages.Egress
         )
 
-    async def own_resets(self, dst: str, src: str | None, ports: Ports) -> Ports:
-        """Ask which of a neighbour's ports the host's own firewall resets."""
-        order = host_messages.OwnResetsOrder(0, dst, src, list(ports))
-        return tuple((await self.request(order, host_messages.OwnResets)).ports)
+    async def packet_counts(self, dst: str) -> host_messages.PacketCounts:
+        """Ask what the host's kernel has counted of the packets of an address's family."""
+        return await self.request(
+            host_messages.PacketCountsOrder(0, dst), host_messages.PacketCounts
+        )
 
     async def tell_story(self, order: orders.StoryOrder) -> answers.StoryTold:
         """Ask what the recorder saw of a flow's packets."""

@@ -23,6 +23,7 @@ from netprobe.probe.checks.services import Services
 from netprobe.probe.checks.silence import Silence
 from netprobe.probe.checks.silent_hops import SilentHops
 from netprobe.probe.checks.slow_starts import SlowStarts
+from netprobe.probe.checks.stopped_packets import StoppedPacketsLook
 from netprobe.probe.checks.stories import Stories
 from netprobe.probe.checks.traceroute import Traceroute
 
@@ -44,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     RateLimits(),
     EgressLook(),
     ReturnPathLook(),
+    StoppedPacketsLook(),
     Traceroute(),
     SilentHops(),
     PathWidth(),

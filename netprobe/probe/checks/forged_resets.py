@@ -18,12 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from netprobe.agent.wire.host_messages import OwnResets, OwnResetsOrder
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Icmp, ResetOrigin
 from netprobe.model.notes import HigherNote, ResetNote
 from netprobe.model.ports import Ports
+from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.genuine import (
     INITIAL_TTLS,
@@ -153,7 +155,7 @@ class _ResetLooks:
         agent = self.scene.fleet.agent(self.task.source)
         ports = port_sets.union(one.ports for one in untold)
         try:
-            own = await agent.own_resets(self.task.address, source_address(self.task), ports)
+            own = await _ask_own_resets(agent, self.task, ports)
         except AgentError:
             return resets  # what is known stands; the next round of a carried bundle asks it
         return [
@@ -230,6 +232,12 @@ class _ResetLooks:
         higher = any(one.failure == "refused" for _, one in answers)
         self.note = self.note._replace(higher=HigherNote(65, higher))
         return higher
+
+
+async def _ask_own_resets(agent: AgentMethods, task: Task, ports: Ports) -> Ports:
+    """Ask which of these ports the source's own firewall resets. Raises AgentError."""
+    order = OwnResetsOrder(0, task.address, source_address(task), list(ports))
+    return tuple((await agent.request(order, OwnResets)).ports)
 
 
 def _blame_nearer(seen: Observation) -> Observation:

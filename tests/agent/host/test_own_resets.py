@@ -15,13 +15,13 @@ from netprobe.agent.core.agent import AgentCore
 from netprobe.agent.core.loop import Loop
 from netprobe.agent.core.pace import Bucket
 from netprobe.agent.host import own_resets
+from netprobe.agent.host.counters import count_loopback_packets
 from netprobe.agent.host.own_resets import (
     MOST_LOOKS,
     TOGETHER,
     Look,
     OwnResetsSearch,
     connect_to,
-    count_loopback_packets,
 )
 from netprobe.agent.net.sockets import ProbeTarget, target_of
 from netprobe.agent.wire.host_messages import OwnResets, OwnResetsOrder

@@ -1,0 +1,53 @@
+"""What the counters of both kernels tell of a silent flow, where no recorder saw its packets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from netprobe.model.evidence import NOT_COUNTED, Evidence
+from netprobe.model.story import UNKNOWN, Sight, Story, StoryPlace
+
+# What a place saw of a packet that is stopped behind it, and of one that is not: it did not come.
+_CAME: dict[bool | None, Sight] = {True: "yes", False: "no", None: "unknown"}
+
+
+def fill_counted(story: Story, evidence: Evidence) -> Story:
+    """Give the story with what the counters tell; what a recorder or a socket saw stands.
+
+    What is stopped at a host had come there. What is neither stopped there nor got through had not.
+    A reply that was made and is not held back has left.
+    """
+    stopped, outcome = evidence.stopped, evidence.outcome
+    if stopped == NOT_COUNTED or outcome is None:
+        return story
+    told: dict[str, Sight] = {
+        "source_out": "yes" if outcome.left_host else "unknown",
+        "destination_in": _CAME[stopped.request],
+        "socket": "no" if stopped.request else "unknown",
+        "source_in": _CAME[stopped.answer],
+    }
+    if story.socket.seen == "yes" and stopped.reply is not None:
+        told["destination_out"] = "no" if stopped.reply else "yes"
+    changes: dict[str, Any] = {
+        place: StoryPlace(seen) for place, seen in told.items() if getattr(story, place) == UNKNOWN
+    }
+    return replace(story, **changes)
+
+
+def word_stopped(evidence: Evidence) -> str:
+    """Word what the counters tell; empty where nobody looked."""
+    source, destination = evidence.flow.source.name, evidence.flow.destination.name
+    stopped = evidence.stopped
+    words = []
+    if stopped.request:
+        words.append(f"{destination} stops it as it comes in")
+    if stopped.request is False:
+        words.append(f"it did not come to {destination}")
+    if stopped.reply:
+        words.append(f"{destination} stops the answer on its way out")
+    if stopped.answer:
+        words.append(f"{source} stops the answer as it comes in")
+    if stopped.answer is False:
+        words.append(f"no answer came to {source}")
+    return f"; by the kernels' counters {', and '.join(words)}" if words else ""

@@ -1,0 +1,230 @@
+"""Finds the host that stops a silent flow's packets, where no recorder could see them.
+
+Each kernel counts the packets that came in and reached nobody, and those that were to leave and did
+not; everybody may read that (docs/network-facts.md, section 6). The flow is asked in some moments
+and not in others, in an order that is drawn. A host that stops its packets counts as many as were
+asked in every moment in which they were, and few in the others. One that counts none in some of
+these moments does not stop them, whatever else it counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from netprobe.agent.wire.host_messages import PacketCounts
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import NOT_COUNTED, StoppedPackets
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.checks.arrivals import with_witnesses
+from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.flows.prober import Observation
+from netprobe.probe.settings import ROUND_TRIPS, Timing
+
+# Moments in which the flow is asked, and as many in which it is not: of 12 moments chance draws the
+# same 6 for others' packets once in 924 times.
+MOMENTS = 6
+# Looks at each port in such a moment.
+LOOKS = 8
+# Flows of more ports together are not asked again so often.
+MOST_PORTS = 32
+LEAST_LOOK_MS, MOST_LOOK_MS = 80, 500
+# So many moments without a count show that nothing was stopped.
+FREE_MOMENTS = 2
+
+
+class StoppedPacketsLook(Check):
+    """Watches the counters of both ends for silent flows."""
+
+    name = "stopped-packets"
+
+    def concerns(self, seen: Observation) -> bool:
+        """Silent flows whose packets may have left, and that may be asked many times at once; an
+        agent sends an address one echo request at a time."""
+        outcome = seen.outcome
+        silent = seen.silent and outcome is not None and outcome.left_host is not False
+        at_once = seen.task.protocol in ("tcp", "udp") and not seen.part.paced
+        return silent and at_once and seen.task.via is None and seen.conclusion is None
+
+    def group(self, seen: Observation) -> Hashable:
+        """What is asked together: flows of a pair by one protocol, of which as much is known."""
+        return (*seen.task.pair, seen.task.protocol, seen.part.ours, has_reached(seen))
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Give every flow what the counters tell of it, as long as there are looks left."""
+        source, there = scene.fleet.agent(group[0].task.source), scene.agent
+        ends = [
+            agent
+            for agent, place in ((source, "source_in"), (there, "destination_in"))
+            if agent.alive and not agent.records and not _is_told(group[0], place)
+        ]
+        if not ends or source is there:
+            return group
+        return await self._look_at(group, ends, scene)
+
+    async def _look_at(
+        self, flows: list[Observation], ends: list[AgentMethods], scene: Scene
+    ) -> list[Observation]:
+        """Ask flows together; where the counters tell of some of them only, by halves."""
+        ports = sum(_count_flows(seen) for seen in flows)
+        if ports > MOST_PORTS or any(agent.counted_left <= 0 for agent in ends):
+            return flows
+        for agent in ends:
+            agent.counted_left -= 1
+        async with AsyncExitStack() as stack:
+            # In one order everywhere: two that wait for each other would wait for ever.
+            for agent in sorted(ends, key=lambda one: one.host.name):
+                await stack.enter_async_context(agent.counting)
+            watch = _Watch(flows, scene, ends)
+            await watch.take_moments()
+        if watch.is_mixed and ports > 1:
+            halves = _halve_flows(flows)
+            return [one for half in halves for one in await self._look_at(half, ends, scene)]
+        stopped = watch.conclude()
+        if stopped == NOT_COUNTED:
+            return flows
+        return [replace(one, stopped=stopped).noting(self.name) for one in flows]
+
+
+def _is_told(seen: Observation, place: str) -> bool:
+    """Tell whether a recorder has told of this place of the story."""
+    return seen.story is not None and getattr(seen.story, place).seen != "unknown"
+
+
+def _count_flows(seen: Observation) -> int:
+    return port_sets.count(seen.ports) or 1
+
+
+def _halve_flows(flows: list[Observation]) -> list[list[Observation]]:
+    if len(flows) > 1:
+        return [flows[::2], flows[1::2]]
+    each = list(port_sets.each(flows[0].ports))
+    first = port_sets.normalise((port, port) for port in each[: len(each) // 2])
+    return [[piece] for _, piece in flows[0].cut(first)]
+
+
+@dataclass
+class _Watch:
+    """How far the counters of the ends moved, in moments in which flows were asked (``asked``) and
+    in others. ``reached``: their packets came to a socket of ours. ``is_mixed``: a counter counts
+    some of what was asked."""
+
+    flows: Sequence[Observation]
+    scene: Scene
+    ends: Sequence[AgentMethods]
+    asked: list[list[PacketCounts]] = field(default_factory=list)
+    rested: list[list[PacketCounts]] = field(default_factory=list)
+    reached: bool = False
+    answered: bool = False
+
+    async def take_moments(self) -> None:
+        """Ask the flow in half of the moments, and rest in the others. Raises AgentError."""
+        order = [True] * MOMENTS + [False] * MOMENTS
+        random.shuffle(order)
+        look_s = self._choose_look_ms() / 1000
+        before = await self._count_packets()
+        if all(one.stopped is None for one in before):
+            return  # no kernel says anything
+        for is_asked in order:
+            await (self._ask_flows() if is_asked else asyncio.sleep(look_s))
+            after = await self._count_packets()
+            (self.asked if is_asked else self.rested).append(_subtract_counts(before, after))
+            before = after
+
+    async def _count_packets(self) -> list[PacketCounts]:
+        address = self.flows[0].task.address
+        return await asyncio.gather(*(agent.packet_counts(address) for agent in self.ends))
+
+    def _choose_look_ms(self) -> int:
+        # What was lost, or opened late, does not tell how far the other end is.
+        fastest_ms = self.scene.prober.fastest_ms(self.flows[0].task) or 0
+        return min(MOST_LOOK_MS, max(LEAST_LOOK_MS, round(ROUND_TRIPS * fastest_ms)))
+
+    async def _ask_flows(self) -> None:
+        timing = Timing(self._choose_look_ms(), self._choose_look_ms(), 1)
+        looks = (self.scene.prober.again(seen, timing) for seen in self.flows for _ in range(LOOKS))
+        found = [one for some in await asyncio.gather(*looks) for one in some]
+        self.answered = self.answered or not all(one.silent for one in found)
+        if self.scene.round is not None:
+            found = await with_witnesses(found, self.scene.round)
+            self.reached = self.reached or any(map(has_reached, found))
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether a counter that counts at all tells nothing of these flows together."""
+        both = [("stopped", agent) for agent in self.ends] + [("held", self.scene.agent)]
+        return any(
+            self._is_stopped(agent, name) is None
+            and min(self._list_moves(agent, name, self.asked), default=0) >= LOOKS / 2
+            for name, agent in both
+        )
+
+    def conclude(self) -> StoppedPackets:
+        """Tell where the packets are stopped."""
+        if self.answered:
+            return NOT_COUNTED
+        first = self.flows[0]
+        reached = self.reached or has_reached(first)
+        source, there = self.scene.fleet.agent(first.task.source), self.scene.agent
+        request = None if reached else self._is_stopped(there, "stopped")
+        if request is False and not self._would_be_noticed():
+            request = None
+        reply = self._is_stopped(there, "held") if reached else None
+        return StoppedPackets(request, reply, self._is_stopped(source, "stopped"))
+
+    def _is_stopped(self, agent: AgentMethods, counter: str) -> bool | None:
+        """Tell whether a counter of a host counts all of the flows' packets, or none of them.
+
+        None: it does not tell, or counts some of them. Loss takes from one port, too; of several
+        ports one may be another case than the others.
+        """
+        asked, rested = (self._list_moves(agent, counter, one) for one in (self.asked, self.rested))
+        if not asked or not rested:
+            return None
+        if sum(moved <= LOOKS / 8 for moved in asked) >= FREE_MOMENTS:
+            return False
+        ports = sum(_count_flows(seen) for seen in self.flows)
+        least = LOOKS / 2 if ports == 1 else LOOKS * ports * 0.98
+        counts_all = all(moved >= least for moved in asked)
+        return True if counts_all and median(rested) <= least / 2 else None
+
+    def _list_moves(
+        self, agent: AgentMethods, counter: str, moments: Iterable[Sequence[PacketCounts]]
+    ) -> list[int]:
+        if agent not in self.ends:
+            return []
+        moves = [getattr(moment[self.ends.index(agent)], counter) for moment in moments]
+        return [] if None in moves else moves
+
+    def _would_be_noticed(self) -> bool:
+        """Tell whether requests that get past the destination's firewall come to a listener of
+        ours; those of TCP may be answered, and forgotten, before it is asked."""
+        if not self.flows[0].part.ours:
+            return False
+        if self.flows[0].task.protocol != "tcp":
+            return True
+        return self._is_stopped(self.scene.agent, "segments") is False
+
+
+def has_reached(seen: Observation) -> bool:
+    """Tell whether the packets came to a socket of ours."""
+    return seen.witness is not None and seen.witness.socket
+
+
+def _subtract_counts(
+    before: Sequence[PacketCounts], after: Sequence[PacketCounts]
+) -> list[PacketCounts]:
+    return [
+        PacketCounts(
+            later.id,
+            *(
+                None if one is None or other is None else other - one
+                for one, other in zip(first[1:], later[1:], strict=True)
+            ),
+        )
+        for first, later in zip(before, after, strict=True)
+    ]
