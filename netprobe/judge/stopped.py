@@ -46,6 +46,8 @@ def word_stopped(evidence: Evidence) -> str:
         words.append(f"it did not come to {destination}")
     if stopped.reply:
         words.append(f"{destination} stops the answer on its way out")
+    if stopped.reply is False:
+        words.append(f"the answer left {destination}")
     if stopped.answer:
         words.append(f"{source} stops the answer as it comes in")
     if stopped.answer is False:

@@ -343,6 +343,7 @@ class Destination:
             return []
         pair = (want.flow.source.name, seen.task.address)
         has_address = self._has_address(seen)
+        accepted = seen.outcome is not None and seen.outcome.answer is not None
         facts = facts_of(seen)
         facts["warnings"] = want.notes + seen.warnings
         facts["trail"] = (*self._resolved.entries(want), *seen.trail)
@@ -352,7 +353,7 @@ class Destination:
             ports,
             control_answered=self._answered.has(*pair),
             host_down=None if has_address else self._answered.asked_in_vain(seen.task.address),
-            given_up_by=self._answered.given_up_by(*pair),
+            given_up_by=self._answered.given_up_by(*pair, or_any=accepted),
             host_up=has_address or self._is_up(*pair),
             platform_runs=runs_platform(self._agent),
             served=self._answered.list_served(seen.task),

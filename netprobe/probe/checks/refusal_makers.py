@@ -50,6 +50,7 @@ UNHELD = ("closed", "unknown", "lost")
 LEAST_DISTANCE = 3
 ELSEWHERE = "something else answers for it on other ports"
 LOWER = "genuine answers of it arrive with TTL {ttl}, and this with a lower one"
+HIGHER = "genuine answers of it arrive with TTL {ttl}, and this with a higher one"
 FARTHER = "its TTL is that of something nearer, and a walk on this port comes farther than that"
 OTHER = "genuine answers of it arrive with TTL {ttl}, and this with TTL {arrived}"
 
@@ -248,6 +249,8 @@ class _MakerLooks:
         if arrived is not None:
             alike = count_lost_hops(arrived) == count_lost_hops(ttl)
             return [("" if alike else OTHER.format(ttl=ttl, arrived=arrived), seen)]
+        if is_reset(seen) and any(n.higher and n.higher.refused for n in seen.notes(ResetNote)):
+            return [(HIGHER.format(ttl=ttl), seen)]
         if not is_reset(seen) or seen.reset.forged is None:
             return [("", seen)]
         try:

@@ -10,11 +10,12 @@ these moments does not stop them, whatever else it counts.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from statistics import median
+from statistics import fmean, pstdev
 
 from netprobe.agent.wire.host_messages import PacketCounts
 from netprobe.model import ports as port_sets
@@ -25,14 +26,18 @@ from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ROUND_TRIPS, Timing
 
-# Moments in which the flow is asked, and as many in which it is not: of 12 moments chance draws the
-# same 6 for others' packets once in 924 times.
+# Moments in which the flow is asked, and as many in which it is not: a second in all.
 MOMENTS = 6
 # Looks at each port in such a moment.
 LOOKS = 8
 # Flows of more ports together are not asked again so often.
 MOST_PORTS = 32
-LEAST_LOOK_MS, MOST_LOOK_MS = 80, 500
+LEAST_LOOK_MS, MOST_LOOK_MS = 60, 500
+# A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. Who begins with an even second
+# of one clock meets none of them.
+SLOT_S = 2.0
+# How many standard deviations of a mean the packets of others do not explain.
+DEVIATIONS = 4
 # So many moments without a count show that nothing was stopped.
 FREE_MOMENTS = 2
 
@@ -126,6 +131,8 @@ class _Watch:
         order = [True] * MOMENTS + [False] * MOMENTS
         random.shuffle(order)
         look_s = self._choose_look_ms() / 1000
+        if self.flows[0].task.protocol == "tcp" and has_reached(self.flows[0]):
+            await asyncio.sleep(-asyncio.get_running_loop().time() % SLOT_S)
         before = await self._count_packets()
         if all(one.stopped is None for one in before):
             return  # no kernel says anything
@@ -189,8 +196,11 @@ class _Watch:
             return False
         ports = sum(_count_flows(seen) for seen in self.flows)
         least = LOOKS / 2 if ports == 1 else LOOKS * ports * 0.98
-        counts_all = all(moved >= least for moved in asked)
-        return True if counts_all and median(rested) <= least / 2 else None
+        more = fmean(asked) - fmean(rested)
+        # The packets of others are spread over all moments alike, as far as chance goes.
+        by_chance = DEVIATIONS * pstdev(rested) * math.sqrt(2 / MOMENTS)
+        counts_all = min(asked) >= least and more >= max(least, by_chance)
+        return True if counts_all else None
 
     def _list_moves(
         self, agent: AgentMethods, counter: str, moments: Iterable[Sequence[PacketCounts]]

@@ -33,6 +33,7 @@ class Answered:
         self._slowest_ms: dict[tuple[str, str], float] = {}
         self._fastest_ms: dict[tuple[str, str], float] = {}
         self._given_up: dict[tuple[str, str], str] = {}
+        self._given_up_to_any: dict[str, str] = {}
         # Sources that a server answered, by its address, protocol and service.
         self._served: dict[tuple[str, str, AnyProbe], dict[str, None]] = {}
         # Pairs of which a check found that the router gave up, however early its words came.
@@ -103,6 +104,7 @@ class Answered:
         elapsed_ms = outcome.elapsed_ms or 0
         if outcome.icmp is not None and (concluded or elapsed_ms >= HOST_DOWN_MS):
             self._given_up.setdefault(pair, outcome.icmp.offender)
+            self._given_up_to_any.setdefault(pair[1], outcome.icmp.offender)
             self._no_refusals |= {pair} if concluded else set()
         elif elapsed_ms < REFUSED_MS:
             self._refused.add(pair)
@@ -123,9 +125,11 @@ class Answered:
         """Whether the address answered anybody."""
         return address in self._up
 
-    def given_up_by(self, source: str, address: str) -> str | None:
-        """Give the router whose next hop to the address did not answer, as it told the source."""
-        return self._given_up.get((source, address))
+    def given_up_by(self, source: str, address: str, *, or_any: bool = False) -> str | None:
+        """Give the router whose next hop to the address did not answer, as it told the source, or
+        (``or_any``) any source."""
+        told = self._given_up.get((source, address))
+        return told or (self._given_up_to_any.get(address) if or_any else None)
 
     def asked_in_vain(self, address: str) -> str | None:
         """Give the host on the address's network that got no answer to its ARP requests; None where

@@ -18,12 +18,13 @@ from netprobe.model.evidence import (
     RefusalMaker,
     ResetOrigin,
 )
-from netprobe.model.notes import ResetNote
+from netprobe.model.notes import HigherNote, ResetNote
 from netprobe.model.story import Story, StoryPlace, TrailEntry
 from netprobe.probe.checks.genuine import find_genuine
 from netprobe.probe.checks.refusal_makers import (
     ELSEWHERE,
     FARTHER,
+    HIGHER,
     LOWER,
     OTHER,
     RefusalMakers,
@@ -100,6 +101,13 @@ def reset(port: int, ttl: int | None = TTL) -> Observation:
     )  # fmt: skip
 
 
+def higher(port: int) -> Observation:
+    """A reset that starts higher than answers do, as a floor has shown; there is no recorder."""
+    note = ResetNote(answer_ttl=TTL, higher=HigherNote(65, True))
+    trail = (TrailEntry("forged-resets", note=note),)
+    return replace(reset(port, ttl=None), reset=ResetOrigin(), trail=trail)
+
+
 def accepted(ttl: int | None, *, existing: bool = False, state: str = "unknown") -> Observation:
     """A connection that somebody accepted; its SYN-ACK came with this TTL."""
     story = None if ttl is None else Story(source_in=StoryPlace("yes", 1, ttl=ttl))
@@ -133,8 +141,9 @@ async def test_a_refusal_without_a_reason_to_doubt_it_is_not_looked_at() -> None
         (error(3, ttl=63), OTHER.format(ttl=TTL, arrived=63)),
         (reset(53, ttl=40), OTHER.format(ttl=TTL, arrived=40)),
         (reset(53, ttl=None), LOWER.format(ttl=TTL)),
+        (higher(53), HIGHER.format(ttl=TTL)),
     ],
-    ids=["port-unreach", "reset", "reset without a recorder"],
+    ids=["port-unreach", "reset", "reset without a recorder", "reset that starts higher"],
 )
 @pytest.mark.parametrize(
     ("hops", "own"), [(PLAIN, True), (TRANSLATED, False), (AT_LAST, False)],

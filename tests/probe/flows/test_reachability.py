@@ -30,6 +30,15 @@ def test_a_late_word_of_a_router_is_no_dead_host() -> None:
     assert answered.asked_in_vain("10.0.0.2") is None
 
 
+def test_what_a_router_tells_one_source_may_count_for_all() -> None:
+    """Of an address that accepts one source, and is given up before others."""
+    answered = noted(unreachable(1, 3100))
+
+    assert answered.given_up_by("c", "10.0.0.2") is None
+    assert answered.given_up_by("c", "10.0.0.2", or_any=True) == "10.0.0.254"
+    assert answered.given_up_by("c", "10.0.0.3", or_any=True) is None
+
+
 def test_who_asked_the_network_itself_knows_more_than_the_time_tells() -> None:
     """A router that waits already says it early; nobody refuses for a host that is not there."""
     answered = noted(unreachable(1, 2))

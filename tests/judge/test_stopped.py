@@ -1,0 +1,69 @@
+"""What the counters of both kernels leave of the places of a silent flow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from netprobe.model.evidence import Listener, Outcome, StoppedPackets, Witness
+from netprobe.model.result import Place, Result
+from netprobe.model.story import Story, StoryPlace
+
+from .test_verdict import evidence, one
+
+SILENT = Outcome("connect", "no-answer", left_host=True, attempts=5, packets=5)
+
+
+def judged(stopped: StoppedPackets, *, reached: bool = False, story: Story | None = None) -> Result:
+    """The result of a silent TCP flow to a listener of ours, where these counters were read."""
+    seen = evidence(
+        SILENT, "tcp", listener=Listener("ours"), witness=Witness(socket=reached), story=story
+    )
+    return one(replace(seen, stopped=stopped))
+
+
+@pytest.mark.parametrize(
+    ("stopped", "reached", "where"),
+    [
+        (StoppedPackets(), False, ("destination", "path", "return-path")),
+        (StoppedPackets(request=True), False, ("destination",)),
+        (StoppedPackets(request=False), False, ("path",)),
+        (StoppedPackets(answer=True), False, ("source",)),
+        (StoppedPackets(answer=False), False, ("destination", "path", "return-path")),
+        (StoppedPackets(reply=True), True, ("destination",)),
+        (StoppedPackets(reply=False), True, ("return-path", "source")),
+        (StoppedPackets(reply=False, answer=False), True, ("return-path",)),
+        (StoppedPackets(answer=False), True, ("destination", "return-path")),
+        (StoppedPackets(answer=True), True, ("source",)),
+    ],
+)
+def test_counters_leave_fewer_places(
+    stopped: StoppedPackets, reached: bool, where: tuple[Place, ...]
+) -> None:
+    """Each of them alone, and together with what the listener noted."""
+    result = judged(stopped, reached=reached)
+
+    if stopped == StoppedPackets():
+        assert set(where) <= set(result.where)
+    else:
+        assert result.where == where
+    assert result.verdict == "blocked"
+    assert ("counters" in result.because) == (stopped != StoppedPackets())
+
+
+def test_what_a_recorder_saw_stands() -> None:
+    """Counters are read where there is none; both never contradict each other in the places."""
+    story = Story(source_out=StoryPlace("yes"), destination_in=StoryPlace("yes"))
+
+    result = judged(StoppedPackets(request=False), story=story)
+
+    assert "path" not in result.where
+
+
+def test_each_host_is_named_with_what_it_does() -> None:
+    """A reader who never heard of a counter understands who stops what."""
+    because = judged(StoppedPackets(reply=True, answer=False), reached=True).because
+
+    assert "by the kernels' counters" in because
+    assert "stops the answer on its way out, and no answer came to" in because

@@ -1,0 +1,265 @@
+"""Which host stops a silent flow's packets, by the counters of both kernels."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+
+from netprobe.agent.wire.answers import Seen
+from netprobe.agent.wire.host_messages import PacketCounts, PacketCountsOrder
+from netprobe.agent.wire.orders import ProbeOrder, SeenOrder
+from netprobe.model import ports as port_sets
+from netprobe.model.evidence import NOT_COUNTED, Outcome, StoppedPackets, Witness
+from netprobe.model.ports import Ports
+from netprobe.model.story import Story, StoryPlace
+from netprobe.probe.agents.agent import COUNTED
+from netprobe.probe.checks import stopped_packets
+from netprobe.probe.checks.check import Scene
+from netprobe.probe.checks.stopped_packets import LOOKS, MOMENTS, MOST_PORTS, StoppedPacketsLook
+from netprobe.probe.flows.prober import Observation
+from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task
+from tests.probe.fakes import FakeAgent, kind, reply
+
+# Where a packet of a flow ends; ``answered``: nowhere.
+Fate = Literal["path", "request", "reply", "return", "answer", "unread", "answered"]
+SILENT = Outcome("connect", "no-answer", left_host=True, attempts=5, packets=5)
+NOTHING = kind(failure="no-answer", left=True, packets=1)
+OPEN = kind(op="answer", answer="nonce", by=1)
+
+
+@pytest.fixture(autouse=True)
+def short_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counters of these tests move at once, and chance draws the same each time."""
+    monkeypatch.setattr(stopped_packets, "LEAST_LOOK_MS", 1)
+    monkeypatch.setattr(stopped_packets, "SLOT_S", 0.01)
+    monkeypatch.setattr(stopped_packets, "random", random.Random(7))
+
+
+class World:
+    """Two hosts whose kernels count; ``fates`` of the flows by port.
+
+    ``noise`` gives packets of others that a host stops between two questions; ``loss``: of so many
+    packets one is lost before it is counted; ``held``: whether kernels count what does not leave.
+    """
+
+    def __init__(
+        self,
+        fates: dict[int, Fate],
+        *,
+        noise: Iterator[int] | None = None,
+        loss: int = 0,
+        held: bool = True,
+    ) -> None:
+        self._fates = fates
+        self._noise, self._loss, self._held = noise, loss, held
+        self._sent = 0
+        self.source_counts = {"stopped": 5, "held": 3, "segments": 9}
+        self.target_counts = {"stopped": 0, "held": 0, "segments": 0}
+        self.source = FakeAgent(
+            SOURCE,
+            {ProbeOrder: self._probe, PacketCountsOrder: self._tell_counts(self.source_counts)},
+        )
+        self.target = FakeAgent(
+            TARGET,
+            {
+                PacketCountsOrder: self._tell_counts(self.target_counts),
+                SeenOrder: lambda order: Seen(order.id, [], [], []),
+            },
+        )
+        self.scene: Scene = make_scene(self.source, self.target)
+
+    def _tell_counts(self, counts: dict[str, int]) -> Callable[[PacketCountsOrder], PacketCounts]:
+        def tell(order: PacketCountsOrder) -> PacketCounts:
+            if self._noise is not None:
+                counts["stopped"] += next(self._noise)
+            held = counts["held"] if self._held else None
+            return PacketCounts(order.id, counts["stopped"], held, counts["segments"])
+
+        return tell
+
+    def _probe(self, order: ProbeOrder) -> Any:
+        for port in port_sets.each(tuple(order.blocks[0].ports)):
+            self._sent += 1
+            if not self._loss or self._sent % self._loss:
+                self._send(self._fates[port])
+        return reply(order, lambda port: OPEN if self._fates[port] == "answered" else NOTHING)
+
+    def _send(self, fate: Fate) -> None:
+        if fate == "request":
+            self.target_counts["stopped"] += 1
+        elif fate != "path":
+            self.target_counts["segments"] += 1
+        if fate == "reply":
+            self.target_counts["held"] += 1
+        if fate == "answer":
+            self.source_counts["stopped"] += 1
+
+    async def look(self, *flows: Observation) -> dict[int, StoppedPackets]:
+        """What the check finds, by port."""
+        found = await look(StoppedPacketsLook(), self.scene, *flows)
+        return {
+            port: one.stopped for one in found for port in port_sets.each(one.ports)
+        }  # fmt: skip
+
+    @property
+    def times(self) -> int:
+        """How often flows were asked while counters were watched."""
+        asked = len(self.source.orders(PacketCountsOrder))
+        return asked // (2 * MOMENTS + 1)
+
+
+def silent(*ports: int, reached: bool = False, ours: bool = True, **more: Any) -> Observation:
+    """Silent TCP flows; ``reached``: their packets came to a listener of ours."""
+    ranges: Ports = port_sets.normalise((port, port) for port in ports or (443,))
+    return make_observation(
+        more.pop("outcome", SILENT),
+        make_task("tcp", ranges),
+        listener="ours" if ours else "unknown",
+        mode="nonce" if ours else "connect",
+        witness=Witness(socket=reached),
+        **more,
+    )
+
+
+@pytest.mark.parametrize("loss", [0, 5])
+@pytest.mark.parametrize(
+    ("fate", "reached", "stopped"),
+    [
+        ("path", False, StoppedPackets(request=False, answer=False)),
+        ("request", False, StoppedPackets(request=True, answer=False)),
+        ("reply", True, StoppedPackets(reply=True, answer=False)),
+        ("return", True, StoppedPackets(reply=False, answer=False)),
+        ("answer", True, StoppedPackets(reply=False, answer=True)),
+        # TCP got it, and no listener of ours noticed: that it did not come is not proven.
+        ("unread", False, StoppedPackets(answer=False)),
+    ],
+)
+async def test_who_counts_them_stops_them(
+    fate: Fate, reached: bool, stopped: StoppedPackets, loss: int
+) -> None:
+    """Also where every fifth packet is lost."""
+    world = World({443: fate}, loss=loss)
+
+    assert await world.look(silent(reached=reached)) == {443: stopped}
+
+
+async def test_a_port_that_nobody_of_ours_holds_may_be_reached() -> None:
+    """That nothing was stopped does not show that nothing came."""
+    world = World({443: "path"})
+
+    assert await world.look(silent(ours=False)) == {443: StoppedPackets(answer=False)}
+
+
+async def test_kernels_that_do_not_count_what_leaves() -> None:
+    """Before Linux 6.7 the source's end is told all the same."""
+    world = World({443: "reply"}, held=False)
+
+    assert await world.look(silent(reached=True)) == {443: StoppedPackets(answer=False)}
+
+
+async def test_flows_of_one_fate_are_asked_together() -> None:
+    """A pair's silent ports take as long as one of them."""
+    ports = range(7000, 7009)
+    world = World(dict.fromkeys(ports, "request"))
+
+    found = await world.look(silent(*ports))
+
+    assert found == dict.fromkeys(ports, StoppedPackets(request=True, answer=False))
+    assert world.times == 1
+
+
+async def test_flows_of_different_fates_are_told_apart() -> None:
+    """No port stands for another."""
+    world = World({7000: "path", 7001: "request", 7002: "path"})
+
+    found = await world.look(silent(7000, 7001, 7002))
+
+    assert found[7001] == StoppedPackets(request=True, answer=False)
+    assert found[7000] == found[7002] == StoppedPackets(request=False, answer=False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("fate", ["path", "request"])
+async def test_packets_of_others_never_mislead(fate: Fate, seed: int) -> None:
+    """SYN-ACKs that are repeated, and scanners: the counters tell it rightly, or nothing."""
+    chance = random.Random(seed)
+    noise = iter(lambda: chance.choice((0, 0, 0, 8, 16, 40)), None)
+    world = World({443: fate}, noise=noise)
+
+    stopped = (await world.look(silent()))[443]
+
+    assert stopped.request in (fate == "request", None)
+    assert stopped.answer in (False, None)
+
+
+async def test_an_answer_that_comes_meanwhile_leaves_all_open() -> None:
+    """The flow is not what it was; other checks tell of loss."""
+    world = World({443: "answered"})
+
+    assert await world.look(silent()) == {443: NOT_COUNTED}
+
+
+async def test_nobody_asks_for_ever() -> None:
+    """A host's flows are asked a few times in all; the others stay as they were."""
+    ports = range(7000, 7000 + MOST_PORTS)
+    world = World({port: "request" if port % 2 else "path" for port in ports})
+
+    await world.look(silent(*ports))
+
+    assert world.times == COUNTED
+    assert world.source.counted_left == world.target.counted_left == 0
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        silent(outcome=replace(SILENT, left_host=False)),
+        silent(outcome=Outcome("connect", "refused")),
+        silent(*range(1, MOST_PORTS + 2)),
+        make_observation(SILENT, make_task("icmp", ())),
+    ],
+)
+async def test_some_flows_are_not_asked(seen: Observation) -> None:
+    """What never left, what was refused, too many ports, and what goes one at a time."""
+    world = World({})
+
+    await world.look(seen)
+
+    assert world.times == 0
+
+
+@pytest.mark.parametrize("end", ["source", "target"])
+async def test_where_a_recorder_told_nobody_counts(end: str) -> None:
+    """The other end is asked all the same."""
+    world = World({443: "path"})
+    known = StoryPlace("no")
+    story = Story(source_in=known) if end == "source" else Story(destination_in=known)
+
+    found = await world.look(silent(story=story))
+
+    stopped = StoppedPackets(request=False) if end == "source" else StoppedPackets(answer=False)
+    assert found == {443: stopped}
+
+
+async def test_without_counters_nothing_is_asked() -> None:
+    """A kernel that says nothing costs no time."""
+    world = World({443: "path"})
+    nothing: Callable[[Any], PacketCounts] = lambda order: PacketCounts(order.id, None, None, None)  # noqa: E731
+    for agent in (world.source, world.target):
+        agent.scripts[PacketCountsOrder] = nothing
+
+    assert await world.look(silent()) == {443: NOT_COUNTED}
+    assert world.source.orders(ProbeOrder) == []
+
+
+async def test_it_asks_with_many_looks_at_once() -> None:
+    """Eight connects a moment, in half of the moments."""
+    world = World({443: "path"})
+
+    await world.look(silent())
+
+    assert len(world.source.orders(ProbeOrder)) == MOMENTS * LOOKS
