@@ -225,8 +225,8 @@ def report_hello(host: str, hello: HelloLine) -> HostReport:
 def _describe_costs(hello: HelloLine) -> tuple[str, ...]:
     """Describe in one sentence each what a missing right costs."""
     lacks = (
-        (hello.net_raw, "no packet recorder and no raw IP protocols: its own firewall cannot be "
-                        "told from the path"),
+        (hello.net_raw, "no packet recorder and no raw IP protocols: only its kernel's counters "
+                        "tell its own firewall from the path"),
         (hello.low_ports, "no listeners below port 1024"),
         (hello.sees_owners, "the owners of held ports stay unknown"),
     )  # fmt: skip

@@ -41,10 +41,13 @@ TRIES = 3
 HANDSHAKES = ("unasked", "silent", "closed", "reset", "other", "service")
 
 
-async def count_hops(task: Task, scene: Scene, beside: str = "") -> int | None:
+async def count_hops(
+    task: Task, scene: Scene, beside: str = "", *, exact: bool = False
+) -> int | None:
     """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port.
 
-    ``beside``: the protocol that is not to be asked.
+    ``beside``: the protocol that is not to be asked. ``exact``: not a TTL below which a hop kept
+    quiet, as one does that translates the address.
     """
     agent = scene.fleet.agent(task.source)
     source = source_address(task)
@@ -53,7 +56,8 @@ async def count_hops(task: Task, scene: Scene, beside: str = "") -> int | None:
             continue
         walked = await agent.walk(protocol, task.address, port, source, MAX_TTL)
         hops = _find_distance(task.address, walked.hops)
-        if hops is not None:
+        reached = any((hop.ttl, hop.address) == (hops, task.address) for hop in walked.hops)
+        if hops is not None and (reached or not exact):
             return hops
     return None
 

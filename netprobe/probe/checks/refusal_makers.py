@@ -50,6 +50,7 @@ UNHELD = ("closed", "unknown", "lost")
 LEAST_DISTANCE = 3
 ELSEWHERE = "something else answers for it on other ports"
 LOWER = "genuine answers of it arrive with TTL {ttl}, and this with a lower one"
+NEAR = "no router on the way has lowered its TTL ({arrived})"
 HIGHER = "genuine answers of it arrive with TTL {ttl}, and this with a higher one"
 FARTHER = "its TTL is that of something nearer, and a walk on this port comes farther than that"
 OTHER = "genuine answers of it arrive with TTL {ttl}, and this with TTL {arrived}"
@@ -158,7 +159,7 @@ class _MakerLooks:
 
     task: Task
     scene: Scene
-    distances: dict[str, int | None] = field(default_factory=dict)
+    distances: dict[tuple[str, bool], int | None] = field(default_factory=dict)
 
     async def at_rejections(self, group: list[Observation]) -> list[Observation]:
         """Tell whose firewall rejects flows; all others stay as they are."""
@@ -245,7 +246,8 @@ class _MakerLooks:
         """Split the flow by the reason that its TTL gives to doubt its maker; empty: none."""
         arrived = _read_ttl(seen)
         if ttl is None:
-            return [("", seen)]
+            is_near = arrived in INITIAL_TTLS and await self._is_behind_gateway()
+            return [(NEAR.format(arrived=arrived) if is_near else "", seen)]
         if arrived is not None:
             alike = count_lost_hops(arrived) == count_lost_hops(ttl)
             return [("" if alike else OTHER.format(ttl=ttl, arrived=arrived), seen)]
@@ -264,6 +266,14 @@ class _MakerLooks:
             ("" if is_alike else LOWER.format(ttl=ttl), piece)
             for is_alike, piece in seen.cut(alike_ports)
         ]
+
+    async def _is_behind_gateway(self) -> bool:
+        agent = self.scene.fleet.agent(self.task.source)
+        try:
+            route = await agent.route(self.task.address, source_address(self.task))
+        except AgentError:
+            return False
+        return route.gateway not in (None, self.task.address)
 
     async def _cut_by_maker(self, seen: Observation, doubt: str) -> list[Observation]:
         """Split the flow into what the destination is shown to refuse itself, and the rest."""
@@ -295,7 +305,7 @@ class _MakerLooks:
             if route.gateway in (None, self.task.address):
                 return MakerNote(own=True)  # nothing is between that translates
             walks = protocol in WALKED and agent.walks_left > 0
-            distance = await self._find_distance(protocol) if walks else None
+            distance = await self._find_distance(protocol, exact=True) if walks else None
             if distance is None:
                 return MakerNote(own=False)
             agent.walks_left -= 1
@@ -312,9 +322,10 @@ class _MakerLooks:
         )
         return MakerNote(distance == 1 or (distance - 1 in hops and not early), early, distance)
 
-    async def _find_distance(self, protocol: str) -> int | None:
+    async def _find_distance(self, protocol: str, *, exact: bool = False) -> int | None:
         """Find the TTL that reaches the address, by other packets than the flow's."""
         beside = "icmp" if protocol == "icmp" else ""
-        if beside not in self.distances:
-            self.distances[beside] = await count_hops(self.task, self.scene, beside)
-        return self.distances[beside]
+        key = (beside, exact)
+        if key not in self.distances:
+            self.distances[key] = await count_hops(self.task, self.scene, beside, exact=exact)
+        return self.distances[key]

@@ -33,8 +33,8 @@ LOOKS = 8
 # Flows of more ports together are not asked again so often.
 MOST_PORTS = 32
 LEAST_LOOK_MS, MOST_LOOK_MS = 60, 500
-# A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. Who begins with an even second
-# of one clock meets none of them.
+# A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. Who begins with an even
+# second of one clock meets none of them.
 SLOT_S = 2.0
 # How many standard deviations of a mean the packets of others do not explain.
 DEVIATIONS = 4

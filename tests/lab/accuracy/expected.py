@@ -223,6 +223,9 @@ def _nobody_there(question: Question) -> Expectation:
         must = places_left - {"path", "return-path"}
     else:
         must = places_left
+    if not question.captures and question.protocol == "tcp":
+        # The source's counters tell whether it stops the answer, of a few flows of a host.
+        must = places("source") if question.truth == "source" else must - {"source"}
     host = frozenset() if question.answered else places("host")
     one = _silent(question, must, places_left | host)
     if question.protocol != "udp":

@@ -24,7 +24,10 @@ from tests.probe.links import FakeLink, start_by
 A, B, C = host("a", "10.0.0.1"), host("b", "10.0.0.2"), host("c", "10.0.0.3", kind="none")
 FAILED = AgentError("no-python", "b: no Python")
 
-NO_RAW = "no packet recorder and no raw IP protocols: its own firewall cannot be told from the path"
+NO_RAW = (
+    "no packet recorder and no raw IP protocols: only its kernel's counters tell its own firewall "
+    "from the path"
+)
 
 
 class Bench:

@@ -44,6 +44,19 @@ async def test_the_last_router_vouches_for_the_distance(path: Path, distance: in
     assert await count_hops(make_task(), make_scene(agent(icmp=path))) == distance
 
 
+@pytest.mark.parametrize(
+    ("path", "distance"),
+    [((ROUTER, ROUTER, TARGET), 3), ((ROUTER, None, TARGET), None), ((TARGET,), 1)],
+)
+async def test_a_quiet_hop_before_the_destination_may_translate(
+    path: Path, distance: int | None
+) -> None:
+    """Then the distance is not known exactly."""
+    scene = make_scene(agent(icmp=path, udp=path))
+
+    assert await count_hops(make_task(), scene, exact=True) == distance
+
+
 async def test_where_echo_tells_nothing_a_closed_udp_port_is_asked() -> None:
     """Many firewalls drop echo."""
     source = agent(icmp=(ROUTER, None), udp=(ROUTER, ROUTER, TARGET))

@@ -26,6 +26,7 @@ from netprobe.probe.checks.refusal_makers import (
     FARTHER,
     HIGHER,
     LOWER,
+    NEAR,
     OTHER,
     RefusalMakers,
 )
@@ -122,6 +123,27 @@ async def makers(world: World, *seen: Observation) -> dict[int, RefusalMaker | N
     """Who refuses each port, as far as that was asked."""
     found = await look(RefusalMakers(), make_scene(world.agent()), *seen)
     return {one.ports[0][0] if one.ports else 0: one.maker for one in found}
+
+
+@pytest.mark.parametrize(
+    ("gateway", "ttl", "doubt"),
+    [
+        (ROUTER, 64, NEAR.format(arrived=64)),
+        (ROUTER, 62, None),
+        # A neighbour's own packets have a full TTL.
+        (None, 64, None),
+    ],
+)
+async def test_a_full_ttl_from_behind_a_gateway_is_doubted(
+    gateway: str | None, ttl: int, doubt: str | None
+) -> None:
+    """Nothing genuine was ever heard of the address; who accepted may be the first router."""
+    world = World({443: TRANSLATED}, gateway=gateway, echo_ttl=None)
+
+    maker = (await makers(world, accepted(ttl)))[443]
+
+    assert (maker and maker.doubt) == doubt
+    assert maker is None or not maker.own
 
 
 async def test_a_refusal_without_a_reason_to_doubt_it_is_not_looked_at() -> None:
