@@ -190,7 +190,8 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     if not places:
         return places
     # Something on the way may have answered for a host of which a router says that it is down.
-    unproved = row.reason == "host-down" and evidence.listener.state in ("unknown", "lost")
+    given_up = row.reason == "host-down" or evidence.given_up_by is not None
+    unproved = given_up and evidence.listener.state in ("unknown", "lost")
     if (evidence.control_answered or evidence.host_up) and not unproved:
         places = _exclude_places(places, "host")
     silent = row.reason == "no-response"

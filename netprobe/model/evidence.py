@@ -359,7 +359,7 @@ class Evidence(FlowFacts):
     name resolved). ``control_answered``: the address answered this source something in this
     run; ``host_down``: a host on its network that got no answer to ARP requests for it, while
     nobody in this run was answered; ``given_up_by``: a router that told this
-    source, or any source where something accepted for the address, that its next hop there does not
+    source, or any source where something answers for the address, that its next hop there does not
     answer; ``host_up``: it answered somebody, or its agent has the
     address, or "host unreachable" is a refusal there.
     ``platform_runs``: the destination's agent says that the platform (a kubelet) runs there.

@@ -343,7 +343,7 @@ class Destination:
             return []
         pair = (want.flow.source.name, seen.task.address)
         has_address = self._has_address(seen)
-        accepted = seen.outcome is not None and seen.outcome.answer is not None
+        is_up = has_address or self._is_up(*pair)
         facts = facts_of(seen)
         facts["warnings"] = want.notes + seen.warnings
         facts["trail"] = (*self._resolved.entries(want), *seen.trail)
@@ -353,8 +353,8 @@ class Destination:
             ports,
             control_answered=self._answered.has(*pair),
             host_down=None if has_address else self._answered.asked_in_vain(seen.task.address),
-            given_up_by=self._answered.given_up_by(*pair, or_any=accepted),
-            host_up=has_address or self._is_up(*pair),
+            given_up_by=self._answered.given_up_by(*pair, or_any=is_up),
+            host_up=is_up,
             platform_runs=runs_platform(self._agent),
             served=self._answered.list_served(seen.task),
             sudo_failed=tuple(

@@ -137,7 +137,7 @@ def _is_accepted(seen: Observation) -> bool:
     """Tell whether a port accepts before the installation, and nobody there knows who holds it."""
     accepted = seen.outcome is not None and seen.outcome.answer == "unasked"
     unwatched = seen.listener.state in ("unknown", "lost") and not seen.task.existing
-    return accepted and unwatched and _is_open(seen) and arrival_ttl(seen) is not None
+    return accepted and unwatched and _is_open(seen) and _read_ttl(seen) is not None
 
 
 def _is_answered_elsewhere(seen: Observation) -> bool:
@@ -148,9 +148,11 @@ def _is_answered_elsewhere(seen: Observation) -> bool:
 
 
 def _read_ttl(seen: Observation) -> int | None:
-    """Give the TTL that a refusal arrived with, where anybody knows it."""
-    icmp = seen.heard.icmp if seen.heard is not None else None
-    return arrival_ttl(seen) if icmp is None else icmp.ttl
+    """Give the TTL that a refusal or an answer arrived with, where anybody knows it."""
+    heard = seen.heard
+    if heard is not None and heard.icmp is not None:
+        return heard.icmp.ttl
+    return arrival_ttl(seen) or (heard.ttl if heard is not None else None)
 
 
 @dataclass
