@@ -23,11 +23,11 @@ def fill_counted(story: Story, evidence: Evidence) -> Story:
         return story
     told: dict[str, Sight] = {
         "source_out": "yes" if outcome.left_host else "unknown",
-        "destination_in": _CAME[stopped.request],
-        "socket": "no" if stopped.request else "unknown",
+        "destination_in": "yes" if stopped.taken else _CAME[stopped.request],
+        "socket": "yes" if stopped.taken else "no" if stopped.request else "unknown",
         "source_in": _CAME[stopped.answer],
     }
-    if story.socket.seen == "yes" and stopped.reply is not None:
+    if "yes" in (story.socket.seen, told["socket"]) and stopped.reply is not None:
         told["destination_out"] = "no" if stopped.reply else "yes"
     changes: dict[str, Any] = {
         place: StoryPlace(seen) for place, seen in told.items() if getattr(story, place) == UNKNOWN
@@ -44,6 +44,8 @@ def word_stopped(evidence: Evidence) -> str:
         words.append(f"{destination} stops it as it comes in")
     if stopped.request is False:
         words.append(f"it did not come to {destination}")
+    if stopped.taken:
+        words.append(f"TCP on {destination} got it")
     if stopped.reply:
         words.append(f"{destination} stops the answer on its way out")
     if stopped.reply is False:

@@ -254,12 +254,13 @@ class StoppedPackets(NamedTuple):
 
     ``request``: at the destination, as it comes in. ``reply``: there, as it goes out. ``answer``:
     at the source, as it comes in. False: it is not stopped there; None: nobody looked, or the
-    counters do not tell.
+    counters do not tell. ``taken``: TCP at the destination got the request.
     """
 
     request: bool | None = None
     reply: bool | None = None
     answer: bool | None = None
+    taken: bool = False
 
 
 NOT_COUNTED = StoppedPackets()

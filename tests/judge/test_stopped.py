@@ -36,6 +36,9 @@ def judged(stopped: StoppedPackets, *, reached: bool = False, story: Story | Non
         (StoppedPackets(reply=False, answer=False), True, ("return-path",)),
         (StoppedPackets(answer=False), True, ("destination", "return-path")),
         (StoppedPackets(answer=True), True, ("source",)),
+        (StoppedPackets(taken=True), False, ("destination", "return-path", "source")),
+        (StoppedPackets(reply=True, taken=True), False, ("destination",)),
+        (StoppedPackets(reply=False, answer=False, taken=True), False, ("return-path",)),
     ],
 )
 def test_counters_leave_fewer_places(

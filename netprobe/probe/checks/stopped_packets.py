@@ -163,11 +163,12 @@ class _Watch:
     @property
     def is_mixed(self) -> bool:
         """Whether a counter that counts at all tells nothing of these flows together."""
-        both = [("stopped", agent) for agent in self.ends] + [("held", self.scene.agent)]
+        there = self.scene.agent
+        counters = [*(("stopped", one) for one in self.ends), ("held", there), ("segments", there)]
         return any(
             self._is_stopped(agent, name) is None
             and min(self._list_moves(agent, name, self.asked), default=0) >= LOOKS / 2
-            for name, agent in both
+            for name, agent in counters
         )
 
     def conclude(self) -> StoppedPackets:
@@ -175,13 +176,18 @@ class _Watch:
         if self.answered:
             return NOT_COUNTED
         first = self.flows[0]
-        reached = self.reached or has_reached(first)
         source, there = self.scene.fleet.agent(first.task.source), self.scene.agent
+        is_tcp = first.task.protocol == "tcp"
+        taken = is_tcp and self._is_stopped(there, "segments") is True
+        reached = taken or self.reached or has_reached(first)
         request = None if reached else self._is_stopped(there, "stopped")
         if request is False and not self._would_be_noticed():
             request = None
-        reply = self._is_stopped(there, "held") if reached else None
-        return StoppedPackets(request, reply, self._is_stopped(source, "stopped"))
+        # What listens there for others may have made no reply.
+        reply = self._is_stopped(there, "held") if reached and first.part.ours else None
+        if reply is False and ":" in first.task.address:
+            reply = None  # an IPv6 reset of its own firewall is counted as it leaves, not before
+        return StoppedPackets(request, reply, self._is_stopped(source, "stopped"), taken)
 
     def _is_stopped(self, agent: AgentMethods, counter: str) -> bool | None:
         """Tell whether a counter of a host counts all of the flows' packets, or none of them.

@@ -25,7 +25,7 @@ from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_sc
 from tests.probe.fakes import FakeAgent, kind, reply
 
 # Where a packet of a flow ends; ``answered``: nowhere.
-Fate = Literal["path", "request", "reply", "return", "answer", "unread", "answered"]
+Fate = Literal["path", "request", "reply", "return", "answer", "answered"]
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=5, packets=5)
 NOTHING = kind(failure="no-answer", left=True, packets=1)
 OPEN = kind(op="answer", answer="nonce", by=1)
@@ -131,11 +131,12 @@ def silent(*ports: int, reached: bool = False, ours: bool = True, **more: Any) -
     [
         ("path", False, StoppedPackets(request=False, answer=False)),
         ("request", False, StoppedPackets(request=True, answer=False)),
-        ("reply", True, StoppedPackets(reply=True, answer=False)),
-        ("return", True, StoppedPackets(reply=False, answer=False)),
-        ("answer", True, StoppedPackets(reply=False, answer=True)),
-        # TCP got it, and no listener of ours noticed: that it did not come is not proven.
-        ("unread", False, StoppedPackets(answer=False)),
+        ("reply", True, StoppedPackets(reply=True, answer=False, taken=True)),
+        ("return", True, StoppedPackets(reply=False, answer=False, taken=True)),
+        ("answer", True, StoppedPackets(reply=False, answer=True, taken=True)),
+        # TCP got it before anybody could look: what stopped the answer is told all the same.
+        ("reply", False, StoppedPackets(reply=True, answer=False, taken=True)),
+        ("return", False, StoppedPackets(reply=False, answer=False, taken=True)),
     ],
 )
 async def test_who_counts_them_stops_them(
@@ -148,17 +149,20 @@ async def test_who_counts_them_stops_them(
 
 
 async def test_a_port_that_nobody_of_ours_holds_may_be_reached() -> None:
-    """That nothing was stopped does not show that nothing came."""
-    world = World({443: "path"})
+    """That nothing was stopped does not show that nothing came; nor, that a reply was made."""
+    away, there = World({443: "path"}), World({443: "return"})
 
-    assert await world.look(silent(ours=False)) == {443: StoppedPackets(answer=False)}
+    assert await away.look(silent(ours=False)) == {443: StoppedPackets(answer=False)}
+    taken = StoppedPackets(answer=False, taken=True)
+    assert await there.look(silent(ours=False)) == {443: taken}
 
 
 async def test_kernels_that_do_not_count_what_leaves() -> None:
     """Before Linux 6.7 the source's end is told all the same."""
     world = World({443: "reply"}, held=False)
 
-    assert await world.look(silent(reached=True)) == {443: StoppedPackets(answer=False)}
+    told = StoppedPackets(answer=False, taken=True)
+    assert await world.look(silent(reached=True)) == {443: told}
 
 
 async def test_flows_of_one_fate_are_asked_together() -> None:
