@@ -159,8 +159,9 @@ class Walker:
         for error in drain(question.sock):
             if _is_ours(walk, hop, question, error) and hop.address is None:
                 hop.address = error.offender
-                hop.reached = error.offender == walk.target.address
                 hop.refused = (error.origin, error.type) not in TIME_EXCEEDED
+                # "Time exceeded" in the destination's name is of a router that translates.
+                hop.reached = hop.refused and error.offender == walk.target.address
         if hop.address is None and _is_answered(walk, hop, question):
             hop.address, hop.reached = walk.target.address, True
         if hop.address is not None:

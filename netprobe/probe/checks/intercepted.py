@@ -47,7 +47,7 @@ async def count_hops(
     """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port.
 
     ``beside``: the protocol that is not to be asked. ``exact``: not a TTL below which a hop kept
-    quiet, as one does that translates the address.
+    quiet, or said "time exceeded" in the name of the address, as one does that translates it.
     """
     agent = scene.fleet.agent(task.source)
     source = source_address(task)
@@ -56,8 +56,8 @@ async def count_hops(
             continue
         walked = await agent.walk(protocol, task.address, port, source, MAX_TTL)
         hops = _find_distance(task.address, walked.hops)
-        reached = any((hop.ttl, hop.address) == (hops, task.address) for hop in walked.hops)
-        if hops is not None and (reached or not exact):
+        reached = [hop.ttl for hop in walked.hops if hop.address == task.address]
+        if hops is not None and (not exact or (walked.reached and reached == [hops])):
             return hops
     return None
 

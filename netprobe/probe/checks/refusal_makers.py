@@ -319,9 +319,8 @@ class _MakerLooks:
         except AgentError:
             return MakerNote(own=False)
         hops = {ttl: address for ttl, address in walked.hops if address is not None}
-        early = any(
-            ttl < distance and address == self.task.address for ttl, address in hops.items()
-        )
+        reached = [ttl for ttl, address in hops.items() if address == self.task.address]
+        early = len(reached) > 1 or any(ttl < distance for ttl in reached)
         return MakerNote(distance == 1 or (distance - 1 in hops and not early), early, distance)
 
     async def _find_distance(self, protocol: str, *, exact: bool = False) -> int | None:

@@ -46,9 +46,15 @@ async def test_the_last_router_vouches_for_the_distance(path: Path, distance: in
 
 @pytest.mark.parametrize(
     ("path", "distance"),
-    [((ROUTER, ROUTER, TARGET), 3), ((ROUTER, None, TARGET), None), ((TARGET,), 1)],
+    [
+        ((ROUTER, ROUTER, TARGET), 3),
+        ((ROUTER, None, TARGET), None),
+        # "Time exceeded" in the destination's name.
+        ((ROUTER, TARGET, TARGET), None),
+        ((TARGET,), 1),
+    ],
 )
-async def test_a_quiet_hop_before_the_destination_may_translate(
+async def test_an_odd_hop_before_the_destination_may_translate(
     path: Path, distance: int | None
 ) -> None:
     """Then the distance is not known exactly."""

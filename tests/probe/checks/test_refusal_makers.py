@@ -43,6 +43,8 @@ SILENCE = kind(op="answer", failure="no-answer")
 PLAIN = (ROUTER, LAST, ADDRESS)
 TRANSLATED = (None, ADDRESS)
 AT_LAST = (ROUTER, None, ADDRESS)
+# The last router translates, and says "time exceeded" in the destination's name.
+IN_ITS_NAME = (ROUTER, LAST, ADDRESS, ADDRESS)
 
 
 @dataclass
@@ -168,8 +170,9 @@ async def test_a_refusal_without_a_reason_to_doubt_it_is_not_looked_at() -> None
     ids=["port-unreach", "reset", "reset without a recorder", "reset that starts higher"],
 )
 @pytest.mark.parametrize(
-    ("hops", "own"), [(PLAIN, True), (TRANSLATED, False), (AT_LAST, False)],
-    ids=["plain", "translated", "translated at the last router"],
+    ("hops", "own"),
+    [(PLAIN, True), (TRANSLATED, False), (AT_LAST, False), (IN_ITS_NAME, False)],
+    ids=["plain", "translated", "translated at the last router", "in its name"],
 )  # fmt: skip
 async def test_another_ttl_makes_a_refusal_doubtful(
     seen: Observation, doubt: str, hops: tuple[str | None, ...], own: bool
