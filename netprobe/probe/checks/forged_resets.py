@@ -40,6 +40,7 @@ from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 
 FORGED = ResetOrigin(forged=True)
+LOOPBACK = "lo"
 
 
 class ForgedResets(Check):
@@ -155,6 +156,9 @@ class _ResetLooks:
         agent = self.scene.fleet.agent(self.task.source)
         ports = port_sets.union(one.ports for one in untold)
         try:
+            route = await agent.route(self.task.address, source_address(self.task))
+            if route.dev == LOOPBACK:
+                return resets  # an address of this machine: all that it says comes in there
             own = await _ask_own_resets(agent, self.task, ports)
         except AgentError:
             return resets  # what is known stands; the next round of a carried bundle asks it

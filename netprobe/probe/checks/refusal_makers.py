@@ -248,7 +248,9 @@ class _MakerLooks:
         """Split the flow by the reason that its TTL gives to doubt its maker; empty: none."""
         arrived = _read_ttl(seen)
         if ttl is None:
-            is_near = arrived in INITIAL_TTLS and await self._is_behind_gateway()
+            # Of resets another check has told it.
+            is_full = arrived in INITIAL_TTLS and not is_reset(seen)
+            is_near = is_full and await self._is_behind_gateway()
             return [(NEAR.format(arrived=arrived) if is_near else "", seen)]
         if arrived is not None:
             alike = count_lost_hops(arrived) == count_lost_hops(ttl)

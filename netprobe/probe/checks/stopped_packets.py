@@ -15,6 +15,7 @@ import random
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from statistics import fmean, pstdev
 
 from netprobe.agent.wire.host_messages import PacketCounts
@@ -67,7 +68,7 @@ class StoppedPacketsLook(Check):
             for agent, place in ((source, "source_in"), (there, "destination_in"))
             if agent.alive and not agent.records and not _is_told(group[0], place)
         ]
-        if not ends or source is there:
+        if not ends or source is there or _is_of_source(group[0].task.address, source):
             return group
         return await self._look_at(group, ends, scene)
 
@@ -93,6 +94,11 @@ class StoppedPacketsLook(Check):
         if stopped == NOT_COUNTED:
             return flows
         return [replace(one, stopped=stopped).noting(self.name) for one in flows]
+
+
+def _is_of_source(address: str, source: AgentMethods) -> bool:
+    """Tell whether the source's machine has the address: then one kernel counts both ends."""
+    return address in source.own_addresses or ip_address(address).is_loopback
 
 
 def _is_told(seen: Observation, place: str) -> bool:

@@ -52,6 +52,7 @@ class World:
     echo_ttl: int | None = None
     udp_ttl: int | None = None
     gateway: str | None = ROUTER
+    dev: str = "eth0"
     first_hop: str | None = ROUTER
     lost: int = 0
     own: Ports = ()
@@ -63,7 +64,7 @@ class World:
             {
                 ProbeOrder: self._probe,
                 EchoOrder: self._echo,
-                RouteOrder: routed(gateway=self.gateway),
+                RouteOrder: routed(gateway=self.gateway, dev=self.dev),
                 WalkOrder: self._walk,
                 OwnResetsOrder: self._tell_own,
             },
@@ -200,6 +201,17 @@ async def test_without_a_recorder_the_source_tells_its_own_resets(
         (((7000, 7003),), True, True),
         (((7004, 7004),), forged, False),
     ]
+
+
+async def test_on_one_machine_all_resets_come_in_by_loopback() -> None:
+    """A closed port of an address of this machine is refused by nobody's firewall."""
+    world = World({443: 64}, echo_ttl=64, gateway=None, dev="lo", own=((443, 443),))
+    agent = world.agent()
+
+    (found,) = await look(ForgedResets(), make_scene(agent), reset())
+
+    assert agent.orders(OwnResetsOrder) == []
+    assert found.reset.forged is False
 
 
 @pytest.mark.parametrize(

@@ -225,10 +225,12 @@ async def test_nobody_asks_for_ever() -> None:
         silent(outcome=Outcome("connect", "refused")),
         silent(*range(1, MOST_PORTS + 2)),
         make_observation(SILENT, make_task("icmp", ())),
+        make_observation(SILENT, replace(make_task("tcp"), address="127.0.0.2")),
     ],
 )
 async def test_some_flows_are_not_asked(seen: Observation) -> None:
-    """What never left, what was refused, too many ports, and what goes one at a time."""
+    """What never left, what was refused, too many ports, what goes one at a time, and what is on
+    one machine."""
     world = World({})
 
     await world.look(seen)
