@@ -39,19 +39,14 @@ def word_stopped(evidence: Evidence) -> str:
     """Word what the counters tell; empty where nobody looked."""
     source, destination = evidence.flow.source.name, evidence.flow.destination.name
     stopped = evidence.stopped
-    words = []
-    if stopped.request:
-        words.append(f"{destination} stops it as it comes in")
-    if stopped.request is False:
-        words.append(f"it did not come to {destination}")
-    if stopped.taken:
-        words.append(f"TCP on {destination} got it")
-    if stopped.reply:
-        words.append(f"{destination} stops the answer on its way out")
-    if stopped.reply is False:
-        words.append(f"the answer left {destination}")
-    if stopped.answer:
-        words.append(f"{source} stops the answer as it comes in")
-    if stopped.answer is False:
-        words.append(f"no answer came to {source}")
-    return f"; by the kernels' counters {', and '.join(words)}" if words else ""
+    words = {
+        f"{destination}'s own firewall or kernel stops the request as it comes in": stopped.request,
+        f"the request did not come to {destination}": stopped.request is False,
+        f"TCP on {destination} got the request": stopped.taken,
+        f"{destination}'s own firewall stops the answer as it leaves": stopped.reply,
+        f"the answer left {destination}": stopped.reply is False,
+        f"{source}'s own firewall or kernel stops the answer as it comes in": stopped.answer,
+        f"no answer came to {source}": stopped.answer is False,
+    }
+    told = ", and ".join(one for one, is_so in words.items() if is_so)
+    return f"; by the kernels' counters {told}" if told else ""

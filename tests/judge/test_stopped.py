@@ -69,4 +69,4 @@ def test_each_host_is_named_with_what_it_does() -> None:
     because = judged(StoppedPackets(reply=True, answer=False), reached=True).because
 
     assert "by the kernels' counters" in because
-    assert "stops the answer on its way out, and no answer came to" in because
+    assert "own firewall stops the answer as it leaves, and no answer came to" in because

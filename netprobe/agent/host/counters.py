@@ -2,7 +2,7 @@
 
 ``/proc/net/snmp`` and ``snmp6`` count a packet in ``InReceives`` before any rule of the firewall
 and in ``InDelivers`` behind the last one; on its way out in ``OutRequests`` before the rules and in
-``OutTransmits``, which Linux 6.7 and later have, behind them (docs/network-facts.md, section 6).
+``OutTransmits``, which older kernels lack, behind them (docs/network-facts.md, section 6).
 ``/proc/net/dev`` counts what comes in by a device.
 """
 
@@ -27,8 +27,8 @@ def tell_packet_counts(agent: AgentCore, order: PacketCountsOrder) -> None:
 
 
 def count_packets(family: int) -> Tuple[int, Optional[int], int]:
-    """Count the packets that were stopped here on their way in, and on their way out (None: before
-    Linux 6.7), and the segments that TCP got, of both families. Raises OSError, ValueError or
+    """Count the packets that were stopped here on their way in, and on their way out (None on
+    older kernels), and the segments that TCP got, of both families. Raises OSError, ValueError or
     KeyError where the kernel does not say."""
     known = _read_pairs("/proc/self/net/snmp")
     name, forwarded = "Ip.", "ForwDatagrams"

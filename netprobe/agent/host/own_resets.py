@@ -1,7 +1,7 @@
 """Which connections this host itself resets: its own firewall rejects what would leave it.
 
 Such a reset comes to the socket through the loopback device, and a neighbour's through another one
-(docs/network-facts.md, section 1). So a reset while loopback has counted no packet came from
+(docs/network-facts.md, section 2). So a reset while loopback has counted no packet came from
 outside, and no right is needed to know that. Ports are asked some at a time; where loopback has
 counted something, other programs may use it, too: then each port is asked alone, in turn with
 moments as long in which nothing is asked.

@@ -1,10 +1,10 @@
 """Finds the host that stops a silent flow's packets, where no recorder could see them.
 
-Each kernel counts the packets that came in and reached nobody, and those that were to leave and did
-not; everybody may read that (docs/network-facts.md, section 6). The flow is asked in some moments
-and not in others, in an order that is drawn. A host that stops its packets counts as many as were
-asked in every moment in which they were, and few in the others. One that counts none in some of
-these moments does not stop them, whatever else it counts.
+Each kernel counts the packets that it stops as they come in, and those that it stops as they leave;
+every program may read that (docs/network-facts.md, section 6). The check sends the flow's packets
+in half of twelve moments, which chance draws. A host that stops them counts all of them in each of
+these moments, and few in the others. A host that counts none in two of these moments does not stop
+them, whatever other packets it stops.
 """
 
 from __future__ import annotations
@@ -210,7 +210,8 @@ class _Watch:
         least = LOOKS / 2 if ports == 1 else LOOKS * ports * 0.98
         more = fmean(asked) - fmean(rested)
         # The packets of others are spread over all moments alike, as far as chance goes.
-        by_chance = DEVIATIONS * pstdev(rested) * math.sqrt(2 / MOMENTS)
+        spread = max(pstdev(asked), pstdev(rested))
+        by_chance = DEVIATIONS * spread * math.sqrt(2 / MOMENTS)
         counts_all = min(asked) >= least and more >= max(least, by_chance)
         return True if counts_all else None
 

@@ -47,7 +47,7 @@ def test_what_is_between_the_first_and_the_last_counter_was_stopped(proc: Path) 
     assert count_packets(socket.AF_INET6) == (1, 4, 33)
 
 
-def test_before_linux_6_7_nothing_tells_what_did_not_leave(proc: Path) -> None:
+def test_on_older_kernels_nothing_tells_what_did_not_leave(proc: Path) -> None:
     """The other counters do not mislead."""
     (proc / "snmp").write_text(V4.format(more="", values=""))
     (proc / "snmp6").write_text(V6.format(more=""))

@@ -158,7 +158,7 @@ async def test_a_port_that_nobody_of_ours_holds_may_be_reached() -> None:
 
 
 async def test_kernels_that_do_not_count_what_leaves() -> None:
-    """Before Linux 6.7 the source's end is told all the same."""
+    """The source's end is told all the same."""
     world = World({443: "reply"}, held=False)
 
     told = StoppedPackets(answer=False, taken=True)
