@@ -5,7 +5,8 @@ of routers behind it, and the refusals of another host or port (docs/network-fac
 
 * What a firewall rejects is looked at always, because its place is asked for.
 * A refusal, which would pass, only where the run gives a reason to doubt its maker: its TTL is not
-  that of genuine answers, or something on the way answers for the address elsewhere.
+  that of genuine answers, or tells of fewer routers than there are on the way, or something on the
+  way answers for the address elsewhere.
 * A connection that a port accepts where no agent is has the same doubt by its TTL.
 * A reset that seems to come from nearer, by its TTL, is doubtful where a walk on its port comes
   farther than that: something on the way may set the TTL of all that it forwards.
@@ -51,6 +52,7 @@ LEAST_DISTANCE = 3
 ELSEWHERE = "something else answers for it on other ports"
 LOWER = "genuine answers of it arrive with TTL {ttl}, and this with a lower one"
 NEAR = "no router on the way has lowered its TTL ({arrived})"
+PASSED = "its TTL ({arrived}) is that of something nearer than a router on the way to the address"
 HIGHER = "genuine answers of it arrive with TTL {ttl}, and this with a higher one"
 FARTHER = "its TTL is that of something nearer, and a walk on this port comes farther than that"
 OTHER = "genuine answers of it arrive with TTL {ttl}, and this with TTL {arrived}"
@@ -249,9 +251,8 @@ class _MakerLooks:
         arrived = _read_ttl(seen)
         if ttl is None:
             # Of resets another check has told it.
-            is_full = arrived in INITIAL_TTLS and not is_reset(seen)
-            is_near = is_full and await self._is_behind_gateway()
-            return [(NEAR.format(arrived=arrived) if is_near else "", seen)]
+            known = arrived is not None and not is_reset(seen)
+            return [(await self._doubt_nearness(arrived) if known and arrived else "", seen)]
         if arrived is not None:
             alike = count_lost_hops(arrived) == count_lost_hops(ttl)
             return [("" if alike else OTHER.format(ttl=ttl, arrived=arrived), seen)]
@@ -271,13 +272,29 @@ class _MakerLooks:
             for is_alike, piece in seen.cut(alike_ports)
         ]
 
+    async def _doubt_nearness(self, arrived: int) -> str:
+        """Doubt what has passed fewer routers than there are on the way to the address."""
+        lost = count_lost_hops(arrived)
+        try:
+            if not lost:
+                return NEAR.format(arrived=arrived) if await self._is_behind_gateway() else ""
+            return PASSED.format(arrived=arrived) if await self._count_routers() > lost else ""
+        except AgentError:
+            return ""
+
     async def _is_behind_gateway(self) -> bool:
         agent = self.scene.fleet.agent(self.task.source)
-        try:
-            route = await agent.route(self.task.address, source_address(self.task))
-        except AgentError:
-            return False
+        route = await agent.route(self.task.address, source_address(self.task))
         return route.gateway not in (None, self.task.address)
+
+    async def _count_routers(self) -> int:
+        """Count the routers that echo requests are known to pass; 0 where no walk may be made."""
+        agent = self.scene.fleet.agent(self.task.source)
+        if agent.walks_left <= 0:
+            return 0
+        walked = await agent.walk("icmp", self.task.address, 0, source_address(self.task), MAX_TTL)
+        own = self.task.address
+        return max((hop.ttl for hop in walked.hops if hop.address not in (None, own)), default=0)
 
     async def _cut_by_maker(self, seen: Observation, doubt: str) -> list[Observation]:
         """Split the flow into what the destination is shown to refuse itself, and the rest."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 Family = int
@@ -73,6 +73,11 @@ class Firewall:
     answers: bool
     action: str
     data: bool = False
+
+    def meets(self, flow: Flow) -> bool:
+        """Whether it meets the requests of a flow."""
+        parts = {"address": 3, "protocol": 4, "port": 5}[self.scope]
+        return not self.answers and astuple(self.flow)[:parts] == astuple(flow)[:parts]
 
     def __str__(self) -> str:
         way = "answers of " if self.answers else ""

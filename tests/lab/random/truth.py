@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from tests.lab.netlab import Namespace
 from tests.lab.random.build import TRAFFIC, Built, serve
 from tests.lab.random.capture import FULL_BYTES, Seen, capture
-from tests.lab.random.estate import Cut, Dead, Estate, Flow, Held, Loss, Route
+from tests.lab.random.estate import Cut, Dead, Estate, Firewall, Flow, Held, Loss, Route
 
 Places = frozenset[str]
 
@@ -295,7 +295,7 @@ class Judge:
             if ended:
                 return self._at_destination(one), frozenset()
             places, also = self._on_path(one, leg)
-            return places, also | self._at_source(one, leg)
+            return places, also | self._at_source(one, leg) | self._at_dead_host()
         return frozenset(("source",) if ended else ("return-path",)), frozenset()
 
     def _unsent(self) -> tuple[Places, frozenset[Places]]:
@@ -304,8 +304,29 @@ class Judge:
         if hop is None or not (self._in_vain(self.source, hop) or self._is_dead(hop)):
             return frozenset(("source",)), frozenset()
         if hop.address == self.address and hop.carrier:
-            return self._no_neighbour()
+            places, also = self._no_neighbour()
+            return places, also | self._at_own_rule()
         return frozenset(("source", "path")), frozenset()
+
+    def _at_own_rule(self) -> frozenset[Places]:
+        """A second place where it ends: the source's own rule meets it before its neighbour is
+        asked for. Nothing on the wire shows which of the two it was."""
+        met = any(
+            isinstance(fault, Firewall)
+            and (fault.machine, fault.hook) == (self.source.name, "output")
+            and fault.meets(self.flow)
+            for fault in self.built.estate.faults
+        )
+        return frozenset((frozenset(("source",)),) if met else ())
+
+    def _at_dead_host(self) -> frozenset[Places]:
+        """A second place that stops it: its host is dead, wherever its packets end."""
+        return frozenset((frozenset(("host",)),) if self._is_far_dead() else ())
+
+    def _is_far_dead(self) -> bool:
+        return any(
+            isinstance(f, Dead) and f.machine == self.far.name for f in self.built.estate.faults
+        )
 
     def _in_vain(self, machine: Namespace, hop: Hop) -> bool:
         """Whether a machine gets no answer from its next hop."""
@@ -321,10 +342,7 @@ class Judge:
 
     def _no_neighbour(self) -> tuple[Places, frozenset[Places]]:
         """Nobody on its network answers for the destination."""
-        dead = any(
-            isinstance(f, Dead) and f.machine == self.far.name for f in self.built.estate.faults
-        )
-        if dead or self.built.estate[self.flow.destination].agent == "none":
+        if self._is_far_dead() or self.built.estate[self.flow.destination].agent == "none":
             return frozenset(("host",)), frozenset()
         return frozenset(("path",)), frozenset((frozenset(("destination", "path")),))
 

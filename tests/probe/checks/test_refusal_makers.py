@@ -28,6 +28,7 @@ from netprobe.probe.checks.refusal_makers import (
     LOWER,
     NEAR,
     OTHER,
+    PASSED,
     RefusalMakers,
 )
 from netprobe.probe.flows.prober import Observation
@@ -131,18 +132,22 @@ async def makers(world: World, *seen: Observation) -> dict[int, RefusalMaker | N
     ("gateway", "ttl", "doubt"),
     [
         (ROUTER, 64, NEAR.format(arrived=64)),
+        # Two routers are on the way, and it has passed one of them.
+        (ROUTER, 63, PASSED.format(arrived=63)),
         (ROUTER, 62, None),
         # A neighbour's own packets have a full TTL.
         (None, 64, None),
     ],
 )
-async def test_a_full_ttl_from_behind_a_gateway_is_doubted(
-    gateway: str | None, ttl: int, doubt: str | None
+@pytest.mark.parametrize("kind_of", ["accepted", "refused"])
+async def test_what_has_passed_fewer_routers_than_there_are_is_doubted(
+    gateway: str | None, ttl: int, doubt: str | None, kind_of: str
 ) -> None:
-    """Nothing genuine was ever heard of the address; who accepted may be the first router."""
+    """Nothing genuine was ever heard of the address; who answered may be a router."""
     world = World({443: TRANSLATED}, gateway=gateway, echo_ttl=None)
+    seen = accepted(ttl) if kind_of == "accepted" else error(3, ttl, port=443)
 
-    maker = (await makers(world, accepted(ttl)))[443]
+    maker = (await makers(world, seen))[443]
 
     assert (maker and maker.doubt) == doubt
     assert maker is None or not maker.own
