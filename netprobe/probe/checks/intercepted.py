@@ -29,6 +29,7 @@ from netprobe.probe.checks.genuine import (
     find_genuine,
 )
 from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.flows.reachability import OPENED
 from netprobe.probe.flows.work import Task
 
 EVERYBODY = CheckConclusion("intercepted", "ports that nobody uses accept connections too")
@@ -38,19 +39,20 @@ NEARER = CheckConclusion(
 
 # Of ports that differ each is asked so often: a lost answer must not look like a genuine port.
 TRIES = 3
-HANDSHAKES = ("unasked", "silent", "closed", "reset", "other", "service")
 
 
 async def count_hops(
-    task: Task, scene: Scene, beside: str = "", *, exact: bool = False
+    task: Task, scene: Scene, beside: str = "", *, exact: bool = False, or_least: bool = False
 ) -> int | None:
     """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port.
 
     ``beside``: the protocol that is not to be asked. ``exact``: not a TTL below which a hop kept
     quiet, or said "time exceeded" in the name of the address, as one does that translates it.
+    ``or_least``: of an address that does not answer, the smallest TTL that may reach it.
     """
     agent = scene.fleet.agent(task.source)
     source = source_address(task)
+    least = 0
     for protocol, port in (("icmp", 0), ("udp", CONTROL_PORTS[0])):
         if protocol == beside:
             continue
@@ -59,7 +61,9 @@ async def count_hops(
         reached = [hop.ttl for hop in walked.hops if hop.address == task.address]
         if hops is not None and (not exact or (walked.reached and reached == [hops])):
             return hops
-    return None
+        if not _go_round(walked.hops):
+            least = max(least, _count_routers(task.address, walked.hops) + 1)
+    return least if or_least and least > 1 else None
 
 
 def _find_distance(address: str, hops: Iterable[WalkHop]) -> int | None:
@@ -72,10 +76,21 @@ def _find_distance(address: str, hops: Iterable[WalkHop]) -> int | None:
     reached = [hop.ttl for hop in known if hop.address == address]
     if not reached:
         return None
-    routers = [hop.ttl for hop in known if hop.address != address and hop.ttl < min(reached)]
+    routers = _count_routers(address, (hop for hop in known if hop.ttl < min(reached)))
     if routers:
-        return max(routers) + 1
+        return routers + 1
     return 1 if min(reached) == 1 else None
+
+
+def _count_routers(address: str, hops: Iterable[WalkHop]) -> int:
+    """Give the TTL of the last router that answered; 0 without one."""
+    return max((hop.ttl for hop in hops if hop.address not in (None, address)), default=0)
+
+
+def _go_round(hops: Iterable[WalkHop]) -> bool:
+    """Tell whether a router answered twice, as it does where packets go round."""
+    known = [hop.address for hop in hops if hop.address is not None]
+    return len(set(known)) < len(known)
 
 
 class Intercepted(Check):
@@ -91,7 +106,7 @@ class Intercepted(Check):
             and seen.came == "unknown"
             and seen.task.protocol == "tcp"
             and seen.listener.state != "ours"
-            and outcome.answer in HANDSHAKES
+            and outcome.answer in OPENED
         )
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
@@ -101,6 +116,8 @@ class Intercepted(Check):
             return group
         looks = _OpenLooks(task, scene)
         nearer = await looks.find_intercepted(group)
+        if nearer:
+            scene.prober.note_intercepted(task)
         return [
             (replace(piece, conclusion=looks.conclusion) if is_nearer else piece).noting(
                 self.name, looks.note, "bad" if is_nearer else "ok"
@@ -133,7 +150,7 @@ class _OpenLooks:
         doubtful = [some for some in alike if not _is_as_far(arrival_ttl(some[0]), ttl)]
         if not doubtful or await self._is_neighbour(ttl):
             return ()
-        hops = await count_hops(self.task, self.scene)
+        hops = await count_hops(self.task, self.scene, or_least=True)
         if hops is None or hops < 2:
             return ()
         return port_sets.union([await self._find_nearer(some, hops) for some in doubtful])

@@ -278,23 +278,21 @@ class _MakerLooks:
         try:
             if not lost:
                 return NEAR.format(arrived=arrived) if await self._is_behind_gateway() else ""
-            return PASSED.format(arrived=arrived) if await self._count_routers() > lost else ""
+            least = await self._find_least_distance()
+            return PASSED.format(arrived=arrived) if lost < least - 1 else ""
         except AgentError:
             return ""
+
+    async def _find_least_distance(self) -> int:
+        """Find the smallest TTL that may reach the address; 0 where no walk may be made."""
+        if self.scene.fleet.agent(self.task.source).walks_left <= 0:
+            return 0
+        return await count_hops(self.task, self.scene, or_least=True) or 0
 
     async def _is_behind_gateway(self) -> bool:
         agent = self.scene.fleet.agent(self.task.source)
         route = await agent.route(self.task.address, source_address(self.task))
         return route.gateway not in (None, self.task.address)
-
-    async def _count_routers(self) -> int:
-        """Count the routers that echo requests are known to pass; 0 where no walk may be made."""
-        agent = self.scene.fleet.agent(self.task.source)
-        if agent.walks_left <= 0:
-            return 0
-        walked = await agent.walk("icmp", self.task.address, 0, source_address(self.task), MAX_TTL)
-        own = self.task.address
-        return max((hop.ttl for hop in walked.hops if hop.address not in (None, own)), default=0)
 
     async def _cut_by_maker(self, seen: Observation, doubt: str) -> list[Observation]:
         """Split the flow into what the destination is shown to refuse itself, and the rest."""

@@ -258,6 +258,10 @@ class Prober:
         """Tell whether the address ever answered the source in this run."""
         return self._answered.has(source.name, address)
 
+    def note_intercepted(self, task: Task) -> None:
+        """Remember that something nearer opens connections of a task's source and address."""
+        self._answered.note_intercepted(task.source.name, task.address)
+
     def fastest_ms(self, task: Task) -> float | None:
         """Give the fastest round trip so far between a task's ends; None: nothing was answered."""
         return self._answered.fastest_ms(*task.pair)

@@ -12,6 +12,8 @@ from netprobe.probe.flows.work import Task
 REFUSED_MS = 500
 # A slower answer makes nobody wait longer: the source tells it, and a host can say anything.
 MOST_ROUND_TRIP_MS = 4000.0
+# Answers of a TCP connection that opened, whoever opened it.
+OPENED = ("unasked", "silent", "closed", "reset", "other", "service")
 
 
 class Answered:
@@ -23,6 +25,9 @@ class Answered:
     def __init__(self, flows: int = 1) -> None:
         self.chance = Chance(flows)
         self._answered: set[tuple[str, str]] = set()
+        # Pairs of which a connection opened, and those of which something nearer opens them.
+        self._opened: set[tuple[str, str]] = set()
+        self._intercepted: set[tuple[str, str]] = set()
         self._up: set[str] = set()
         # Sources of which something let a new connection through.
         self._through: set[str] = set()
@@ -43,13 +48,17 @@ class Answered:
         """Remember the pair if this outcome is an answer of the address."""
         pair = (source, address)
         if is_answer(outcome):
-            self._answered.add(pair)
+            (self._opened if outcome.answer in OPENED else self._answered).add(pair)
         if outcome.rtt_ms is not None:
             rtt_ms = min(outcome.rtt_ms, MOST_ROUND_TRIP_MS)
             self._slowest_ms[pair] = max(self._slowest_ms.get(pair, 0.0), rtt_ms)
             self._fastest_ms[pair] = min(self._fastest_ms.get(pair, rtt_ms), rtt_ms)
         if outcome.icmp is not None and outcome.icmp.origin == "router":
             self._hear_routers.add(source)
+
+    def note_intercepted(self, source: str, address: str) -> None:
+        """Remember that something nearer opens connections of the pair: they are no answers."""
+        self._intercepted.add((source, address))
 
     def note_served(self, task: Task) -> None:
         """Remember that the service which a task asks for answered its source."""
@@ -90,8 +99,8 @@ class Answered:
         """Remember what a final outcome, and the conclusions of checks, say of the address."""
         pair = (source, address)
         if is_answer(outcome, forged):
-            self._answered.add(pair)
             if conclusion is None:
+                self._answered.add(pair)
                 self._up.add(address)
         elif conclusion is not None and conclusion.name == "host-down":
             self._down.setdefault(address, conclusion.said)
@@ -111,7 +120,8 @@ class Answered:
 
     def has(self, source: str, address: str) -> bool:
         """Tell whether the address ever answered the source."""
-        return (source, address) in self._answered
+        pair = (source, address)
+        return pair in self._answered or pair in self._opened - self._intercepted
 
     def refuses(self, source: str, address: str) -> bool:
         """Whether somebody says "host unreachable" at once: a firewall, and no dead neighbour. Its

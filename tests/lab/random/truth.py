@@ -356,7 +356,7 @@ class Judge:
             last = self.built.lab[mine[-1]]
             hop = next_hop(last, self.address)
             in_vain = hop and hop.address == self.address and self._in_vain(last, hop)
-            if in_vain and not self._resets(one, mine[-1]):
+            if in_vain and not self._answers(one, mine[-1]):
                 return self._no_neighbour()
         return frozenset(("path",)), frozenset()
 
@@ -368,10 +368,11 @@ class Judge:
         return frozenset((frozenset(("source",)),) if came and not heard else ())
 
     @staticmethod
-    def _resets(one: Try, machine: str) -> bool:
-        """Whether a router made a reset itself; it does not ask for the host's neighbour entry."""
-        resets = [s for s in one.packets if s.kind == "reset" and s.wire and s.machine == machine]
-        return bool(resets) and all(s.out for s in resets)
+    def _answers(one: Try, machine: str) -> bool:
+        """Whether a router answered itself; it does not ask for the host's neighbour entry."""
+        kinds = ("reset", "syn-ack")
+        made = [s for s in one.packets if s.kind in kinds and s.wire and s.machine == machine]
+        return bool(made) and all(s.out for s in made)
 
     def _at_destination(self, one: Try) -> Places:
         seen_from = next(

@@ -108,7 +108,7 @@ async def test_what_opens_with_a_ttl_that_does_not_reach_is_opened_nearer() -> N
     assert [order.max_ttl for order in source.orders(WalkOrder)] == [MAX_TTL]
 
 
-@pytest.mark.parametrize("walks", [{}, {"icmp": [TARGET]}, {"icmp": [ROUTER]}])
+@pytest.mark.parametrize("walks", [{}, {"icmp": [TARGET]}, {"icmp": [ROUTER, ROUTER]}])
 async def test_without_a_distance_nothing_is_sent_short(walks: dict[str, list[str]]) -> None:
     """A neighbour has nobody before it, and an unknown distance cannot be undercut."""
     source = agent({443: 1, 444: 1}, walks)
@@ -118,6 +118,18 @@ async def test_without_a_distance_nothing_is_sent_short(walks: dict[str, list[st
     assert conclusions(found) == [(((443, 444),), None)]
     assert len(connects(source)) == 1
     assert found[0].notes(InterceptionNote)[0].control_opened is False
+
+
+async def test_what_opens_no_farther_than_a_router_is_opened_nearer() -> None:
+    """The address itself answers nothing else, and a router at TTL 1 lets packets go on."""
+    source = agent({443: 1, 444: 2}, {"icmp": [ROUTER]})
+    scene = make_scene(source)
+    scene.prober._answered.note_answer(SOURCE.name, TARGET, OPEN)
+
+    found = await look(Intercepted(), scene, opened())
+
+    assert conclusions(found) == [(((443, 443),), NEARER.said), (((444, 444),), None)]
+    assert not scene.prober.has_answer(SOURCE, TARGET)
 
 
 async def test_where_echo_tells_no_distance_a_closed_udp_port_does() -> None:

@@ -129,6 +129,22 @@ def test_a_dead_neighbour_is_down_for_all_who_ask() -> None:
     assert answered.asked_in_vain("10.0.0.3") is None
 
 
+@pytest.mark.parametrize("other", ["echo", None])
+def test_what_something_nearer_opens_is_no_answer(other: Any) -> None:
+    """The address may be dead; an answer of another kind is its own."""
+    answered, opened = Answered(), Outcome("connect", None, answer="unasked")
+    answered.note_answer("a", "10.0.0.2", opened)
+    assert answered.has("a", "10.0.0.2")
+
+    answered.note_intercepted("a", "10.0.0.2")
+    answered.note("a", "10.0.0.2", opened, CheckConclusion("intercepted", "nearer"))
+    if other is not None:
+        answered.note_answer("a", "10.0.0.2", Outcome("answer", None, answer=other))
+
+    assert answered.has("a", "10.0.0.2") is (other is not None)
+    assert not answered.is_up("10.0.0.2")
+
+
 def test_who_answers_anybody_is_up() -> None:
     """Then only the way between the two is at fault."""
     answered = Answered()
