@@ -117,7 +117,7 @@ class Intercepted(Check):
         looks = _OpenLooks(task, scene)
         nearer = await looks.find_intercepted(group)
         if nearer:
-            scene.prober.note_intercepted(task)
+            scene.prober.answered.note_intercepted(*task.pair)
         return [
             (replace(piece, conclusion=looks.conclusion) if is_nearer else piece).noting(
                 self.name, looks.note, "bad" if is_nearer else "ok"

@@ -151,7 +151,7 @@ class DeadHosts(Check):
         task = group[0].task
         if scene.round is not None and await _has_address(scene.agent, task.address):
             return group
-        lives = scene.prober.has_answer(task.source, task.address)
+        lives = scene.prober.answered.has(*task.pair)
         asker = None if lives else await ask_network(task, scene.fleet)
         if asker is not None:
             return [_conclude_down(seen, CheckConclusion("host-down", asker)) for seen in group]

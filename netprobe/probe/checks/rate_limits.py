@@ -77,7 +77,8 @@ class RateLimits(Check):
         pairs = [
             pair
             for pair in pairs
-            if pair[0].task.source.name in through or scene.prober.came_through(pair[0].task.source)
+            if pair[0].task.source.name in through
+            or scene.prober.answered.came_through(pair[0].task.source.name)
         ]
         pairs = [pair for pair in pairs if _may_be_limited(pair, late)]
         limited = await asyncio.gather(*(_is_limited(pair, scene) for pair in pairs))

@@ -328,7 +328,7 @@ class _MakerLooks:
             if distance is None:
                 return MakerNote(own=False)
             agent.walks_left -= 1
-            if self.scene.prober.hears_routers(self.task.source):
+            if self.scene.prober.answered.hears_routers(self.task.source.name):
                 await agent.quiet()
             walked = await agent.walk(
                 protocol, self.task.address, port, source, MAX_TTL, seen.part.template

@@ -83,7 +83,7 @@ def _choose_timing(seen: Observation, looks: int, scene: Scene, repeated: bool) 
     if records:
         # Its recorder tells of answers that come later. Where this host is short of time, most
         # answers seem slow; the fastest one tells how far the other end is.
-        typical_ms = scene.prober.fastest_ms(seen.task) or typical_ms
+        typical_ms = scene.prober.answered.fastest_ms(*seen.task.pair) or typical_ms
     least_ms = OPENED_MS if seen.unanswered else max(LEAST_LOOK_MS, SPREAD_MS // looks)
     look_ms = max(least_ms, round(ROUND_TRIPS * typical_ms))
     long_ms = max(look_ms, UNKNOWN_MS)

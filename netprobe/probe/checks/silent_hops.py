@@ -48,7 +48,7 @@ class SilentHops(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude for the pair where no neighbour answers by the same next hop."""
         task = group[0].task
-        if not _is_mute(group) or scene.prober.has_answer(task.source, task.address):
+        if not _is_mute(group) or scene.prober.answered.has(*task.pair):
             return group
         agent, source = scene.fleet.agent(task.source), source_address(task)
         gateway = (await agent.route(task.address, source)).gateway
@@ -98,7 +98,7 @@ def _find_comparisons(task: Task, scene: Scene) -> tuple[list[HostAt], list[Host
     ]
     known.sort(key=lambda one: one[0])
     near = [one for one in known if one[0] <= NEIGHBOUR_BITS[task.family]]
-    answering = (one for one in known if scene.prober.has_answer(task.source, one[2]))
+    answering = (one for one in known if scene.prober.answered.has(task.source.name, one[2]))
     far = islice((one for one in answering if one not in near), MOST_NEIGHBOURS)
     return [one[1:] for one in near[:MOST_NEIGHBOURS]], [one[1:] for one in far]
 
@@ -107,7 +107,7 @@ async def _look_at_route(task: Task, host: Host, address: str, scene: Scene) -> 
     """Ask for the route to a neighbour, and walk it unless that has answered already."""
     agent, source = scene.fleet.agent(task.source), source_address(task)
     route = await agent.route(address, source)
-    answers = scene.prober.has_answer(task.source, address)
+    answers = scene.prober.answered.has(task.source.name, address)
     if not answers and agent.walks_left > 0:
         agent.walks_left -= 1
         walked = await agent.walk("icmp", address, 0, source, MAX_TTL)

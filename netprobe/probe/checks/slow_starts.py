@@ -42,7 +42,9 @@ class SlowStarts(Check):
 
     async def _ask_flow(self, seen: Observation, scene: Scene) -> list[Observation]:
         """Give the flow, cut into ports with a slow start and others."""
-        look_ms = UNKNOWN_MS + round(ROUND_TRIPS * (scene.prober.fastest_ms(seen.task) or 0))
+        look_ms = UNKNOWN_MS + round(
+            ROUND_TRIPS * (scene.prober.answered.fastest_ms(*seen.task.pair) or 0)
+        )
         look = Timing(look_ms, look_ms, 1)
         found = await asyncio.gather(*(scene.prober.again(seen, look) for _ in range(CONNECTS)))
         pieces = [piece for some in found for piece in some]

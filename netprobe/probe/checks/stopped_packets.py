@@ -154,7 +154,7 @@ class _Watch:
 
     def _choose_look_ms(self) -> int:
         # What was lost, or opened late, does not tell how far the other end is.
-        fastest_ms = self.scene.prober.fastest_ms(self.flows[0].task) or 0
+        fastest_ms = self.scene.prober.answered.fastest_ms(*self.flows[0].task.pair) or 0
         return min(MOST_LOOK_MS, max(LEAST_LOOK_MS, round(ROUND_TRIPS * fastest_ms)))
 
     async def _ask_flows(self) -> None:

@@ -41,7 +41,7 @@ class Traceroute(Check):
         if route.gateway is None:  # on the same network there is no router to find
             agent.walks_left += 1
             return group
-        if scene.prober.hears_routers(task.source):
+        if scene.prober.answered.hears_routers(task.source.name):
             # The walk would take answers that what is still asked needs.
             await agent.quiet()
         port = seen.ports[0][0] if seen.ports else 0

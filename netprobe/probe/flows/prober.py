@@ -13,7 +13,6 @@ from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import FlowFacts, Outcome
-from netprobe.model.inventory import Host
 from netprobe.model.notes import LookNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import Sight, TrailEntry, TrailStatus
@@ -144,7 +143,7 @@ class Prober:
         self._fleet = fleet
         self._settings = settings
         self.everything_runs = settings.live
-        self._answered = answered
+        self.answered = answered
         self.chance = answered.chance
         # What is proven, as it arrives: it counts whatever becomes of its order and of the run.
         self.proven: list[Observation] = []
@@ -178,7 +177,7 @@ class Prober:
 
     def slowest_ms(self, task: Task) -> float | None:
         """Give the slowest round trip so far between a task's ends; None: nothing was answered."""
-        return self._answered.slowest_ms(*task.pair)
+        return self.answered.slowest_ms(*task.pair)
 
     async def part(
         self, part: Part, timing: Timing | None = None, sport: int | None = None
@@ -198,7 +197,7 @@ class Prober:
 
         def hear(rows: list[PortOutcome]) -> None:
             if part.task.protocol == "tcp" and any(_is_through(row.kind) for row in rows):
-                self._answered.note_through(agent.host.name)
+                self.answered.note_through(agent.host.name)
             # An answer that proves itself has no ICMP error whose sender would need a route.
             reader = self._make_reader(
                 agent, part.protocol, part.task, self._fleet.own_addresses(agent.host)
@@ -243,7 +242,7 @@ class Prober:
     def _note_answers(self, task: Task, found: Iterable[Observation]) -> None:
         for one in found:
             if one.outcome is not None:
-                self._answered.note_answer(task.source.name, task.address, one.outcome)
+                self.answered.note_answer(task.source.name, task.address, one.outcome)
                 if one.outcome.answer is not None or one.outcome.failure == "refused":
                     self.chance.note_answered(port_sets.count(one.ports) or 1)
 
@@ -253,26 +252,6 @@ class Prober:
         if part.paced and there.records and part.template != EMPTY:
             with suppress(AgentError):
                 await there.learn_templates()
-
-    def has_answer(self, source: Host, address: str) -> bool:
-        """Tell whether the address ever answered the source in this run."""
-        return self._answered.has(source.name, address)
-
-    def note_intercepted(self, task: Task) -> None:
-        """Remember that something nearer opens connections of a task's source and address."""
-        self._answered.note_intercepted(task.source.name, task.address)
-
-    def fastest_ms(self, task: Task) -> float | None:
-        """Give the fastest round trip so far between a task's ends; None: nothing was answered."""
-        return self._answered.fastest_ms(*task.pair)
-
-    def hears_routers(self, source: Host) -> bool:
-        """Tell whether a router has sent the source an ICMP error in this run."""
-        return self._answered.hears_routers(source.name)
-
-    def came_through(self, source: Host) -> bool:
-        """Tell whether any new connection of the source came through in this run."""
-        return self._answered.came_through(source.name)
 
     def _choose_timing(self, part: Part) -> Timing:
         timing = self._settings.timing

@@ -139,7 +139,7 @@ async def test_who_has_answered_is_not_asked_for() -> None:
     silent = make_observation(Outcome("connect", "no-answer"))
     near = FakeAgent(host("c", "10.0.0.9"), {})
     scene = make_scene(agent(SILENT), None, near)
-    scene.prober._answered.note_answer("a", "10.0.0.2", Outcome("answer", None, answer="echo"))
+    scene.prober.answered.note_answer("a", "10.0.0.2", Outcome("answer", None, answer="echo"))
 
     (found,) = await look(DeadHosts(), scene, silent)
 

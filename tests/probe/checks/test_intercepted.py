@@ -124,12 +124,12 @@ async def test_what_opens_no_farther_than_a_router_is_opened_nearer() -> None:
     """The address itself answers nothing else, and a router at TTL 1 lets packets go on."""
     source = agent({443: 1, 444: 2}, {"icmp": [ROUTER]})
     scene = make_scene(source)
-    scene.prober._answered.note_answer(SOURCE.name, TARGET, OPEN)
+    scene.prober.answered.note_answer(SOURCE.name, TARGET, OPEN)
 
     found = await look(Intercepted(), scene, opened())
 
     assert conclusions(found) == [(((443, 443),), NEARER.said), (((444, 444),), None)]
-    assert not scene.prober.has_answer(SOURCE, TARGET)
+    assert not scene.prober.answered.has(SOURCE.name, TARGET)
 
 
 async def test_where_echo_tells_no_distance_a_closed_udp_port_does() -> None:

@@ -159,7 +159,7 @@ async def test_what_lets_nothing_through_is_no_limit() -> None:
     assert agent.asked == []
 
     scene = make_scene(agent)
-    scene.prober._answered.note_through("a")
+    scene.prober.answered.note_through("a")
     found = await look(RateLimits(), scene, refused)
     assert all(one.outcome is not None and one.outcome.failure is None for one in found)
 

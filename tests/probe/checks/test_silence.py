@@ -59,7 +59,7 @@ class World:
     def heard(self, rtt_ms: float) -> None:
         """The destination answered something else after so long."""
         outcome = Outcome("connect", None, answer="unasked", rtt_ms=rtt_ms)
-        self.scene.prober._answered.note_answer("a", "10.0.0.2", outcome)
+        self.scene.prober.answered.note_answer("a", "10.0.0.2", outcome)
 
     async def look(self, *seen: Observation) -> list[Observation]:
         return await look(Silence(), self.scene, *seen)

@@ -110,7 +110,7 @@ async def test_whatever_came_through_shows_that_it_forwards(other: Observation) 
 async def test_an_answer_earlier_in_the_run_counts_too() -> None:
     """Another round may have heard it."""
     here = scene(WRONG, True)
-    here.prober._answered.note_answer("a", "10.0.0.2", Outcome("a", None, answer="echo"))
+    here.prober.answered.note_answer("a", "10.0.0.2", Outcome("a", None, answer="echo"))
 
     (found,) = await look(SilentHops(), here, silent())
 
@@ -126,7 +126,7 @@ async def test_a_host_of_another_network_shows_that_it_forwards(
 ) -> None:
     """Where the source reaches it by the same next hop."""
     here = scene({"10.0.0.2": ROUTER, "10.9.0.1": gateway}, False)
-    here.prober._answered.note_answer("a", "10.9.0.1", Outcome("a", None, answer="echo"))
+    here.prober.answered.note_answer("a", "10.9.0.1", Outcome("a", None, answer="echo"))
 
     (found,) = await look(SilentHops(), here, silent())
 

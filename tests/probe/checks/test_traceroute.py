@@ -110,7 +110,7 @@ async def test_a_walk_waits_for_the_sources_other_probes(monkeypatch: pytest.Mon
     await look(Traceroute(), scene, silent())
     assert asked_before == []
 
-    scene.prober._answered.note_answer(SOURCE.name, "10.0.0.9", refused_by_router())
+    scene.prober.answered.note_answer(SOURCE.name, "10.0.0.9", refused_by_router())
     await look(Traceroute(), scene, silent())
     assert asked_before == [1]
 
