@@ -141,7 +141,8 @@ def diff_verb(options: DiffOptions) -> int:
     old_info, old_results = read_run(old)
     new_info, new_results = read_run(new)
     with closing(old_results), closing(new_results):
-        changes = compare(fates_of(old_results.results()), new_results.results())
+        fates = fates_of(old_results.results())
+        changes = compare(fates, new_results.results(), complete=new_info.complete)
         diff = RunDiff((old, new), (old_info, new_info), changes)
         write_or_raise(wanted, DIFF_WRITERS, diff)
     return BLOCKED if changes.worse or changes.decided else PASS

@@ -124,7 +124,9 @@ def run_and_report(
         if evidence is not None:
             _tell_of_evidence(info)
         since = before if baseline is None else baseline.fates
-        changes = None if since is None else compare(since, collector.results())
+        changes = (
+            None if since is None else compare(since, collector.results(), complete=info.complete)
+        )
         if changes is not None and baseline is None:
             earlier = f"{earlier}; {word_changes(changes)}"
         info = replace(info, earlier=earlier)

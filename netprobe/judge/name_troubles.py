@@ -28,7 +28,8 @@ def judge_names(result: Result, evidence: Evidence, live: bool) -> Result:
     facts = evidence.names
     if facts is None or result.verdict != "pass":
         return result
-    if must_run(evidence, live=False) and not live and _fails_for_all(facts.own):
+    of_use = live and facts.asked  # then each name that fails is a failure
+    if must_run(evidence, live) and not of_use and _fails_for_all(facts.own):
         return _doubt_server(result, evidence)
     failures: list[str] = []
     warnings: list[str] = []
@@ -51,7 +52,8 @@ def judge_names(result: Result, evidence: Evidence, live: bool) -> Result:
 
 def _fails_for_all(own: ServerTold) -> bool:
     """Tell whether a server says SERVFAIL to everything that it was asked, of the root too."""
-    return not own.resolves and {one.said for one in (*own.told, *own.strangers)} == {"SERVFAIL"}
+    asked = [one.said for one in (*own.told, *own.strangers)]
+    return not own.resolves and all(one == "SERVFAIL" for one in asked or [own.root or ""])
 
 
 def _doubt_server(result: Result, evidence: Evidence) -> Result:

@@ -119,6 +119,7 @@ class ServerTold:
     ``strangers`` and ``serials`` go by the domain that the names are in. ``resolver``: it stands in
     the source's own resolv.conf, and the inventory may not know it. ``varying``: names that it
     answers otherwise each time, as balancers do. ``alive``: it answered anything at all.
+    ``root``: what it said of the root, where that was asked.
     ``resolves``: it said of anything that it exists, or that it does not.
     """
 
@@ -130,6 +131,7 @@ class ServerTold:
     resolver: bool = False
     varying: tuple[str, ...] = ()
     alive: bool = True
+    root: str | None = None
     resolves: bool = True
 
     def of(self, name: str) -> NameTold | None:

@@ -21,8 +21,9 @@ PATH_MTU = "path-mtu"
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"
+OF_HOSTS = (RESOLVER, CLOCK)
 # What no matrix asks for by itself.
-ADDED = (PATH_MTU, RESOLVER, CLOCK)
+ADDED = (PATH_MTU, *OF_HOSTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,16 @@ def test_a_server_that_fails_for_everything() -> None:
     assert one(some, live=True).verdict == "blocked"
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_a_server_that_fails_for_the_root(live: bool) -> None:
+    """No name is set, so it was asked for nothing else than what the probe asks."""
+    for root, verdict in (("SERVFAIL", "inconclusive"), ("REFUSED", "pass"), (None, "pass")):
+        own = replace(FAILS, told=(), strangers=(), root=root)
+        some = of_server(ANSWERED, "dns", names=NameFacts((), own))
+
+        assert one(some, live=live).verdict == verdict
+
+
 @pytest.mark.parametrize(
     "own",
     [

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from netprobe.errors import RequestError
-from netprobe.model.plan import PlannedMatrix
+from netprobe.model.plan import OF_HOSTS, PlannedMatrix
 from netprobe.model.result import Result
 from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.record.earlier import Baseline
@@ -70,6 +70,36 @@ def test_only_what_both_probed_is_compared() -> None:
     assert [one.port for one in changes.unknown] == [42]
     # It was inconclusive: nobody knows whether it is new.
     assert [one.port for one in changes.decided] == [43]
+
+
+@pytest.mark.parametrize("requirement", OF_HOSTS)
+def test_a_run_that_tells_no_fault_of_a_host_found_none(requirement: str) -> None:
+    """Results of hosts are written only where there is a fault."""
+    source = PASSED.source
+    fault = port(BLOCKED, 53, requirement=requirement, source=source, destination=source)
+
+    new = compare(fates_of([PASSED]), [PASSED, fault])
+    gone = compare(fates_of([PASSED, fault]), [PASSED])
+
+    assert (new.worse, new.only_later.flows) == ([fault], 0)
+    assert [(one.requirement, one.source, one.verdict) for one in gone.fixed] == [
+        (requirement, source, "pass")
+    ]
+    assert (gone.failed, gone.only_earlier.flows) == (1, 0)
+    assert compare(fates_of([PASSED, fault]), [PASSED, fault]).counts()["still"] == 1
+
+
+def test_a_host_that_the_other_run_has_not_asked_is_compared_to_nothing() -> None:
+    """It is not there, was not tested, or the run did not come to its end."""
+    source = PASSED.source
+    fault = port(BLOCKED, 53, requirement="clock", source=source, destination=source)
+    untested = replace(PASSED, verdict="not-tested")
+
+    assert compare(fates_of([]), [fault]).only_later.failed == 1
+    assert compare(fates_of([untested]), [fault]).only_later.failed == 1
+    for new, complete in (([], True), ([untested], True), ([PASSED], False)):
+        changes = compare(fates_of([fault]), new, complete=complete)
+        assert (changes.fixed, changes.only_earlier.failed) == ([], 1)
 
 
 def test_a_changed_place_is_moved() -> None:

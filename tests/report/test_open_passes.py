@@ -39,6 +39,29 @@ def test_which_passes_are_open(change: dict[str, Any], concerned: bool) -> None:
     assert asked.concern(replace(PASSED, **change)) is concerned
 
 
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        # The same row's is held against what the retry finds.
+        ({}, [(7000, 7009)]),
+        ({"requirement": "other"}, [(7000, 7001), (7004, 7009)]),
+        ({"matrix": "other"}, [(7000, 7001), (7004, 7009)]),
+        ({"requirement": "other", "address": "10.9.9.9"}, [(7000, 7009)]),
+        ({"requirement": "other", "protocol": "udp"}, [(7000, 7009)]),
+        ({"requirement": "other", "proof": "service"}, [(7000, 7009)]),
+        ({"requirement": "other", "verdict": "blocked"}, [(7000, 7009)]),
+    ],
+)
+def test_open_passes_of_other_rows_are_asked_again(
+    change: dict[str, Any], kept: list[tuple[int, int]]
+) -> None:
+    """Another row may allow the holder, or not; only the ports in question are asked."""
+    asked = RetriedPorts([port(replace(PASSED, verdict="blocked"), 7002, 7003)])
+    parts = asked.drop_of_other_rows(replace(port(PASSED, 7000, 7009), **change))
+
+    assert [(one.port, one.end_port) for one in parts] == kept
+
+
 def test_what_is_found_of_a_port_replaces_the_pass() -> None:
     """Port by port; what is found of flows, and of other rows, leaves it as it was."""
     found = PortsFound()

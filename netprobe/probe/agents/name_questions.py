@@ -105,6 +105,8 @@ class NameQuestions:
         by_name = {one.name: one for one in told}
         alive = any(one.said not in NO_ANSWERS for one in told)
         knows = any(one.said in VIEWS for one in told) or any(one is not None for one in serials)
+        asks_root = not knows and (alive or not told)
+        root = await self._ask_root(server, survey) if asks_root else None
         return ServerTold(
             self._source,
             server,
@@ -116,7 +118,8 @@ class NameQuestions:
                 if serial is not None
             ),
             alive=alive or await self._is_alive(server, survey),
-            resolves=knows or (alive and await self._knows_root(server, survey)),
+            root=root,
+            resolves=knows or root in VIEWS,
         )
 
     async def ask_plainly(
@@ -151,10 +154,10 @@ class NameQuestions:
         asking = (survey.protocol, server, DNS_PORT, request, AGAIN, survey.src)
         return any(outcome.data for outcome in await self._ask_service(*asking))
 
-    async def _knows_root(self, server: str, survey: NameSurvey) -> bool:
-        """Tell whether a server that fails for all names knows of the root: it may know others."""
+    async def _ask_root(self, server: str, survey: NameSurvey) -> str:
+        """Ask a server that fails for all names for the root: it may know of others."""
         reply = await self._send_question(server, ROOT, "SOA", survey)
-        return isinstance(reply, NameAnswer) and reply.rcode in VIEWS
+        return reply.rcode if isinstance(reply, NameAnswer) else reply
 
     async def _ask_serial(self, server: str, domain: str, survey: NameSurvey) -> int | None:
         if not domain:

@@ -1,4 +1,8 @@
-"""Asks name servers for the names of the installation, as the programs of the sources do."""
+"""Asks name servers for the names of the installation, as the programs of the sources do.
+
+Where no name is set, a server that must run already, and fails for what it knows by itself, is asked
+for the root.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from netprobe.model.plan import AskedName
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.name_questions import (
     DNS_PORT,
+    ROOT,
     NameSurvey,
     choose_resolvers,
     make_stranger,
@@ -28,14 +33,14 @@ class Names(Check):
     name = "names"
 
     def concerns(self, seen: Observation) -> bool:
-        """A real name server answered, and there are names to ask for."""
+        """A real name server answered, and there are names to ask for, or its answer is none."""
         outcome = seen.outcome
         return (
             outcome is not None
             and outcome.answer == "service"
             and seen.task.probe == "dns"
             and seen.ports == ((DNS_PORT, DNS_PORT),)
-            and any(want.flow.block.names for want in seen.task.wants)
+            and (_has_failed(seen) or bool(_list_names(seen.task)))
         )
 
     def group(self, seen: Observation) -> Hashable:
@@ -64,9 +69,26 @@ class Names(Check):
         return [
             _note_facts(seen, facts, alike)
             if isinstance(facts, NameFacts)
-            else replace(seen, warnings=(*seen.warnings, f"no name was asked for: {facts}"))
+            else _warn_unasked(seen, facts)
             for seen, facts in zip(group, found, strict=True)
         ]
+
+
+def _has_failed(seen: Observation) -> bool:
+    """Tell whether a server that must run already fails for the question of the probe."""
+    said = seen.outcome.said if seen.outcome is not None else None
+    return seen.task.existing and said == "SERVFAIL"
+
+
+def _warn_unasked(seen: Observation, error: AgentError) -> Observation:
+    if not _list_names(seen.task):
+        return seen
+    return replace(seen, warnings=(*seen.warnings, f"no name was asked for: {error}"))
+
+
+def _list_names(task: Task) -> tuple[AskedName, ...]:
+    names = (one for want in task.wants for one in want.flow.block.names)
+    return tuple(dict.fromkeys(names))
 
 
 def _note_facts(
@@ -75,6 +97,8 @@ def _note_facts(
     own = _list_answers(facts.own)
     elsewhere = tuple(told for answers, told in alike.items() if answers != own)
     told = {one.name: list(one.addresses) or one.said for one in facts.own.told}
+    if facts.own.root is not None:
+        told[ROOT] = facts.own.root
     return replace(seen, names=replace(facts, elsewhere=elsewhere)).noting(
         Names.name, NamesNote(facts.own.server, told)
     )
@@ -132,7 +156,7 @@ async def _ask_flow(
 ) -> NameFacts | AgentError:
     task = seen.task
     blocks = [want.flow.block for want in task.wants]
-    asked = tuple(dict.fromkeys(one for block in blocks for one in block.names))
+    asked = _list_names(task)
     siblings = {
         address.text
         for block in blocks
@@ -142,6 +166,8 @@ async def _ask_flow(
     survey = _make_survey(task, asked, stranger)
     try:
         own = await agent.names.ask(task.address, survey)
+        if not asked:
+            return NameFacts((), own)
         resolvers = [
             one
             for one in choose_resolvers((await agent.nameservers()).servers)

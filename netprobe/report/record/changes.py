@@ -1,4 +1,7 @@
-"""Compares two runs: what became of the flows that both probed, and what one alone probed."""
+"""Compares two runs: what became of the flows that both probed, and what one alone probed.
+
+A run tells faults of hosts only where there are some: of a host that it probed, it found no other.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
+from netprobe.model.plan import OF_HOSTS
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
 from netprobe.model.result import PORTLESS, Place, Result, State
 from netprobe.report.page.flow_groups import FlowNames
@@ -44,6 +48,7 @@ class Fate(NamedTuple):
 
 # That of a flow which a run has not.
 NOT_PROBED = Fate("untested")
+FAULTLESS = Fate("good")
 # Of every flow of a run the ports by their fate.
 Fates = Mapping[ResultKey, Mapping[Fate, Ports]]
 
@@ -135,16 +140,29 @@ def fates_of(results: Iterable[Result]) -> Fates:
     }
 
 
-def compare(old: Fates, new: Iterable[Result]) -> Changes:
-    """Compare flow by flow, port by port, what both runs have probed."""
+def compare(old: Fates, new: Iterable[Result], *, complete: bool = True) -> Changes:
+    """Compare flow by flow, port by port, what both runs have probed.
+
+    ``complete``: the new run came to its end, where it tells the faults of hosts.
+    """
     changes = Changes()
     shared: dict[ResultKey, list[PortRange]] = {}
+    probed = _list_probed(old)
+    samples: dict[str, Result] = {}
     for result in new:
         key = key_of(result)
         for part, before in cut_by_fate(result, old):
-            _sort_in(changes, part, before)
+            is_first = before == NOT_PROBED and _is_of_host(key) and result.source in probed
+            _sort_in(changes, part, FAULTLESS if is_first else before)
         shared.setdefault(key, []).extend(result.ports or PORTLESS)
+        if complete and _fate_of(result).kind != "untested":
+            samples.setdefault(result.source, result)
     for key, fates in old.items():
+        if _is_of_host(key) and key not in shared and key[2] in samples:
+            mended = list(_make_mended(key, fates, samples[key[2]]))
+            changes.fixed += mended
+            changes.failed += count_flows(mended)
+            continue
         seen = normalise(shared.get(key, ()))
         for fate, ports in fates.items():
             changes.failed += count(ports) if fate.kind == "bad" else 0
@@ -152,6 +170,31 @@ def compare(old: Fates, new: Iterable[Result]) -> Changes:
             if gone and fate.kind != "untested":
                 changes.only_earlier.add(key, fate.kind, gone)
     return changes
+
+
+def _is_of_host(key: ResultKey) -> bool:
+    return key[1] in OF_HOSTS
+
+
+def _list_probed(fates: Fates) -> set[str]:
+    """List the sources of which a run has probed anything."""
+    return {
+        key[2]
+        for key, some in fates.items()
+        if not _is_of_host(key) and any(fate.kind != "untested" for fate in some)
+    }
+
+
+def _make_mended(key: ResultKey, fates: Mapping[Fate, Ports], sample: Result) -> Iterator[Result]:
+    """Make what a run does not tell of a host that it probed: a fault of before is not there."""
+    matrix, requirement, source, destination, address, protocol = key
+    for ports in fates.values():
+        for first, last in ports:
+            yield Result(
+                sample.order, matrix, requirement, "", sample.row, False, "allowed", None, source,
+                destination, address, protocol, first, last, "pass", "unknown", "no-fault", "none",
+                (), because=f"the later run found no such fault of {source}",
+            )  # fmt: skip
 
 
 def cut_by_fate(result: Result, fates: Fates) -> Iterator[tuple[Result, Fate]]:

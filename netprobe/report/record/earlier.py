@@ -49,13 +49,14 @@ class TakeOver:
         forgotten. Raises RequestError where matrices or settings differ.
         """
         self._refuse_other_request(plan)
-        planned = _plan_flows(plan)
+        planned, retried = _plan_flows(plan), self.retried_ports()
         for result in self.earlier.read_results():
             key = key_of(result)
             by_name = (*key[:4], None, key[5])  # the source resolved it: no address in the plan
             flows = planned.get(key) or planned.get(by_name)
             if result.verdict in KEEPS[self.option] and flows is not None:
-                yield from _keep_planned(result, flows)
+                for part in retried.drop_of_other_rows(result):
+                    yield from _keep_planned(part, flows)
 
     def asked_again(self) -> Iterator[Result]:
         """Give what a covering plan must hold too: all of a run that covered, else what failed."""

@@ -1,7 +1,8 @@
 """Passes of an earlier run whose ports a retry asks about anew: who holds a port, holds it for all.
 
 A port that was free is taken now, or the other way round; whoever asks finds the same. So what the
-retry finds out of a port through one source counts for the sources that passed before.
+retry finds out of a port through one source counts for the sources that passed before. Another row
+may allow the same holder: its passes of the port are asked again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 
-from netprobe.model.ports import intersect, subtract
+from netprobe.model.ports import Ports, intersect, subtract, union
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import PORTLESS, Result
 
@@ -26,16 +27,27 @@ class RetriedPorts:
     """The ports that failures of an earlier run make a retry ask about."""
 
     def __init__(self, failures: Iterable[Result]) -> None:
-        self._ports: dict[RowPort, set[tuple[int, int]]] = {}
+        self._ports: dict[RowPort, Ports] = {}
+        self._of_any_row: dict[tuple[str, ...], Ports] = {}
         for one in failures:
-            self._ports.setdefault(row_port_of(one), set()).update(one.ports)
+            row = row_port_of(one)
+            self._ports[row] = union((self._ports.get(row, ()), one.ports))
+            place = row[2:]
+            self._of_any_row[place] = union((self._of_any_row.get(place, ()), one.ports))
 
     def concern(self, kept: Result) -> bool:
         """Tell whether a kept pass stands only if nothing else is found out of its port."""
-        asked = self._ports.get(row_port_of(kept))
-        if asked is None or kept.verdict != "pass" or kept.proof == "service":
-            return False
-        return bool(intersect(kept.ports, tuple(sorted(asked))))
+        asked = self._ports.get(row_port_of(kept), ())
+        return _is_open_pass(kept) and bool(intersect(kept.ports, asked))
+
+    def drop_of_other_rows(self, kept: Result) -> Iterator[Result]:
+        """Give an earlier result without the open passes of ports that other rows ask about."""
+        row = row_port_of(kept)
+        others = subtract(self._of_any_row.get(row[2:], ()), self._ports.get(row, ()))
+        if _is_open_pass(kept) and intersect(kept.ports, others):
+            yield from map(kept.cut, subtract(kept.ports, others))
+        else:
+            yield kept
 
 
 class PortsFound:
@@ -57,6 +69,11 @@ class PortsFound:
                 yield _overrule_pass(kept.cut(common), found)
             rest = subtract(rest, found.ports)
         yield from map(kept.cut, rest or (() if kept.ports else PORTLESS))
+
+
+def _is_open_pass(kept: Result) -> bool:
+    """Tell whether the listener showed nothing of its own that makes it the row's service."""
+    return kept.verdict == "pass" and kept.proof != "service"
 
 
 def _overrule_pass(kept: Result, found: Result) -> Result:

@@ -42,6 +42,13 @@ def answered(*names: AskedName, **more: Any) -> Observation:
     return make_observation(ANSWERED, dns_task(*names, **more), listener="live")
 
 
+def fails_for_itself() -> Observation:
+    """A server that must run already says SERVFAIL to the question of the probe."""
+    seen = answered()
+    task = replace(seen.task, existing=True)
+    return replace(seen, task=task, outcome=replace(ANSWERED, said="SERVFAIL"))
+
+
 class Asking(FakeAgent):
     """A source with these servers in its resolv.conf; every server says NXDOMAIN."""
 
@@ -79,6 +86,30 @@ class Asking(FakeAgent):
 def test_nobody_is_asked(seen: Observation) -> None:
     """Without names, without an answer, of our own listener, and of other services."""
     assert not Names().concerns(seen)
+
+
+async def test_a_server_that_fails_for_itself_is_asked_for_the_root() -> None:
+    """No name is set; it must run already, and said SERVFAIL to the question of the probe."""
+    failed = fails_for_itself()
+    source = Asking("10.0.0.9")
+    assert not Names().concerns(replace(failed, outcome=ANSWERED))
+    assert not Names().concerns(replace(failed, task=replace(failed.task, existing=False)))
+
+    (found,) = await look(Names(), make_scene(source), failed)
+
+    assert found.names is not None
+    assert (found.names.own.root, found.names.own.resolves) == ("NXDOMAIN", True)
+    assert source.servers == {("10.0.0.2", None)}
+    assert found.trail[-1].note == NamesNote("10.0.0.2", {".": "NXDOMAIN"})
+
+
+async def test_a_lost_source_warns_only_where_names_were_to_be_asked() -> None:
+    """In batch mode nobody asks: a flow without names has lost nothing."""
+    failed = fails_for_itself()
+
+    (found,) = await look(Names(), make_scene(Asking(lost=True)), failed)
+
+    assert found.warnings == ()
 
 
 async def test_every_server_that_the_source_may_use_is_asked() -> None:
