@@ -74,7 +74,7 @@ def _word_shown(evidence: Evidence, outcome: Outcome) -> str:
         return f": {told.said}"
     if evidence.flow.block.protocol == "udp":
         return ""
-    return "; it was not asked for banner and certificate: of a host only a few ports are"
+    return "; it was not asked for banner and certificate"
 
 
 def word_root(host: str, *, sudo_failed: bool) -> str:

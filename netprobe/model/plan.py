@@ -242,10 +242,8 @@ class Plan:
         """Tell how many flows (pair and port) the plan holds, without walking them."""
         return sum(block.flow_count() for block in self.blocks)
 
-    def count_names(self) -> int | None:
-        """Count the names that hosts look up; None where the plan asks no name server."""
-        if all(block.requirement.probe != "dns" for block in self.blocks):
-            return None
+    def count_names(self) -> int:
+        """Count the names that hosts look up."""
         asked = {one.name for block in self.blocks for one in block.names}
         named = [block for block in self.blocks if block.family is None]
         return len(asked.union(end.text for block in named for _, end in block.destinations))

@@ -26,7 +26,7 @@ class RunInfo:
     ``trust`` is one sentence where hosts could have written each other's results, else None.
     ``baseline`` is one sentence on what is new since another run, else None. ``accepted`` are the
     entries of the files of accepted flows, held against this run.
-    ``names_set`` counts the names that hosts look up; None where they ask no name server.
+    ``names_set`` counts the names that hosts look up; None in files of an older netprobe.
     ``findings`` are those that a file keeps, with their numbers; None where it keeps none, as those
     of an older netprobe. Such files have no ``requirements`` either, and their hosts no roles.
     """

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.lab.cli import COMMAND, Finished, environment, netprobe
-from tests.lab.netlab import Lab, wait_for
+from tests.lab.netlab import Lab, unprivileged, wait_for
 from tests.lab.services import PYTHON, start_dns, start_https, start_sshd
 from tests.lab.test_explain import wall
 from tests.lab.test_truth import table
@@ -110,6 +110,19 @@ def test_without_an_agent_a_held_port_is_no_better_answer(lab: Lab) -> None:
     assert (ssh.status, _said(ssh, "n0")) == (0, {("pass", "syn-ack")})
     assert {one["proof"] for one in ssh.results} == {"service"}
     assert all("SSH-2.0-" in one["because"] for one in ssh.results)
+
+
+@pytest.mark.needs("other users", "sshd")
+def test_an_agent_without_rights_finds_sshd_by_its_banner(lab: Lab) -> None:
+    """It cannot see whose the port is, and the banner shows the row's service."""
+    start_sshd(lab, lab["n0"])
+    there: dict[str, object] = {"vantage": {"command": [*lab["n0"].enter, *unprivileged()]}}
+    lab.inventory(ROLES, without_agent=["m0", "outside"], overrides={"n0": there})
+
+    done = _run(lab, "--only", "ssh-static-nodes", "--to", "n0")
+
+    assert (done.status, _said(done, "n0")) == (0, {("pass", "syn-ack")})
+    assert {one["proof"] for one in done.results} == {"service"}
 
 
 def test_a_retry_does_not_keep_passes_of_a_port_that_is_taken_by_now(lab: Lab) -> None:

@@ -167,9 +167,12 @@ ROWS: list[Row] = [
     (DCE, "calico-bgp", "node > node", "tcp", [179], {"cni": "calico"}, {}),
     (DCE, "calico-vxlan", "node > node", "udp", [4789],
      {"cni": "calico", "calico-vxlan": True}, {}),
-    (DCE, "calico-ipip", "node > node", "ipproto", 4, {"cni": "calico", "calico-ipip": True}, {}),
+    (DCE, "calico-ipip", "node > node", "ipproto", 4,
+     {"cni": "calico", "calico-ipip": True}, {"family": "ipv4"}),
+    (DCE, "calico-wireguard-ipv4", "node > node", "udp", [51820],
+     {"cni": "calico", "calico-wireguard-ipv4": True}, {"family": "ipv4"}),
     (DCE, "calico-wireguard-ipv6", "node > node", "udp", [51821],
-     {"cni": "calico", "calico-wireguard-ipv6": True}, {}),
+     {"cni": "calico", "calico-wireguard-ipv6": True}, {"family": "ipv6"}),
     (DCE, "metallb-metrics-udp", "node > node", "udp", [7472], {"metallb": True}, {}),
     (DCE, "cilium-wireguard", "node > node", "udp", [51871], {"cni": "cilium"}, {}),
     (DCE, "cilium-icmp", "node > node", "icmp", "echo", {"cni": "cilium"}, {}),
@@ -243,7 +246,7 @@ def test_row(row: Row) -> None:
     assert f"{','.join(as_list(one['from']))} > {','.join(as_list(one['to']))}" == ends
     assert one[protocol] == ports
     assert one.get("when", {}) == when
-    said = {key: one[key] for key in ("unless", "optional", "expect") if key in one}
+    said = {key: one[key] for key in ("unless", "optional", "expect", "family") if key in one}
     assert said == rest
 
 

@@ -1,7 +1,7 @@
 """Asks name servers for the names of the installation, as the programs of the sources do.
 
-Where no name is set, a server that must run already, and fails for what it knows by itself, is asked
-for the root.
+Where no name is set, a server that must run already, and fails for what it knows by itself, is
+asked for the root.
 """
 
 from __future__ import annotations

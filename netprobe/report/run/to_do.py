@@ -9,7 +9,7 @@ _UNTESTED: Final[Mapping[str, str]] = {
     "no-vantage": "Give the host a vantage in the inventory, or carry a bundle there "
     "(netprobe bundle).",
     "no-python": "Install Python 3.6 or newer there, or let netprobe send one (netprobe runtime).",
-    "no-permission": "Give its agent root: become: sudo in the inventory, and a sudo that works.",
+    "no-permission": "Give its agent root, in the way that the sentence above names.",
     "no-source-address": "Correct the source addresses of the host in the inventory.",
     "other-family": "Nothing, unless the name should have an address of this family.",
     "other-run": "Wait for the other run to end, and run again.",
