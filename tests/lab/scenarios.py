@@ -141,6 +141,7 @@ SCENARIOS = (
         {"node-0": ["node"], "node-1": ["node"]},
         {"features": ["ipsec", "windows-hybrid-networking"]},
         dual=("node-0", "node-1"),
+        full=True,
     ),
     Scenario(
         "hypershift-nodeport",
@@ -148,6 +149,7 @@ SCENARIOS = (
         HOSTED,
         {"platform": "none", "publishing": "nodeport", "konnectivity-port": 30091},
         dual=("worker-0", "hcp-0"),
+        full=True,
     ),
     Scenario(
         "hypershift-azure-private",
@@ -202,6 +204,7 @@ SCENARIOS = (
         {"calico-ipip": True, "calico-vxlan": True},
         dual=("cp-0", "node-1"),
         rules=False,
+        full=True,
     ),
 )
 

@@ -141,7 +141,7 @@ def test_sudo_with_a_password_makes_the_agent_root(played: Played) -> None:
 
 @pytest.mark.parametrize(
     "folder",
-    [pytest.param(BESIDE, marks=pytest.mark.full, id="locked"), pytest.param(SYSTEM, id="system")],
+    [pytest.param(BESIDE, marks=pytest.mark.full, id="locked"), pytest.param(SYSTEM, marks=pytest.mark.full, id="system")],
 )
 def test_run_brings_the_sudo_password_to_every_release(estate: Estate, folder: Path) -> None:
     """Also to 2.14, Debian 12's, which finds no file that is a pipe. Hosts are probed as root."""
@@ -177,6 +177,7 @@ def test_nothing_is_left_on_any_host(estate: Estate, played: Played) -> None:
     assert not [path for place in places for path in place.glob(f"*{run}*")]
 
 
+@pytest.mark.full
 def test_a_host_that_dies_on_the_way_is_only_its_own_loss(estate: Estate) -> None:
     """sshd and all that it started are gone after the listeners opened: the play goes on."""
     host = estate.lab["host-4"]

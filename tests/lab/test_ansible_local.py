@@ -108,6 +108,7 @@ def test_check_mode_sends_nothing_and_says_so(machine: tuple[Lab, Namespace]) ->
     assert not done.reports.exists()
 
 
+@pytest.mark.full
 def test_run_by_ansible_has_the_status_and_the_reports_of_run(
     machine: tuple[Lab, Namespace], tmp_path: Path
 ) -> None:

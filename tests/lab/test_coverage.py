@@ -26,6 +26,7 @@ def lab() -> Iterator[Lab]:
         yield lab
 
 
+@pytest.mark.full
 def test_random_faults_are_found_and_none_is_invented(lab: Lab) -> None:
     """Zone to zone, host to zone and zone to host; and then what was found is kept and retried."""
     faults = draw_faults(random.Random(1), ZONES, SIZE, WIRES)

@@ -383,6 +383,7 @@ def test_an_answer_for_everybody_is_shown_as_a_false_open(chain: Chain) -> None:
     assert "they accept connections too" in seen.words("control")
 
 
+@pytest.mark.full
 def test_a_host_that_is_down_is_reported_by_the_last_router(chain: Chain) -> None:
     """Nobody answers for the address, and the steps that need an agent there say so."""
     seen = Explained(chain, chain.inventory("10.93.3.9", agent=False), timing=USUAL)

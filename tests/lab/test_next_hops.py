@@ -186,7 +186,7 @@ def test_a_host_behind_a_router_is_down_by_the_word_of_its_network(rack: Rack) -
     assert len(titles(done)) == 2
 
 
-@pytest.mark.parametrize("agent", [True, False])
+@pytest.mark.parametrize("agent", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_next_hop_that_forwards_nothing_is_named(rack: Rack, agent: bool) -> None:
     """b answers ARP and swallows what is for d; p is reached by the router."""
     rack.a.ip("route add 10.97.2.1 via 10.97.1.2", "route add fd97:2::1 via fd97:1::2")

@@ -309,6 +309,7 @@ def test_iptables(blank: Site) -> None:
 
 
 @pytest.mark.needs("firewall-cmd", "dbus-daemon")
+@pytest.mark.full
 def test_firewalld(blank: Site) -> None:
     """The same with firewalld on the router; w1 keeps nftables."""
     script = blank.lab.write("firewalld.sh", FIREWALLD)

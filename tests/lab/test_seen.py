@@ -282,6 +282,13 @@ ALIKE = frozenset((
     "dead gateway of s, d without agent",
     "dead next router, d without agent",
     "next hop of r0 does not exist, d without agent",
+    # Each waits longer than ten seconds, and is like a case that always runs.
+    "forged resets and loss",
+    "asymmetric way through a stateful firewall",
+    "answers with data dropped",
+    "next hop of r0 does not exist",
+    "dead next router",
+    "udp translated to x, which is dead",
 ))  # fmt: skip
 
 

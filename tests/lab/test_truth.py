@@ -177,6 +177,7 @@ def test_a_firewall_that_answers_for_everybody_proves_nothing(chain: Chain) -> N
     assert _says(results, 8443, "verdict", "reason") == {("inconclusive", "false-open")}
 
 
+@pytest.mark.full
 def test_a_proxy_before_our_listener_is_noticed(chain: Chain) -> None:
     """With an agent there the nonce is not echoed, and its recorder never saw the connection."""
     chain.accept(chain.router_1, 80)

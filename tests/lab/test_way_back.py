@@ -72,7 +72,7 @@ def test_no_route_back_is_the_way_back(chain: Chain, rights: bool) -> None:
     assert not any("firewall" in one["because"] for one in found.values())
 
 
-@pytest.mark.parametrize("where", ["all", "l3"])
+@pytest.mark.parametrize("where", ["all", pytest.param("l3", marks=pytest.mark.full)])
 def test_a_strict_reverse_path_filter_is_named(chain: Chain, rights: bool, where: str) -> None:
     """What comes in by one device of the destination, and would be answered by another."""
     far = chain.destination

@@ -167,6 +167,7 @@ with open("/proc/self/status") as status:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_memory_of_a_whole_process() -> None:
     """200,000 results pass through a process that never holds more than 100 MB."""
     printed = subprocess.run(

@@ -18,6 +18,7 @@ def _connect(number: int, port: int) -> ProbeOrder:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_an_agent_nobody_listens_to_loses_nothing() -> None:
     """Far more outcomes than pipe and queue hold are all there, once, when they are read."""
     with socket.create_server(("127.0.0.1", 0)) as held:

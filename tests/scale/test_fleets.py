@@ -41,6 +41,7 @@ def test_a_recorded_fleet_passes_whole(fleet: Fleet) -> None:
     assert found["frames"] < 6 * found["pairs"] + 20 * fleet.hosts
 
 
+@pytest.mark.full
 def test_frames_grow_with_hosts_and_not_with_pairs() -> None:
     """In a mesh every host probes every other, and a frame names many of them."""
     small, large = (replay(Fleet(hosts, zones=hosts, ports=4)) for hosts in (20, 60))

@@ -133,6 +133,7 @@ def test_a_passing_range_is_one_result() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_results_stream_through_flat_memory() -> None:
     """Ten times as many results do not take ten times the memory: they lie on disk."""
     block = small_block(2)

@@ -12,7 +12,7 @@ from tests.lab.accuracy.modes import busy, with_netprobe
 from tests.lab.accuracy.scoring import Scored, false_blocks, question_of, share_right, summary
 
 # Coprime with the six of families and listeners, so that every kind is met.
-SHARE = 7
+SHARE = 13
 BUSY_SHARE = 25
 # Each is a run of netprobe with its agents: more of them wait less and cost more processor time.
 CHAINS = 8
