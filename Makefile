@@ -52,7 +52,7 @@ demo: setup ## a small cluster of network namespaces with a firewall, probed and
 	@$(BIN)/python demo/run.py
 
 # Quick tests wait for a third of their time, labs for two thirds.
-QUICK := -n 3 -m "not lab and not slow" --ignore=tests/lab --hypothesis-profile few
+QUICK := -n 3 -m "not lab and not slow" --ignore=tests/lab
 SIDE_BY_SIDE := -n 8
 # In a user namespace runs what has not the rights that it needs: a part of the tests, or a program.
 IN_PARTS := $(BIN)/python -m tests.parts
@@ -62,8 +62,14 @@ WITH_RIGHTS := $(BIN)/python tests/lab/userns.py
 quick: setup ## the tests that take less than a minute; they need neither root nor packages
 	$(BIN)/python -m pytest $(QUICK) $(PYTEST_ARGS)
 
+# pytest rewrites each module of the tests once. In a new clone two processes do it before eight would do the same.
+REWRITTEN := $(VENV)/tests-are-rewritten
+$(REWRITTEN): | setup
+	@for part in 'tests/[a-k]*/ tests/test_*.py' 'tests/[l-z]*/'; do \
+		$(BIN)/python -m pytest --collect-only -qq $$part >/dev/null & done; wait; touch $@
+
 .PHONY: test
-test: setup lab-packages ## every test that this machine can run; says what it skips and why
+test: setup lab-packages $(REWRITTEN) ## every test that this machine can run; says what it skips and why
 	$(IN_PARTS) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # One lab of each kind, by what it asks of the machine: other users, daemons, captures, sshd, sudo, busybox, ufw ...

@@ -22,18 +22,18 @@ from tests.open_files import LeakCheck
 
 # No deadline: the time of one example says nothing on a shared machine. The same examples
 # everywhere: a change is judged by its own merits, and what fails on one machine fails on all.
-settings.register_profile("same", deadline=None, derandomize=True, max_examples=50)
-# `make quick` looks at half of them.
-settings.register_profile("few", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=25)
+# `make lab` looks at more of them.
+settings.register_profile("more", deadline=None, derandomize=True, max_examples=100)
 # `pytest --hypothesis-profile explore` looks for new failures: other and more examples each time.
 settings.register_profile("explore", deadline=None, derandomize=False, max_examples=1000)
-settings.load_profile("same")
-
 ROOT = Path(__file__).parents[1]
 LABS = ROOT / "tests" / "lab"
 # `make lab` sets it.
 FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
+
+settings.load_profile("more" if FULL else "same")
 
 # Labs start thousands of agents with `python3`: a version manager's shell script before it takes
 # five times the processor time of Python's own start.

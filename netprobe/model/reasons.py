@@ -32,12 +32,12 @@ class Reason(NamedTuple):
     ``kind`` and ``title``: of a finding, where the reason says it all; empty where they are made of
     ends, hosts and places. ``end``: what became of the packets. ``by``: who did that to them, where
     the place alone would say something else. ``router_does``: the verb of a router on the way that
-    answers with this reason, and ``router_is`` its part in it. ``rule_causes``: a firewall rule may
-    be the cause of a filtered flow; ``rule_mends``: a firewall rule may let it through. ``shares``:
-    what findings fold by. ``always_found``: a finding although it is neither blocked nor exposed.
-    ``of_port``: it is the port's own, whoever asks. ``advice``: what to do, by the places that are
-    left; other places have advice of their own.
-    ``owner``: who must act, where the places say something else.
+    answers with this reason, and ``router_is`` its part in it. ``source_is``: what of the source is
+    at fault where it is that. ``rule_causes``: a firewall rule may be the cause of a filtered flow;
+    ``rule_mends``: a firewall rule may let it through. ``shares``: what findings fold by.
+    ``always_found``: a finding although it is neither blocked nor exposed. ``of_port``: it is the
+    port's own, whoever asks. ``advice``: what to do, by the places that are left; other places have
+    advice of their own. ``owner``: who must act, where the places say something else.
     """
 
     kind: str = ""
@@ -46,6 +46,7 @@ class Reason(NamedTuple):
     by: str = ""
     router_does: str = ""
     router_is: str = "{router} refused it"
+    source_is: str = "its own firewall or routing table"
     rule_causes: bool = True
     rule_mends: bool = True
     shares: Share = "rule"
@@ -155,6 +156,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         },
     ),
     "clock-apart": Reason(
+        source_is="its clock",
         kind="clock",
         title="the clock of {sources} is minutes from the others'",
         rule_causes=False,
@@ -302,6 +304,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         },
     ),
     "name-not-resolved": Reason(
+        source_is="its name servers",
         kind="name",
         title="{sources} cannot resolve {address}",
         shares="name",
@@ -310,6 +313,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         },
     ),
     "no-resolver": Reason(
+        source_is="its name servers",
         kind="resolver",
         title="no configured name server of {sources} resolves names",
         rule_causes=False,

@@ -262,7 +262,7 @@ EARLY = ("HelloLine", "Listening", "Seen", "ProbeOutcomes", "EchoOutcomes", "Res
 ALIKE = (
     "StreamInfo", "StreamCredit", "StreamReceived", "Bye", "Alive", "Egress", "ReturnPath",
     "Closed", "Walked", "Routed", "Listening", "Seen", "StreamOpened", "StoryTold", "Done",
-    "EchoOutcomes", "Resolved",
+    "EchoOutcomes", "Resolved", "StreamEvent",
 )  # fmt: skip
 
 

@@ -81,10 +81,21 @@ def expected_flows(folder: Path, matrix: str) -> set[tuple[str, ...]]:
 
 
 @pytest.mark.needs("ansible-inventory")
-@pytest.mark.parametrize("matrix", PLATFORMS)
 @pytest.mark.parametrize(
-    "inventory", [KUBESPRAY, OPENSHIFT_ANSIBLE, K0S], ids=["kubespray", "openshift-ansible", "k0s"]
-)
+    ("inventory", "matrix"),
+    [
+        pytest.param(
+            inventory, matrix, id=f"{tool}-{matrix}",
+            marks=() if usual == matrix else pytest.mark.full,
+        )
+        for tool, inventory, usual in (
+            ("kubespray", KUBESPRAY, "deckhouse-nodes"),
+            ("openshift-ansible", OPENSHIFT_ANSIBLE, "openshift-host-ports"),
+            ("k0s", K0S, "dce"),
+        )
+        for matrix in PLATFORMS
+    ],
+)  # fmt: skip
 def test_groups_of_other_tools(tmp_path: Path, matrix: str, inventory: str) -> None:
     """Groups of Kubespray and Kubean, OpenShift-Ansible and k0s need no word from the user."""
     (tmp_path / "hosts.ini").write_text(inventory)

@@ -139,10 +139,8 @@ def test_sudo_with_a_password_makes_the_agent_root(played: Played) -> None:
     assert [hosts[name]["privileged"] for name in ("host-0", "host-4")] == [True, True]
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [pytest.param(BESIDE, marks=pytest.mark.full, id="locked"), pytest.param(SYSTEM, marks=pytest.mark.full, id="system")],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("folder", [BESIDE, SYSTEM], ids=["locked", "system"])
 def test_run_brings_the_sudo_password_to_every_release(estate: Estate, folder: Path) -> None:
     """Also to 2.14, Debian 12's, which finds no file that is a pipe. Hosts are probed as root."""
     if find_ansible(folder=folder) is None:

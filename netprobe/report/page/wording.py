@@ -15,7 +15,7 @@ from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, Place, Result
 
 _PLACES: dict[Place, str] = {
-    "source": "the source itself (its own firewall or routing table)",
+    "source": "the source itself",
     "path": "the path between the hosts",
     "destination": "the destination's own firewall",
     "return-path": "the way back to the source",
@@ -84,10 +84,12 @@ def where_text(about: Finding | Result) -> str:
 
 
 def _word_place(place: Place, about: Finding | Result) -> str:
+    first = about.members[0] if isinstance(about, Finding) else about
+    reason = find_reason(first.reason)
     if place in ("path", "return-path") and about.rejected_by:
-        first = about.members[0] if isinstance(about, Finding) else about
-        part = find_reason(first.reason).router_is
-        return f"{_PLACES[place]}: {part.format(router=about.rejected_by)}"
+        return f"{_PLACES[place]}: {reason.router_is.format(router=about.rejected_by)}"
+    if place == "source":
+        return f"{_PLACES[place]} ({reason.source_is})"
     return _PLACES[place]
 
 
