@@ -25,7 +25,7 @@ FILES = (
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize(
     "count",
-    [30, pytest.param(100, marks=pytest.mark.slow), pytest.param(3000, marks=pytest.mark.full)],
+    [30, pytest.param(100, marks=pytest.mark.full), pytest.param(3000, marks=pytest.mark.full)],
 )
 def test_odd_values(path: Path, count: int, tmp_path: Path) -> None:
     """Every such file is read, or each of its problems is one printable line."""

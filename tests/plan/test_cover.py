@@ -92,7 +92,9 @@ def test_of_a_range_each_pair_asks_the_first_and_the_last_port_and_a_slice() -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("copies", "seeds"), [(1, 5), (2, 1)])
+@pytest.mark.parametrize(
+    ("copies", "seeds"), [pytest.param(1, 5, marks=pytest.mark.full), (1, 1), (2, 1)]
+)
 def test_structural_faults_are_found_and_none_is_invented(
     covered: Callable[..., Cover], copies: int, seeds: int
 ) -> None:

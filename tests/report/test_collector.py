@@ -141,6 +141,7 @@ def stream(count: int) -> Iterator[Result]:
         yield port(base, 1 + index % 65535, order=(index // 65535, 0, 0), because=f"flow {index}")
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_memory_is_flat() -> None:
     """The spool holds a tenth of what a list of its results would, written and read."""

@@ -285,6 +285,7 @@ def netprobe(*words: str, cache_home: Path) -> subprocess.CompletedProcess[str]:
     return run_warm_text(words, environment, Path.cwd(), PATIENCE_S)
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_verbs(tmp_path: Path) -> None:
     """``build`` writes one that ``list`` shows; there is nothing before. Where it is needed and not
