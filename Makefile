@@ -53,7 +53,7 @@ demo: setup ## a small cluster of network namespaces with a firewall, probed and
 
 # Quick tests wait for a third of their time, labs for two thirds.
 QUICK := -n 3 -m "not lab and not slow" --ignore=tests/lab
-SIDE_BY_SIDE := -n 7
+SIDE_BY_SIDE := -n 10
 # In a user namespace runs what has not the rights that it needs: a part of the tests, or a program.
 IN_PARTS := $(BIN)/python -m tests.parts
 WITH_RIGHTS := $(BIN)/python tests/lab/userns.py

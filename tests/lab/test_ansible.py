@@ -22,6 +22,8 @@ from tests.needs import skip
 from tests.sudoers import write_rules
 
 pytestmark = [
+    # Its play takes two minutes; tests/lab/test_ansible_local.py always runs one.
+    pytest.mark.full,
     pytest.mark.slow,
     # sshd becomes another user, too.
     pytest.mark.needs("new users", "sshd", "sudo", "useradd"),

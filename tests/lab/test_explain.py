@@ -259,7 +259,9 @@ def test_a_reject_of_router_1_is_read_from_the_error_queue(chain: Chain) -> None
     assert ROUTER_1 in seen.flow["advice"]
 
 
-@pytest.mark.parametrize(("port", "packets"), [(PORT, 6), (VXLAN, 9)])
+@pytest.mark.parametrize(
+    ("port", "packets"), [pytest.param(PORT, 6, marks=pytest.mark.full), (VXLAN, 9)]
+)
 def test_datagrams_are_counted_alike_in_every_step(chain: Chain, port: int, packets: int) -> None:
     """A flow that was asked again; nobody answers VXLAN, so it is silent in words of its own."""
     forward(chain.router_2, f"udp dport {port} drop")

@@ -76,7 +76,9 @@ def test_what_is_held_elsewhere_is_free_here(chain: Chain, protocol: str, addres
         assert not same or address in one["warnings"][0]
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "::"], ids=["v4", "v6"])
+@pytest.mark.parametrize(
+    "address", ["0.0.0.0", pytest.param("::", marks=pytest.mark.full)], ids=["v4", "v6"]
+)
 def test_a_holder_of_all_addresses_of_the_other_family_is_a_warning(
     chain: Chain, address: str
 ) -> None:

@@ -69,7 +69,11 @@ def chain() -> Iterator[Chain]:
         yield built
 
 
-@pytest.mark.parametrize("rights", [True, False], ids=["capture", "no-capture"])
+@pytest.mark.parametrize(
+    "rights",
+    [True, pytest.param(False, marks=pytest.mark.full)],
+    ids=["capture", "no-capture"],
+)
 def test_what_opens_and_carries_nothing_never_passes(chain: Chain, rights: bool) -> None:
     """A handshake, also one that the destination saw, is no proof where nobody got the answer."""
     ports = [LOW, FREE, TRANSLATED, DEAF, MUTE, HALF]
