@@ -251,6 +251,7 @@ class ReportOptions(AcceptedOptions):
     file: str = argument(type=FileType("the file to read"))
     outputs: Texts = again(ReportedOptions.outputs)
     redact: bool = again(ReportedOptions.redact)
+    title: str = again(ReportedOptions.title)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,8 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "repeat", "hold", "into", "stateless", "one-per-row", "same-place", "append",
     ),
     "Reports": (
-        "output", "undo", "folder", "per-host", "redact", "record", "evidence", "verbose", "quiet",
+        "output", "undo", "folder", "per-host", "redact", "title", "record", "evidence",
+        "verbose", "quiet",
     ),
     "After a fix": (
         "resume", "retry", "accepted", "max-acceptance", "baseline", "fail-on", "next",
@@ -35,7 +36,7 @@ _RARE: Final[Mapping[str, tuple[str, ...]]] = {
     "": (
         "network", "role", "protocol", "sample", "seed", "zone-groups", "timeout", "retries",
         "rate", "forks", "agent-python", "no-listen", "no-recorder", "strict", "live",
-        "max-results", "max-acceptance", "margin", "fail-on", "redact", "repeat", "hold",
+        "max-results", "max-acceptance", "margin", "fail-on", "redact", "title", "repeat", "hold",
         "flavour", "hostname", "one-per-row", "stateless", "verbose",
     ),
     # A request takes a plan's options with --from-plan only.

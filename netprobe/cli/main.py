@@ -298,7 +298,7 @@ def bundle(options: BundleOptions) -> int:
 
 
 @cli.command(epilog=RUN_STATUS)
-@take_options(MergeOptions, "outputs", "redact", "record")
+@take_options(MergeOptions, "outputs", "redact", "title", "record")
 def merge(options: MergeOptions) -> int:
     """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files.
 

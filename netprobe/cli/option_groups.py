@@ -333,6 +333,10 @@ class ReportedOptions(AskedOptions):
         "For strangers: all reports say host-1, address-1 ... for hosts, addresses and other "
         "names. The record keeps them.",
     )
+    title: str = option(
+        "--title", metavar="TEXT", default="", show_default=False,
+        help="What the page (-o html) is of: it stands above the verdict.",
+    )  # fmt: skip
     record: str | None = file_option(
         "--record", "FILE", "Write every result to this new file at once."
     )

@@ -51,7 +51,7 @@ def report_verb(options: ReportOptions) -> int:
     with closing(collector):
         if accepted is not None:
             info = replace(info, accepted=accepted.check(collector.results(), info))
-        return finish(info, collector, wanted, [], redact=options.redact)
+        return finish(info, collector, wanted, [], redact=options.redact, title=options.title)
 
 
 def read_acceptances(options: AcceptedOptions) -> Acceptances | None:
@@ -84,11 +84,12 @@ def finish(  # noqa: PLR0913  # the end of a run has as many sides
     findings: tuple[Finding, ...] | None = None,
     *,
     redact: bool = False,
+    title: str = "",
 ) -> int:
     """Write every output, say what could not be written, and give the exit status.
 
-    ``findings`` None: they are folded here. ``redact``: with numbers for names. The collector is
-    closed.
+    ``findings`` None: they are folded here. ``redact``: with numbers for names. ``title``: of the
+    page. The collector is closed.
     """
     found = fold_failures(info, collector) if findings is None else findings
     rules = _make_rules(info, found)
@@ -100,7 +101,7 @@ def finish(  # noqa: PLR0913  # the end of a run has as many sides
         found = fold_failures(info, collector)
     unwritten = [*problems]
     with closing(collector):
-        report = Report(info, collector, found, changes, rules)
+        report = Report(info, collector, found, changes, rules, clean(title))
         writers = {name: partial(write, report) for name, write in REPORTS.items()}
         unwritten += write_outputs(outputs, writers)
     for problem in unwritten:

@@ -136,8 +136,10 @@ def run_and_report(
             findings = evidence.write_files(findings)
         info = replace(info, findings=keep_findings(findings))
         ended = [*_end_record(writer, info), *(evidence.problems if evidence else ())]
-        redact = options.redact
-        return finish(info, collector, asked.outputs, ended, changes, findings, redact=redact)
+        return finish(
+            info, collector, asked.outputs, ended, changes, findings,
+            redact=options.redact, title=options.title,
+        )  # fmt: skip
 
 
 def run_until_end(

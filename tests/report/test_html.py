@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
@@ -117,6 +118,21 @@ def describe_flow(one: Result) -> tuple[Any, ...]:
         one.matrix, one.requirement, one.source, one.destination, one.address, one.protocol,
         one.port or 0, one.end_port or 0, one.verdict, clean(one.reason), clean(one.because),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"), [("", "netprobe"), ("Site A, before", "Site A, before"), (EVIL, SHOWN)]
+)
+def test_a_page_has_the_title_that_it_is_given(title: str, shown: str) -> None:
+    """In the browser's tab, and above the verdict; it is only text."""
+    stream = io.StringIO()
+    report = replace(report_of([PASSED]), title=clean(title))
+    with closing(report.collector):
+        write_html(report, stream)
+    text = Reader(stream.getvalue()).text
+
+    assert text.count(f"{shown}: PASS") == 1
+    assert text.count(shown) >= 2
 
 
 @pytest.mark.parametrize("report", [everything(), make_estate(9, 0.1)], ids=["all", "estate"])

@@ -104,6 +104,7 @@ class Report:
     """One run, ready to be printed in any format; ``changes`` since the run that it retries.
 
     ``rules`` are the firewall rules that would mend its findings; None: nobody has made them.
+    ``title``: what the page is of, in the words of whoever asked for it.
     """
 
     info: RunInfo
@@ -111,6 +112,7 @@ class Report:
     findings: tuple[Finding, ...] = ()
     changes: Changes | None = None
     rules: tuple[FirewallRule, ...] | None = None
+    title: str = ""
 
     @property
     def deciding_findings(self) -> list[Finding]:

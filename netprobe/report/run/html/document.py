@@ -37,7 +37,7 @@ def write_document(report: Report, stream: TextIO) -> None:
     style = read_asset("page.css")
     script = "\n".join(map(read_asset, SCRIPTS))
     page = make_page(report)
-    head = _write_head(page, style, script)
+    head = _write_head(page, style, script, report.title or "netprobe")
     whole = element("html", head, _write_body(report, page, script), lang="en")
     written = whole.encode("ascii", "xmlcharrefreplace").decode()
     stream.write(f"<!DOCTYPE html>\n{written}\n")
@@ -48,7 +48,7 @@ def read_asset(name: str) -> str:
     return files("netprobe.report.run.html").joinpath(name).read_text(encoding="utf-8")
 
 
-def _write_head(page: RunPage, style: str, script: str) -> Markup:
+def _write_head(page: RunPage, style: str, script: str, title: str) -> Markup:
     policy = (
         f"default-src 'none'; script-src {source_hash(script)}; style-src {source_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -62,7 +62,7 @@ def _write_head(page: RunPage, style: str, script: str) -> Markup:
         element("meta", name="generator", content="netprobe"),
         # A browser would ask a server for one.
         element("link", rel="icon", href="data:,"),
-        element("title", f"netprobe: {page.headline.verdict.text}"),
+        element("title", f"{title}: {page.headline.verdict.text}"),
         raw_element("style", style),
     )
 
@@ -94,7 +94,7 @@ def _write_body(report: Report, page: RunPage, script: str) -> Markup:
 def _write_header(report: Report, page: RunPage) -> Markup:
     return element(
         "header",
-        element("p", "netprobe", class_="brand"),
+        element("p", report.title or "netprobe", class_="brand"),
         element("h1", page.headline.verdict.text),
         *(
             element("p", line.text, class_="alert" if line.style == "doubt" else None)
