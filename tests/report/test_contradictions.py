@@ -52,7 +52,12 @@ def find_line(path: Path, number: int) -> int:
 def status_of(path: Path) -> int:
     """The exit status of ``netprobe report FILE``; raises where the file is refused."""
     options = ReportOptions(
-        file=str(path), accepted=(), max_acceptance="365d", redact=False, outputs=("text",)
+        file=str(path),
+        accepted=(),
+        max_acceptance="365d",
+        redact=False,
+        title="",
+        outputs=("text",),
     )
     with contextlib.redirect_stdout(io.StringIO()):
         return report_verb(options)

@@ -83,7 +83,7 @@ def outcome_of(verb: Callable[[], object]) -> str:
 
 
 REPORT = ReportOptions(
-    file="f", accepted=(), max_acceptance="365d", redact=False,
+    file="f", accepted=(), max_acceptance="365d", redact=False, title="",
     outputs=("text", "wide=wide", "json=json"),
 )  # fmt: skip
 WAYS: tuple[Callable[[], object], ...] = (
