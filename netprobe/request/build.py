@@ -30,6 +30,8 @@ _LEFT_OUT = {
     "same: --include inconclusive.",
     "not-tested": "Nobody could look: see what the run says of these flows.",
 }
+# Of inconclusive flows that were to be asked for, too.
+_NO_RULE = "No rule is known to help: see what the run says of these flows."
 _SKIPPED = (
     "`netprobe plan` lists them with the reasons: conditions, roles without hosts, "
     "sources that nobody can probe from (vantage: none)."
@@ -124,7 +126,8 @@ def _choose_doubtful(
         elif one.verdict in _LEFT_OUT:
             left[one.verdict] = left.get(one.verdict, 0) + one.port_count
     for verdict, flows in left.items():
-        unmended.append(Unmended(f"not asked for: {verdict}", _LEFT_OUT[verdict], flows))
+        words = _NO_RULE if verdict in wishes.include else _LEFT_OUT[verdict]
+        unmended.append(Unmended(f"not asked for: {verdict}", words, flows))
 
 
 def _finish_request(

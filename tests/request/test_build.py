@@ -138,6 +138,18 @@ def test_doubtful_flows_are_counted_or_asked_for() -> None:
     assert [one.title for one in asked.unmended] == ["not asked for: not-tested"]
 
 
+def test_who_asked_for_doubtful_flows_is_not_told_to() -> None:
+    """No rule mends a port that somebody holds."""
+    held = replace(PATH, verdict="inconclusive", state="open", reason="unknown-holder",
+                   where=("service",))  # fmt: skip
+    wished = RequestWishes(include=frozenset({"inconclusive"}))
+
+    for wishes, advised in ((RequestWishes(), True), (wished, False)):
+        (left,) = request_of_run(INFO, (), [held], "run.json", wishes).unmended
+        assert left.title == "not asked for: inconclusive"
+        assert ("--include inconclusive" in left.help) is advised
+
+
 def test_ends_without_an_address() -> None:
     """No rule is written with a name, nor for a source whose address nobody knows."""
     by_name = replace(PATH, destination="api", address="api.example.com")
