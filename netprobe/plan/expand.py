@@ -1,6 +1,7 @@
 """Requirements × hosts → blocks of flows, and everything that is skipped, with the reason.
 
-The names that name servers are asked for: settings whose value is a name, and its addresses.
+The names that name servers are asked for: settings whose value is a name, and its addresses. Where
+the plan asks no name server for them, all sources look them up as their programs do.
 """
 
 from __future__ import annotations
@@ -82,6 +83,9 @@ def make_plan(
         items = [item for each in one.matrix.requirements for item in expansion.expand(each)]
         mine = [item for item in items if isinstance(item, Block)]
         skipped += [item for item in items if isinstance(item, Skipped)]
+        if not any(block.names for block in mine):
+            names = expansion.list_names()
+            mine = [replace(block, names=names) if _is_asked(block) else block for block in mine]
         blocks += [*mine, *path_mtu_blocks(mine)]
         for name, some in roles_by_host(one.matrix, inventory).items():
             roles.setdefault(name, {}).update(dict.fromkeys(some))
@@ -98,6 +102,10 @@ def make_plan(
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
     )
+
+
+def _is_asked(block: Block) -> bool:
+    return block.requirement.expect == "allowed"
 
 
 def list_requirements(blocks: Iterable[Block]) -> tuple[PlannedRequirement, ...]:
@@ -162,6 +170,13 @@ class _Expansion:
         self._matrix = chosen.matrix
         self._members = hosts_by_role(chosen.matrix, inventory)
         self._today = today
+
+    def list_names(self) -> tuple[AskedName, ...]:
+        """List the names that settings give; none where one of them holds no name."""
+        try:
+            return tuple(_read_names(self._chosen, self._members))
+        except RequestError:
+            return ()  # no name server is asked for it
 
     def expired_waivers(self) -> list[str]:
         """Give a note for every waiver that holds no more."""

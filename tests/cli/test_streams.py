@@ -108,7 +108,7 @@ def test_record_that_breaks_off_behind_its_header(folder: Path) -> None:
     assert done.returncode == 3
     first, *_, last = done.stdout.splitlines()
     assert first == "NOTHING WAS TESTED: the record ends before any of 92 flows had a result"
-    assert "0 not tested; 92 more without a result; no name was set to look up; " in last
+    assert "0 not tested; 92 more without a result; no name was looked up; " in last
 
 
 @pytest.mark.usefixtures("heeds_signals")

@@ -111,7 +111,7 @@ def test_the_report_says_where_no_name_was_set(block: Block, names: int | None, 
         line = totals(Report(info, collector)).text
 
     assert info.names_set == names == info_to_json(info).get("names_set")
-    assert ("; no name was set to look up; " in line) is said
+    assert ("; no name was looked up; " in line) is said
 
 
 def clocks(hosts_s: Mapping[str, float], servers_s: Iterable[float] = ()) -> dict[str, str]:

@@ -12,6 +12,7 @@ from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import Setting
 from netprobe.model.plan import AskedName
 from netprobe.plan.expand import make_plan
+from netprobe.plan.of_hosts import list_lookups
 
 from .conftest import TODAY, chosen_matrix, host, requirement
 
@@ -43,13 +44,31 @@ def test_a_name_with_the_addresses_of_its_role() -> None:
     [
         ("", ("master",), {}),
         ("api.example.com", None, {}),
-        ("api.example.com", ("master",), {"probe": None}),
         ("api.example.com", ("master",), {"expect": "denied"}),
     ],
 )
 def test_nothing_is_asked(value: str, roles: Any, row: Any) -> None:
-    """Without a name, for settings that are none, and at rows of no name server."""
+    """Without a name, for settings that are none, and where the name server must not answer."""
     assert names(value, roles, **row) == ()
+
+
+def test_without_a_name_server_all_sources_look_the_names_up() -> None:
+    """Their programs need them all the same; what is no name is nobody's matter then."""
+    assert [one.name for one in names("api.example.com", probe=None)] == ["api.example.com"]
+    assert names("10.0.0.5", probe=None) == ()
+
+    wanted = requirement("web", "node", "master", tcp=((443, 443),))
+    setting = Setting("api-hostname", "string", "api.example.com", resolves_to=("master",))
+    chosen = chosen_matrix([wanted], settings={setting.name: setting})
+    hosts = (
+        host("a", "node", addresses=("10.0.0.1",)), host("b", "master", addresses=("10.0.0.5",)),
+    )  # fmt: skip
+    plan = make_plan([chosen], Inventory(hosts), TODAY)
+
+    # A master is a node, too.
+    found = {one.flow.source.name: one.asked for one in list_lookups(plan)}
+    assert found == dict.fromkeys(("a", "b"), ("api.example.com",))
+    assert plan.count_names() == 1
 
 
 def test_any_addresses_and_wildcards() -> None:

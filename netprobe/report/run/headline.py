@@ -201,6 +201,6 @@ def totals(report: Report) -> Line:
         for flows, word in ((summary.accepted, "accepted"), (summary.known, "known"))
         if flows
     ]
-    after += ["no name was set to look up"] if report.info.names_set == 0 else []
+    after += ["no name was looked up"] if report.info.names_set == 0 else []
     after += [f"{number(summary.skipped)} skipped", duration(report.info.elapsed_s)]
     return Line(f"{total}: {'; '.join([', '.join(parts), *after])}", "strong")
