@@ -61,7 +61,7 @@ async def count_hops(
         reached = [hop.ttl for hop in walked.hops if hop.address == task.address]
         if hops is not None and (not exact or (walked.reached and reached == [hops])):
             return hops
-        if not _go_round(walked.hops):
+        if _is_gapless(task.address, walked.hops):
             least = max(least, _count_routers(task.address, walked.hops) + 1)
     return least if or_least and least > 1 else None
 
@@ -87,10 +87,14 @@ def _count_routers(address: str, hops: Iterable[WalkHop]) -> int:
     return max((hop.ttl for hop in hops if hop.address not in (None, address)), default=0)
 
 
-def _go_round(hops: Iterable[WalkHop]) -> bool:
-    """Tell whether a router answered twice, as it does where packets go round."""
-    known = [hop.address for hop in hops if hop.address is not None]
-    return len(set(known)) < len(known)
+def _is_gapless(address: str, hops: Iterable[WalkHop]) -> bool:
+    """Tell whether each router up to the last one answered, and none twice.
+
+    One that rejects packets does so with a TTL larger by one than that of its "time exceeded": it
+    answers twice, or has kept quiet before. Where packets go round, routers answer twice, too.
+    """
+    routers = {hop.ttl: hop.address for hop in hops if hop.address not in (None, address)}
+    return len(routers) == len(set(routers.values())) == max(routers, default=0)
 
 
 class Intercepted(Check):

@@ -299,7 +299,12 @@ class _MakerLooks:
         if not seen.ports or seen.task.protocol not in WALKED:
             return [self._conclude_maker(seen, doubt, await self._walk_to_port(seen, 0))]
         sample = choose_sample(seen.ports)
-        notes = {port: await self._walk_to_port(seen, port) for port in port_sets.each(sample)}
+        # What has passed fewer routers came by another way back, if packets get as far as others.
+        by_least = doubt == PASSED.format(arrived=_read_ttl(seen))
+        notes = {
+            port: await self._walk_to_port(seen, port, by_least=by_least)
+            for port in port_sets.each(sample)
+        }
         own = port_sets.normalise((port, port) for port, note in notes.items() if note.own)
         if sample != seen.ports:
             # A few stand for a range, which is the destination's if all of them are.
@@ -315,8 +320,13 @@ class _MakerLooks:
         status: TrailStatus = "ok" if note.own else "doubt"
         return replace(seen, maker=maker).noting(RefusalMakers.name, note, status)
 
-    async def _walk_to_port(self, seen: Observation, port: int) -> MakerNote:
-        """Walk on the flow's own port as far as the last router before the destination."""
+    async def _walk_to_port(
+        self, seen: Observation, port: int, *, by_least: bool = False
+    ) -> MakerNote:
+        """Walk on the flow's own port as far as the last router before the destination.
+
+        ``by_least``: of an address that answers no walk, as far as the last router that does.
+        """
         protocol, source = seen.task.protocol, source_address(self.task)
         agent = self.scene.fleet.agent(self.task.source)
         try:
@@ -325,6 +335,8 @@ class _MakerLooks:
                 return MakerNote(own=True)  # nothing is between that translates
             walks = protocol in WALKED and agent.walks_left > 0
             distance = await self._find_distance(protocol, exact=True) if walks else None
+            if distance is None and walks and by_least:
+                distance = await self._find_least_distance() or None
             if distance is None:
                 return MakerNote(own=False)
             agent.walks_left -= 1

@@ -26,6 +26,9 @@ def agent(**paths: Path) -> FakeAgent:
     return FakeAgent(SOURCE, {WalkOrder: walk})
 
 
+LAST = "10.0.8.1"
+
+
 @pytest.mark.parametrize(
     ("path", "distance"),
     [
@@ -61,6 +64,31 @@ async def test_an_odd_hop_before_the_destination_may_translate(
     scene = make_scene(agent(icmp=path, udp=path))
 
     assert await count_hops(make_task(), scene, exact=True) == distance
+
+
+@pytest.mark.parametrize(
+    ("echo", "udp", "distance"),
+    [
+        ((ROUTER, LAST), (), 3),
+        ((), (ROUTER, LAST), 3),
+        ((ROUTER, LAST), (ROUTER,), 3),
+        ((ROUTER, LAST), (ROUTER, LAST, TARGET), 3),
+        # LAST rejects; its "time exceeded", which came with the TTL before, is dropped, or is not.
+        ((ROUTER, None, LAST), (), None),
+        ((ROUTER, LAST, LAST), (), None),
+        # Packets go round.
+        ((ROUTER, LAST, ROUTER, LAST), (), None),
+        ((None, LAST), (), None),
+        ((), (), None),
+    ],
+)
+async def test_of_a_silent_address_the_last_router_tells_the_least_distance(
+    echo: Path, udp: Path, distance: int | None
+) -> None:
+    """Where all routers before it answered, and each of them once."""
+    scene = make_scene(agent(icmp=echo, udp=udp))
+
+    assert await count_hops(make_task(), scene, or_least=True) == distance
 
 
 async def test_where_echo_tells_nothing_a_closed_udp_port_is_asked() -> None:

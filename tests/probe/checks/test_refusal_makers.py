@@ -10,6 +10,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
 from netprobe.agent.wire.parts import WalkHop
+from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import (
     CheckConclusion,
     Icmp,
@@ -53,6 +54,7 @@ class World:
     """What walks see by port, and the TTL that echo replies and resets arrive with."""
 
     walks: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
+    others: tuple[str | None, ...] = PLAIN
     gateway: str | None = ROUTER
     echo_ttl: int | None = TTL
     resets: dict[int, int] = field(default_factory=dict)
@@ -84,7 +86,8 @@ class World:
         )
 
     def _walk(self, order: WalkOrder) -> Walked:
-        hops = PLAIN if order.proto == "icmp" else self.walks.get(order.port, PLAIN)
+        other = self.others if order.port in CONTROL_PORTS else PLAIN
+        hops = self.others if order.proto == "icmp" else self.walks.get(order.port, other)
         return Walked(order.id, [WalkHop(*one) for one in enumerate(hops, 1)], True, None)
 
 
@@ -151,6 +154,18 @@ async def test_what_has_passed_fewer_routers_than_there_are_is_doubted(
 
     assert (maker and maker.doubt) == doubt
     assert maker is None or not maker.own
+
+
+@pytest.mark.parametrize("kind_of", ["accepted", "refused"])
+@pytest.mark.parametrize(("hops", "own"), [(PLAIN, True), (TRANSLATED, False), (AT_LAST, False)])
+async def test_a_shorter_way_back_is_no_translation(
+    hops: tuple[str | None, ...], own: bool, kind_of: str
+) -> None:
+    """The address answers neither echo nor a closed port; packets to the flow's port get as far."""
+    world = World({443: hops}, others=(ROUTER, LAST), echo_ttl=None)
+    seen = accepted(63) if kind_of == "accepted" else error(3, 63, port=443)
+
+    assert await makers(world, seen) == {443: RefusalMaker(own, PASSED.format(arrived=63))}
 
 
 async def test_a_refusal_without_a_reason_to_doubt_it_is_not_looked_at() -> None:
