@@ -30,12 +30,14 @@ DROPS = {
 }
 
 
+# On a busy machine counters may tell nothing.
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("family", "ports"),
     [
         (4, (7000, 7003)),
-        (4, (7001, 7004)),
         (6, (7002,)),
+        pytest.param(4, (7001, 7004), marks=pytest.mark.full),
         pytest.param(6, (7000, 7003), marks=pytest.mark.full),
         pytest.param(6, (7001,), marks=pytest.mark.full),
         pytest.param(4, (7002,), marks=pytest.mark.full),
