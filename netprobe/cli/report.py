@@ -29,7 +29,7 @@ from netprobe.model.result import Finding, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.outputs import OutputTarget, write_or_raise, write_outputs
 from netprobe.report.page.wording import excuse_text, number, plural
-from netprobe.report.record.changes import Changes, compare, fates_of
+from netprobe.report.record.changes import Changes, compare, fates_of, list_checked
 from netprobe.report.record.collector import Collector, Report, collect
 from netprobe.report.record.earlier import Baseline
 from netprobe.report.record.record import read_earlier, read_run
@@ -143,7 +143,8 @@ def diff_verb(options: DiffOptions) -> int:
     new_info, new_results = read_run(new)
     with closing(old_results), closing(new_results):
         fates = fates_of(old_results.results())
-        changes = compare(fates, new_results.results(), complete=new_info.complete)
+        checked = (list_checked(old_info), list_checked(new_info))
+        changes = compare(fates, new_results.results(), checked)
         diff = RunDiff((old, new), (old_info, new_info), changes)
         write_or_raise(wanted, DIFF_WRITERS, diff)
     return BLOCKED if changes.worse or changes.decided else PASS

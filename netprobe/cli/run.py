@@ -30,7 +30,7 @@ from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import list_hosts
 from netprobe.report.outputs import OutputTarget, check_file
 from netprobe.report.page.progress import phases_text, progress
-from netprobe.report.record.changes import Changes, compare
+from netprobe.report.record.changes import Changes, Fates, compare, list_checked
 from netprobe.report.record.collector import Collector
 from netprobe.report.record.earlier import TakeOver, rule_notes, word_changes
 from netprobe.report.record.evidence import EvidenceFolder, open_folder
@@ -123,10 +123,7 @@ def run_and_report(
             tell(f"netprobe: {phases_text(info)}")
         if evidence is not None:
             _tell_of_evidence(info)
-        since = before if baseline is None else baseline.fates
-        changes = (
-            None if since is None else compare(since, collector.results(), complete=info.complete)
-        )
+        changes = _compare_with_earlier(asked, before, info, collector)
         if changes is not None and baseline is None:
             earlier = f"{earlier}; {word_changes(changes)}"
         info = replace(info, earlier=earlier)
@@ -140,6 +137,20 @@ def run_and_report(
             info, collector, asked.outputs, ended, changes, findings,
             redact=options.redact, title=options.title,
         )  # fmt: skip
+
+
+def _compare_with_earlier(
+    asked: AskedRun, before: Fates | None, info: RunInfo, collector: Collector
+) -> Changes | None:
+    """Compare the run with its baseline, else with the run that it retries, where it has either."""
+    baseline, taken = asked.marks.baseline, asked.taken
+    if baseline is not None:
+        checked = (list_checked(baseline.info), list_checked(info))
+        return compare(baseline.fates, collector.results(), checked)
+    if before is None or taken is None:
+        return None
+    checked = (list_checked(taken.earlier.info), list_checked(info))
+    return compare(before, collector.results(), checked)
 
 
 def run_until_end(

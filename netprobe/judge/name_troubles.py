@@ -28,8 +28,8 @@ def judge_names(result: Result, evidence: Evidence, live: bool) -> Result:
     facts = evidence.names
     if facts is None or result.verdict != "pass":
         return result
-    of_use = live and facts.asked  # then each name that fails is a failure
-    if must_run(evidence, live) and not of_use and _fails_for_all(facts.own):
+    fails_by_name = live and facts.asked
+    if must_run(evidence, live) and not fails_by_name and _fails_for_all(facts.own):
         return _doubt_server(result, evidence)
     failures: list[str] = []
     warnings: list[str] = []

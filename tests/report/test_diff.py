@@ -11,8 +11,8 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.model.plan import OF_HOSTS, PlannedMatrix
-from netprobe.model.result import Result
-from netprobe.report.record.changes import compare, fates_of
+from netprobe.model.result import HostReport, Result
+from netprobe.report.record.changes import compare, fates_of, list_checked
 from netprobe.report.record.earlier import Baseline
 from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
 from tests.report.golden import check_golden
@@ -73,33 +73,54 @@ def test_only_what_both_probed_is_compared() -> None:
 
 
 @pytest.mark.parametrize("requirement", OF_HOSTS)
-def test_a_run_that_tells_no_fault_of_a_host_found_none(requirement: str) -> None:
+def test_a_run_that_checked_a_host_and_tells_no_fault_found_none(requirement: str) -> None:
     """Results of hosts are written only where there is a fault."""
     source = PASSED.source
     fault = port(BLOCKED, 53, requirement=requirement, source=source, destination=source)
+    both = ({requirement: {source}}, {requirement: {source}})
 
-    new = compare(fates_of([PASSED]), [PASSED, fault])
-    gone = compare(fates_of([PASSED, fault]), [PASSED])
+    new = compare(fates_of([PASSED]), [PASSED, fault], both)
+    gone = compare(fates_of([PASSED, fault]), [PASSED], both)
 
     assert (new.worse, new.only_later.flows) == ([fault], 0)
     assert [(one.requirement, one.source, one.verdict) for one in gone.fixed] == [
         (requirement, source, "pass")
     ]
     assert (gone.failed, gone.only_earlier.flows) == (1, 0)
-    assert compare(fates_of([PASSED, fault]), [PASSED, fault]).counts()["still"] == 1
+    assert compare(fates_of([PASSED, fault]), [PASSED, fault], both).counts()["still"] == 1
 
 
-def test_a_host_that_the_other_run_has_not_asked_is_compared_to_nothing() -> None:
-    """It is not there, was not tested, or the run did not come to its end."""
+@pytest.mark.parametrize("checked", [{}, {"clock": {"other"}}, {"resolver": {PASSED.source}}])
+def test_a_host_that_the_other_run_has_not_checked_is_compared_to_nothing(checked: Any) -> None:
+    """Nobody knows whether the fault was there."""
     source = PASSED.source
     fault = port(BLOCKED, 53, requirement="clock", source=source, destination=source)
-    untested = replace(PASSED, verdict="not-tested")
+    both = (checked, checked)
 
-    assert compare(fates_of([]), [fault]).only_later.failed == 1
-    assert compare(fates_of([untested]), [fault]).only_later.failed == 1
-    for new, complete in (([], True), ([untested], True), ([PASSED], False)):
-        changes = compare(fates_of([fault]), new, complete=complete)
-        assert (changes.fixed, changes.only_earlier.failed) == ([], 1)
+    assert compare(fates_of([PASSED]), [PASSED, fault], both).only_later.failed == 1
+    gone = compare(fates_of([PASSED, fault]), [PASSED], both)
+    assert (gone.fixed, gone.only_earlier.failed) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "checked"),
+    [
+        ({}, {"clock": {"a"}, "resolver": {"a"}}),
+        ({"names_set": 0}, {"clock": {"a"}, "resolver": set()}),
+        # A run that was stopped, and a file of 0.1.0.
+        ({"complete": False}, {}),
+        ({"names_set": None}, {}),
+    ],
+)
+def test_which_hosts_a_run_has_checked(change: dict[str, Any], checked: Any) -> None:
+    """Those with an agent of its own; what a host carried out by itself checked no clock."""
+    hosts = (
+        HostReport("a", "agent", start_s=0.3), HostReport("carried", "agent"),
+        HostReport("b", "failed", start_s=3.0), HostReport("c", "none"),
+    )  # fmt: skip
+    info = replace(INFO, complete=True, names_set=2, hosts=hosts)
+
+    assert list_checked(replace(info, **change)) == checked
 
 
 def test_a_changed_place_is_moved() -> None:

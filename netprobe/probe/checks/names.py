@@ -33,7 +33,7 @@ class Names(Check):
     name = "names"
 
     def concerns(self, seen: Observation) -> bool:
-        """A real name server answered, and there are names to ask for, or its answer is none."""
+        """A real name server answered, and names are set, or it failed for its own question."""
         outcome = seen.outcome
         return (
             outcome is not None

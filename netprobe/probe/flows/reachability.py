@@ -121,7 +121,8 @@ class Answered:
     def has(self, source: str, address: str) -> bool:
         """Tell whether the address ever answered the source."""
         pair = (source, address)
-        return pair in self._answered or pair in self._opened - self._intercepted
+        is_opened = pair in self._opened and pair not in self._intercepted
+        return pair in self._answered or is_opened
 
     def refuses(self, source: str, address: str) -> bool:
         """Whether somebody says "host unreachable" at once: a firewall, and no dead neighbour. Its

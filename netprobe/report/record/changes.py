@@ -1,6 +1,7 @@
 """Compares two runs: what became of the flows that both probed, and what one alone probed.
 
-A run tells faults of hosts only where there are some: of a host that it probed, it found no other.
+A run tells faults of hosts only where there are some: of a host that it has checked, it found no
+other.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from netprobe.model.plan import OF_HOSTS
+from netprobe.model.plan import CLOCK, RESOLVER
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
 from netprobe.model.result import PORTLESS, Place, Result, State
+from netprobe.model.run import RunInfo
 from netprobe.report.page.flow_groups import FlowNames
 
 ResultKey = tuple[str, str, str, str, str, str]
@@ -51,6 +53,8 @@ NOT_PROBED = Fate("untested")
 FAULTLESS = Fate("good")
 # Of every flow of a run the ports by their fate.
 Fates = Mapping[ResultKey, Mapping[Fate, Ports]]
+# By requirement, the names of hosts.
+Checked = Mapping[str, set[str]]
 
 
 @dataclass(slots=True)
@@ -140,25 +144,38 @@ def fates_of(results: Iterable[Result]) -> Fates:
     }
 
 
-def compare(old: Fates, new: Iterable[Result], *, complete: bool = True) -> Changes:
+def list_checked(info: RunInfo) -> Checked:
+    """List, by requirement, the hosts of which a run would tell such a fault.
+
+    It looks at hosts at its end, where it has agents of its own; files of 0.1.0 tell no faults.
+    """
+    if not info.complete or info.names_set is None:
+        return {}
+    live = {one.name for one in info.hosts if one.state == "agent" and one.start_s is not None}
+    return {CLOCK: live, RESOLVER: live if info.names_set else set()}
+
+
+def compare(
+    old: Fates, new: Iterable[Result], checked: tuple[Checked, Checked] = ({}, {})
+) -> Changes:
     """Compare flow by flow, port by port, what both runs have probed.
 
-    ``complete``: the new run came to its end, where it tells the faults of hosts.
+    ``checked``: the hosts of which the old and the new run would tell a fault.
     """
     changes = Changes()
     shared: dict[ResultKey, list[PortRange]] = {}
-    probed = _list_probed(old)
+    before_checked, now_checked = checked
     samples: dict[str, Result] = {}
     for result in new:
         key = key_of(result)
         for part, before in cut_by_fate(result, old):
-            is_first = before == NOT_PROBED and _is_of_host(key) and result.source in probed
+            is_first = before == NOT_PROBED and key[2] in before_checked.get(key[1], ())
             _sort_in(changes, part, FAULTLESS if is_first else before)
         shared.setdefault(key, []).extend(result.ports or PORTLESS)
-        if complete and _fate_of(result).kind != "untested":
-            samples.setdefault(result.source, result)
+        samples.setdefault(result.source, result)
     for key, fates in old.items():
-        if _is_of_host(key) and key not in shared and key[2] in samples:
+        is_gone = key not in shared and key[2] in samples
+        if is_gone and key[2] in now_checked.get(key[1], ()):
             mended = list(_make_mended(key, fates, samples[key[2]]))
             changes.fixed += mended
             changes.failed += count_flows(mended)
@@ -172,21 +189,8 @@ def compare(old: Fates, new: Iterable[Result], *, complete: bool = True) -> Chan
     return changes
 
 
-def _is_of_host(key: ResultKey) -> bool:
-    return key[1] in OF_HOSTS
-
-
-def _list_probed(fates: Fates) -> set[str]:
-    """List the sources of which a run has probed anything."""
-    return {
-        key[2]
-        for key, some in fates.items()
-        if not _is_of_host(key) and any(fate.kind != "untested" for fate in some)
-    }
-
-
 def _make_mended(key: ResultKey, fates: Mapping[Fate, Ports], sample: Result) -> Iterator[Result]:
-    """Make what a run does not tell of a host that it probed: a fault of before is not there."""
+    """Make the result that a run does not write: a host has no longer the fault that it had."""
     matrix, requirement, source, destination, address, protocol = key
     for ports in fates.values():
         for first, last in ports:
