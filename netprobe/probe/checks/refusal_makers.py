@@ -230,7 +230,10 @@ class _MakerLooks:
         for seen in refusals:
             for doubt, piece in await self._find_doubts(seen, ttl):
                 why = doubt or (ELSEWHERE if elsewhere else "")
-                found += await self._cut_by_maker(piece, why) if why else [piece]
+                # What has passed too few routers came by a shorter way back, if packets to its port
+                # get as far as others.
+                by_least = ttl is None and bool(doubt)
+                found += await self._cut_by_maker(piece, why, by_least=by_least) if why else [piece]
         return found
 
     async def _find_ttl(self, group: list[Observation]) -> int | None:
@@ -294,13 +297,13 @@ class _MakerLooks:
         route = await agent.route(self.task.address, source_address(self.task))
         return route.gateway not in (None, self.task.address)
 
-    async def _cut_by_maker(self, seen: Observation, doubt: str) -> list[Observation]:
+    async def _cut_by_maker(
+        self, seen: Observation, doubt: str, *, by_least: bool = False
+    ) -> list[Observation]:
         """Split the flow into what the destination is shown to refuse itself, and the rest."""
         if not seen.ports or seen.task.protocol not in WALKED:
             return [self._conclude_maker(seen, doubt, await self._walk_to_port(seen, 0))]
         sample = choose_sample(seen.ports)
-        # What has passed fewer routers came by another way back, if packets get as far as others.
-        by_least = doubt == PASSED.format(arrived=_read_ttl(seen))
         notes = {
             port: await self._walk_to_port(seen, port, by_least=by_least)
             for port in port_sets.each(sample)

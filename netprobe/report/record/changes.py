@@ -54,7 +54,7 @@ FAULTLESS = Fate("good")
 # Of every flow of a run the ports by their fate.
 Fates = Mapping[ResultKey, Mapping[Fate, Ports]]
 # By requirement, the names of hosts.
-Checked = Mapping[str, set[str]]
+CheckedHosts = Mapping[str, set[str]]
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ def fates_of(results: Iterable[Result]) -> Fates:
     }
 
 
-def list_checked(info: RunInfo) -> Checked:
+def list_checked(info: RunInfo) -> CheckedHosts:
     """List, by requirement, the hosts of which a run would tell such a fault.
 
     It looks at hosts at its end, where it has agents of its own; files of 0.1.0 tell no faults.
@@ -156,7 +156,7 @@ def list_checked(info: RunInfo) -> Checked:
 
 
 def compare(
-    old: Fates, new: Iterable[Result], checked: tuple[Checked, Checked] = ({}, {})
+    old: Fates, new: Iterable[Result], checked: tuple[CheckedHosts, CheckedHosts] = ({}, {})
 ) -> Changes:
     """Compare flow by flow, port by port, what both runs have probed.
 
