@@ -30,6 +30,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "explain.md",
         "reach.md",
         "ci.md",
+        "history.md",
         "konnectivity.md",
         "dns-and-time.md",
         "services.md",
