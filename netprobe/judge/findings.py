@@ -32,6 +32,8 @@ def fold(
     passes: Iterable[Result] = (),
     zones: Zones | None = None,
     kept: Sequence[KeptFinding] = (),
+    *,
+    some_ports: bool = False,
 ) -> tuple[Finding, ...]:
     """Fold failures with one likely cause into findings, and number them.
 
@@ -42,7 +44,8 @@ def fold(
     which tell whether nothing gets through between two hosts; they are read only where a firewall
     or a router stops something, and then more than once. ``zones`` are those of the hosts that have
     one. ``kept`` are the findings of the file that the results are of: these have its numbers, and
-    further ones the numbers behind.
+    further ones the numbers behind. ``some_ports``: not all that is required between two hosts was
+    asked, so that nobody knows whether nothing gets through there.
     """
     numbers = KeptNumbers(kept)
     found, rest = numbers.take(result for result in results if _is_worth_a_finding(result))
@@ -51,7 +54,7 @@ def fold(
         replace(_make_finding(cause, naming), number=one.number, evidence=one.evidence)
         for one, cause in found
     )
-    causes = _find_causes(rest, passes, zones or {})
+    causes = _find_causes(rest, passes, zones or {}, some_ports=some_ports)
     folded = sorted((_make_finding(one, naming) for one in causes), key=_order_of_finding)
     return (
         *known,
@@ -60,7 +63,7 @@ def fold(
 
 
 def _find_causes(
-    failures: Sequence[Result], passes: Iterable[Result], zones: Zones
+    failures: Sequence[Result], passes: Iterable[Result], zones: Zones, *, some_ports: bool
 ) -> list[Stopped]:
     """Group the failures that share a likely cause."""
     rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
@@ -76,7 +79,7 @@ def _find_causes(
             cause = causes.setdefault(key, Stopped([], proof=fact))
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
-    rules = group_by_rule(stopped, passes, zones) if stopped else []
+    rules = group_by_rule(stopped, passes, zones, some_ports=some_ports) if stopped else []
     return [*parts, *rules]
 
 
