@@ -99,7 +99,7 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
     shares = find_reason(result.reason).shares
     common = (result.verdict, result.reason, result.decides)
-    if shares in ("address", "name"):
+    if shares in ("address", "name", "machine"):
         return (*common, result.address)
     if shares in ("link", "reason"):
         return (*common, result.rejected_by)

@@ -108,6 +108,17 @@ def _kill_next_hop(lab: Estate) -> None:
     lab["a3"].ip("route add 10.96.3.0/24 via 10.96.1.77")
 
 
+def _hold_twice(lab: Estate) -> None:
+    """x has the address of b2, too, and is the one that b1 and the router know."""
+    x = lab.namespace("x")
+    lab.plug(lab["s-b"], x, "eth0", ADDRESSES["b2"])
+    x.ip(f"route add default via {GATEWAYS['b']}")
+    (link,) = json.loads(x.run("ip", "-j", "link", "show", "eth0"))
+    for name, device in (("b1", "eth0"), ("r1", "to-b")):
+        known = f"{ADDRESSES['b2']} lladdr {link['address']} dev {device}"
+        lab[name].ip(f"neigh replace {known} nud permanent")
+
+
 def _close_ports(lab: Estate) -> None:
     lab.filter("c2", "input", "tcp dport { 6443, 9100 } ct state new drop")
 

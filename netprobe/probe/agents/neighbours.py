@@ -18,8 +18,8 @@ async def find_neighbours(
     address: str, agents: Iterable[AgentMethods]
 ) -> list[tuple[AgentMethods, Routed]]:
     """Find agents on the network of an address, with their routes to it; not who has it itself."""
-    alive = (agent for agent in agents if agent.alive)
-    near = sorted(alive, key=lambda agent: distance(address, agent.own_addresses))[:NEAREST]
+    others = (one for one in agents if one.alive and address not in one.own_addresses)
+    near = sorted(others, key=lambda agent: distance(address, agent.own_addresses))[:NEAREST]
     routes = await asyncio.gather(*(agent.route(address, None) for agent in near))
     return [
         (agent, route)

@@ -1,0 +1,118 @@
+"""Finds addresses that two machines have: both answer a neighbour that asks everybody for it.
+
+The source's kernel keeps one of them, and a router another one, whoever answered first; and that
+changes while a run lasts. A host may answer on several devices of its own, which is no fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
+
+from netprobe.model.evidence import CheckConclusion
+from netprobe.model.notes import ConclusionNote
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.checks.check import Scene
+from netprobe.probe.flows.prober import Observation
+
+# What else was concluded of flows that a second holder explains better.
+EXPLAINED = (None, "unproved-machine", "refusing-host")
+
+Pair = tuple[str, str]
+
+
+def may_be_held_twice(scene: Scene) -> bool:
+    """Tell whether it is known whose an answer would be, or doubted whether it is the host's.
+
+    A host without an agent is doubted where the way onto it has failed.
+    """
+    return scene.agent.alive or scene.agent.host.vantage.kind != "none"
+
+
+async def find_second_holder(address: str, scene: Scene) -> CheckConclusion | None:
+    """Conclude that an address is held twice, or that one other machine has it alone; None: the
+    destination itself has it, or nobody could ask. Raises AgentError."""
+    if not may_be_held_twice(scene):
+        return None
+    links = await scene.fleet.holders.ask(address)
+    own = [link for link in links if link in _links_of(scene.agent)]
+    names = list(_name_links(links, scene))
+    question = "neighbour" if ":" in address else "ARP"
+    if own and names:
+        said = f"{_join(names)} answers {question} requests for {address}, beside "
+        return CheckConclusion("held-twice", said + scene.agent.host.name)
+    if len(names) > 1 and not scene.agent.alive:
+        said = f"{_join(names)} all answer {question} requests for {address}"
+        return CheckConclusion("held-twice", said)
+    if len(names) == 1 and names[0] not in links:
+        return CheckConclusion("other-machine", names[0])
+    return None
+
+
+async def look_for_second_holder(group: list[Observation], scene: Scene) -> list[Observation]:
+    """Ask the network of an address who has it, where flows give a reason to doubt that, and
+    conclude for all that nothing shows to have come to its own machine. Raises AgentError."""
+    proven = {seen.task.pair for seen in group if is_proven(seen)}
+    odd = [seen for seen in group if _is_odd(seen, scene, proven)]
+    if not any(_is_doubt(seen, proven) for seen in odd):
+        return group
+    conclusion = await find_second_holder(odd[0].task.address, scene)
+    if conclusion is None:
+        return group
+    told = {id(seen) for seen in odd}
+    return [conclude_machine(seen, conclusion) if id(seen) in told else seen for seen in group]
+
+
+def is_proven(seen: Observation) -> bool:
+    """Tell whether the destination's own agent answered, or saw the packet."""
+    return seen.arrived or (seen.outcome is not None and seen.outcome.answer == "nonce")
+
+
+def conclude_machine(seen: Observation, conclusion: CheckConclusion) -> Observation:
+    """Give the flow with what was concluded of the machine that it met."""
+    noted = replace(seen, conclusion=conclusion)
+    return noted.noting("machine", ConclusionNote(conclusion.name), "bad")
+
+
+def _is_odd(seen: Observation, scene: Scene, proven: Container[Pair]) -> bool:
+    """Tell whether a second machine would explain a flow: not one that a service may answer, and
+    no silence of one port among others that get through."""
+    if seen.heard is None or is_proven(seen) or seen.concluded not in EXPLAINED:
+        return False
+    if _is_answered(seen):
+        is_service = seen.listener.state != "ours" and bool(seen.ports) and scene.agent.alive
+        return seen.task.denied or not is_service
+    return seen.lost and (seen.came == "no" or seen.task.pair not in proven)
+
+
+def _is_doubt(seen: Observation, proven: Container[Pair]) -> bool:
+    return not seen.task.denied and (_is_answered(seen) or seen.task.pair not in proven)
+
+
+def _is_answered(seen: Observation) -> bool:
+    """Tell whether something answered, or refused, in the destination's name."""
+    outcome = seen.heard
+    assert outcome is not None
+    if outcome.icmp is not None:
+        return outcome.icmp.origin == "destination"
+    return outcome.answer is not None or outcome.failure == "refused"
+
+
+def _name_links(links: Iterable[str], scene: Scene) -> Iterator[str]:
+    """Give the machines other than the destination: by name where an agent says that it has the
+    device, once each."""
+    own, told = _links_of(scene.agent), set[str]()
+    for link in links:
+        if link not in own:
+            name = next((a.host.name for a in scene.fleet.agents() if link in _links_of(a)), link)
+            if name not in told:
+                told.add(name)
+                yield name
+
+
+def _links_of(agent: AgentMethods) -> list[str]:
+    return agent.hello.links if agent.hello is not None else []
+
+
+def _join(names: list[str]) -> str:
+    return " and ".join(names)
