@@ -19,10 +19,11 @@ LAST_LINES = 4
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a start failed: whether another try may help, and the words for the user."""
+    """Why a start failed: whether another try may help, the words for the user, and the fix."""
 
     transient: bool
     words: str
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def explain(host: Host, status: int, said: Sequence[str], began: bool) -> Troubl
         return Trouble(False, f"{command}: {_word_changed_key(text)}")
     for sign, transient, fix in _FIXES:
         if sign in text:
-            return Trouble(transient, f"{words.rstrip('.')}; {fix}")
+            return Trouble(transient, words.rstrip("."), fix)
     return Trouble(True, words)
 
 

@@ -7,7 +7,7 @@ the router r2, which hangs on r1. Switches let addresses be held twice and next 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import yaml
@@ -68,11 +68,14 @@ class Estate(Lab):
         lines = "\n".join((f"type filter hook {hook} priority 0;", *rules))
         self[machine].nft(f"table ip f {{ chain {hook} {{\n{lines}\n}}\n}}")
 
-    def run(self, *words: str) -> Finished:
-        """Probe everything."""
+    def run(
+        self, *words: str, within: Sequence[str] = (), ssh: Sequence[str] = (),
+    ) -> Finished:  # fmt: skip
+        """Probe everything, from a host where that is said; these hosts are reached by ssh."""
+        config = {"vantage": "ssh", "ssh": {"options": ["-F", f"{self.folder}/ssh_config"]}}
         hosts = {
             name: {"addresses": [address], "roles": ["node"],
-                   "vantage": {"command": self[name].enter}}
+                   "vantage": {"command": self[name].enter}} | (config if name in ssh else {})
             for name, address in ADDRESSES.items()
         }  # fmt: skip
         inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}
@@ -80,6 +83,7 @@ class Estate(Lab):
             "run", "-o", "json", *words,
             "-m", str(self.write("matrix.yaml", json.dumps(MATRIX))),
             "-i", str(self.write("inventory.yaml", yaml.safe_dump(inventory, sort_keys=False))),
+            within=within,
         )  # fmt: skip
 
 

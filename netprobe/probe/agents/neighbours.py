@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from netprobe.agent.wire.host_messages import Holders, HoldersOrder, Routed
 from netprobe.errors import AgentError
@@ -43,27 +44,49 @@ class HolderAnswers:
 
     def __init__(self, agents: Sequence[AgentMethods]) -> None:
         self._agents = agents
-        self._asked: dict[str, asyncio.Task[tuple[str, ...]]] = {}
+        self._asked: dict[str, asyncio.Task[tuple[str, ...] | None]] = {}
 
     async def ask(self, address: str) -> tuple[str, ...]:
         """Give the link-layer addresses of all who answer for it; none where nobody can ask."""
         if address not in self._asked:
             self._asked[address] = asyncio.create_task(self._ask_network(address))
-        return await asyncio.shield(self._asked[address])
+        found = await asyncio.shield(self._asked[address])
+        if found is None:
+            # An agent that can ask may still be starting.
+            self._asked.pop(address, None)
+        return found or ()
 
-    async def _ask_network(self, address: str) -> tuple[str, ...]:
-        try:
+    async def _ask_network(self, address: str) -> tuple[str, ...] | None:
+        with contextlib.suppress(AgentError):
             for agent, route in await find_neighbours(address, self._agents):
-                if route.source is not None and route.dev is not None and may_ask(agent):
+                if route.source is not None and route.dev is not None and _may_ask(agent):
                     order = HoldersOrder(0, address, route.source, route.dev)
                     answer = await agent.request(order, Holders)
                     if answer.failure is None:
                         return tuple(answer.links)
-        except AgentError:
-            pass  # nothing is known then
-        return ()
+        return None
 
 
-def may_ask(agent: AgentMethods) -> bool:
+def name_machines(
+    links: Iterable[str], agents: Iterable[AgentMethods], own: Container[str] = ()
+) -> list[str]:
+    """Give the machines that have these devices, other than who has its ``own``: each once, by its
+    name where its agent says that the device is its."""
+    names = {link: one.host.name for one in agents for link in links_of(one)}
+    return list(dict.fromkeys(names.get(link, link) for link in links if link not in own))
+
+
+def links_of(agent: AgentMethods) -> list[str]:
+    """Give the link-layer addresses of an agent's host, as far as it said them."""
+    return agent.hello.links if agent.hello is not None else []
+
+
+def word_answers(names: Sequence[str], address: str) -> str:
+    """Word who answers for an address."""
+    who = f"{' and '.join(names)} {'answers' if len(names) == 1 else 'all answer'}"
+    return f"{who} {'neighbour' if ':' in address else 'ARP'} requests for {address}"
+
+
+def _may_ask(agent: AgentMethods) -> bool:
     """Tell whether an agent may open packet sockets."""
     return agent.hello is not None and agent.hello.net_raw

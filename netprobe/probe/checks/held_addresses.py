@@ -6,12 +6,12 @@ changes while a run lasts. A host may answer on several devices of its own, whic
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container
 from dataclasses import replace
 
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import ConclusionNote
-from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.neighbours import links_of, name_machines, word_answers
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.flows.prober import Observation
 
@@ -35,15 +35,13 @@ async def find_second_holder(address: str, scene: Scene) -> CheckConclusion | No
     if not may_be_held_twice(scene):
         return None
     links = await scene.fleet.holders.ask(address)
-    own = [link for link in links if link in _links_of(scene.agent)]
-    names = list(_name_links(links, scene))
-    question = "neighbour" if ":" in address else "ARP"
-    if own and names:
-        said = f"{_join(names)} answers {question} requests for {address}, beside "
-        return CheckConclusion("held-twice", said + scene.agent.host.name)
+    own = links_of(scene.agent)
+    names = name_machines(links, scene.fleet.agents(), own)
+    words = word_answers(names, address)
+    if names and not {*own}.isdisjoint(links):
+        return CheckConclusion("held-twice", f"{words}, beside {scene.agent.host.name}")
     if len(names) > 1 and not scene.agent.alive:
-        said = f"{_join(names)} all answer {question} requests for {address}"
-        return CheckConclusion("held-twice", said)
+        return CheckConclusion("held-twice", words)
     if len(names) == 1 and names[0] not in links:
         return CheckConclusion("other-machine", names[0])
     return None
@@ -96,23 +94,3 @@ def _is_answered(seen: Observation) -> bool:
     if outcome.icmp is not None:
         return outcome.icmp.origin == "destination"
     return outcome.answer is not None or outcome.failure == "refused"
-
-
-def _name_links(links: Iterable[str], scene: Scene) -> Iterator[str]:
-    """Give the machines other than the destination: by name where an agent says that it has the
-    device, once each."""
-    own, told = _links_of(scene.agent), set[str]()
-    for link in links:
-        if link not in own:
-            name = next((a.host.name for a in scene.fleet.agents() if link in _links_of(a)), link)
-            if name not in told:
-                told.add(name)
-                yield name
-
-
-def _links_of(agent: AgentMethods) -> list[str]:
-    return agent.hello.links if agent.hello is not None else []
-
-
-def _join(names: list[str]) -> str:
-    return " and ".join(names)

@@ -8,6 +8,8 @@ from typing import Final
 _UNTESTED: Final[Mapping[str, str]] = {
     "no-vantage": "Give the host a vantage in the inventory, or carry a bundle there "
     "(netprobe bundle).",
+    "other-machine": "Find out who has the address beside the host, and give one of them another "
+    "one; then run again with --resume FILE.",
     "no-python": "Install Python 3.6 or newer there, or let netprobe send one (netprobe runtime).",
     "no-permission": "Give its agent root, in the way that the sentence above names.",
     "no-source-address": "Correct the source addresses of the host in the inventory.",
