@@ -17,7 +17,15 @@ from netprobe.judge.rules import (
     speaker_of,
 )
 from netprobe.judge.walls import Zones
-from netprobe.judge.ways import WayFacts, as_sent, group_by_link, is_lost_back, join_routers
+from netprobe.judge.ways import (
+    WayFacts,
+    as_sent,
+    group_by_link,
+    has_direction,
+    is_lost_back,
+    join_routers,
+    turn_round,
+)
 from netprobe.model.matrix import rank_weight
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, KeptFinding, Place, Result
@@ -167,11 +175,20 @@ def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], 
     A narrow link has the ends of the packets that it stops.
     """
     if _is_link(cause):
-        return [as_sent(one) for one in members], []
+        return _name_ways(members), []
     if cause.proof is None:
         return members, []
     answers = [as_sent(one) for one in members if is_lost_back(one)]
     return [one for one in members if not is_lost_back(one)], answers
+
+
+def _name_ways(members: list[Result]) -> list[Result]:
+    """Give members with the ends of the packets that were lost: both ways where no member tells
+    which one it is."""
+    sent = [as_sent(one) for one in members]
+    if any(has_direction(one) for one in members):
+        return sent
+    return sent + [turn_round(one) for one in members]
 
 
 def _find_places(members: Sequence[Result], cause: Stopped) -> tuple[Place, ...]:

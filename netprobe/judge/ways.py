@@ -41,6 +41,16 @@ def as_sent(result: Result) -> Result:
     return replace(result, source=sender, destination=receiver)
 
 
+def has_direction(result: Result) -> bool:
+    """Tell whether it is known on which way packets were lost, there or back."""
+    return not {"path", "return-path"} <= {*result.where}
+
+
+def turn_round(result: Result) -> Result:
+    """Give a result with its ends exchanged."""
+    return replace(result, source=result.destination, destination=result.source)
+
+
 class WayFacts:
     """What is known of ways on which nothing gets through, from one failure of each."""
 

@@ -271,6 +271,7 @@ REASONS: Final[Mapping[str, Reason]] = {
             _PATH: _LOWER_MSS,
             ("return-path",): _LOWER_MSS,
             ("destination", "path"): _LOWER_POD_MTU,
+            ("destination", "path", "return-path"): _LOWER_POD_MTU,
         },
     ),
     "mtu-not-measured": Reason(),

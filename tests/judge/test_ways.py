@@ -218,3 +218,13 @@ def test_a_port_that_is_stopped_beside_others_has_its_own_rule() -> None:
     assert len(found(shown + others[0], others[1])) == 2
     assert len(found(shown + own)) == 2
     assert len(found(shown + away)) == 2
+
+
+def test_what_echoes_measured_has_no_direction() -> None:
+    """Their answers are as large; what a connection or the overlay measured tells the way."""
+    echoes = narrow(["b1"], ["c1"], 1400, "destination", "path", "return-path", protocol="icmp")
+    (both,), (there,) = fold(echoes), fold(echoes + narrow(["b1"], ["c1"]))
+
+    assert both.title.startswith("packets above 1400 bytes vanish between b1 and c1 (")
+    assert "on the way between b1 and c1" in both.advice
+    assert there.title.startswith("packets above 1400 bytes vanish from b1 to c1 (")
