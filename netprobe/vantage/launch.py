@@ -18,6 +18,7 @@ from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
 from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, Trouble, Way
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
+from netprobe.vantage.large_packets import ANSWER_S, LINES_SCRIPT, find_hole, word_hole
 from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.pack import BOOTSTRAP
 from netprobe.vantage.patience import GRACE_S
@@ -156,6 +157,25 @@ class _Start:
         self._more_s = 0.0
 
     async def start(self) -> AgentLink:
+        """Start; of a start that hangs, see whether large packets get lost. Raises AgentError."""
+        try:
+            return await self._start_with_some_python()
+        except AgentError as error:
+            if error.reason != "start-timeout":
+                raise
+            raise await self._look_for_hole(error) from None
+
+    async def _look_for_hole(self, error: AgentError) -> AgentError:
+        way, host = self._way, self._host
+        if way.small is None or way.target is None:
+            return error
+        limit_s = min(ANSWER_S, self._launcher.start_timeout_s)
+        hole = await find_hole(way.small(host, LINES_SCRIPT), limit_s)
+        if hole is None:
+            return error
+        return error.with_cause("mtu-black-hole", word_hole(hole, way.target(host)))
+
+    async def _start_with_some_python(self) -> AgentLink:
         """Start with a Python of the host, and with one that we send where it has none."""
         try:
             return await self._start_with_sudo()
