@@ -57,7 +57,9 @@ async def look_for_second_holder(group: list[Observation], scene: Scene) -> list
     conclusion = await find_second_holder(odd[0].task.address, scene)
     if conclusion is None:
         return group
-    told = {id(seen) for seen in odd}
+    # Where something shows it, the judge holds silence of whole ways against what else is known.
+    shown = [seen for seen in odd if _is_answered(seen) or seen.task.pair in proven]
+    told = {id(seen) for seen in shown or odd}
     return [conclude_machine(seen, conclusion) if id(seen) in told else seen for seen in group]
 
 
