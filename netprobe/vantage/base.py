@@ -19,10 +19,11 @@ LAST_LINES = 4
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a start failed: whether another try may help, and the words for the user."""
+    """Why a start failed: whether another try may help, the words for the user, and the fix."""
 
     transient: bool
     words: str
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,16 @@ class Way:
     ``explain(host, status, said, began)`` reads the exit status and the lines of stderr; ``began``
     tells whether our script ran there.
     ``hop(host)`` names the hop that its starts share; None where they cross no network together.
+    ``small(host, script)`` is a command of its own that runs a script with small packets, as far as
+    it can, and ``target(host)`` where it goes to; None: it crosses no network.
     """
 
     argv: Callable[[Host, str, Path | None], list[str]]
     explain: Callable[[Host, int, Sequence[str], bool], Trouble]
     hop: Callable[[Host], Awaitable[str | None]] | None = None
     needs_folder: bool = False
+    small: Callable[[Host, str], list[str]] | None = None
+    target: Callable[[Host], str] | None = None
 
 
 def ended_words(command: str, status: int, said: Sequence[str]) -> str:

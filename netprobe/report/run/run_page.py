@@ -161,13 +161,13 @@ def open_sections(about: RunSurvey) -> Iterator[PageSection]:
             flows = sum(survey.flows for survey in surveys.values())
             title = Line(f"{words} ({plural(flows, 'flow')})", "doubt")
             told = islice(surveys.values(), MOST_PARTS)
-            groups = tuple(tuple(_survey_fields(one, about.addresses)) for one in told)
+            groups = tuple(tuple(_survey_fields(one, about)) for one in told)
             yield PageSection(name, title, groups, count_more(len(surveys), "more groups"))
 
 
-def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[Field]:
+def _survey_fields(survey: Survey, about: RunSurvey) -> Iterator[Field]:
     first = survey.first
-    yield from field("flows", [survey.text(addresses)])
+    yield from field("flows", [survey.text(about.addresses)])
     yield from field("purpose", needs(survey.requirements.values()))
     if first.verdict == "not-tested":
         seen: list[str | More] = [f"{text} ({first.reason})" for text in survey.causes.values()]
@@ -175,7 +175,8 @@ def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[Field]:
         yield from field(
             "seen", seen if rest <= 0 else [*seen[:MOST_LINES], More(f"and {rest} more")]
         )
-        yield from field("to do", [choose_to_do(first.reason)])
+        words = choose_to_do(first.reason, survey.sources, about.report.findings)
+        yield from field("to do", [words])
     else:
         yield from field("seen", [f"{first.because} ({first.state}, {first.reason})"])
         yield from field("where", [where_text(first)])
