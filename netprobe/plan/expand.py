@@ -22,7 +22,15 @@ from netprobe.model.matrix import (
     Waiver,
     fold_role,
 )
-from netprobe.model.plan import AskedName, Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
+from netprobe.model.plan import (
+    AnyOf,
+    AskedName,
+    Block,
+    Plan,
+    PlannedMatrix,
+    PlannedRequirement,
+    Skipped,
+)
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.path_mtu import path_mtu_blocks
@@ -322,6 +330,7 @@ class _Expansion:
             self._warnings_that_hold(requirement, nameless=sni == "" and family is not None),
             waiver if waiver is not None and self._is_valid_today(waiver) else None,
             sni=sni, names=list_asked_names(requirement, self._chosen, self._members),
+            any_of=AnyOf(self._matrix.name, requirement.any_of) if requirement.any_of else None,
         )  # fmt: skip
 
     def _server_name_of(self, requirement: Requirement) -> str | None:

@@ -39,7 +39,7 @@ REASON = "nothing can run on the source: its role bmc is vantage: none"
 def test_nothing_runs_on_hosts_of_such_a_role(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Defaults of the inventory give them no vantage, a word of their own does; skipped flows say it."""
+    """A default of the inventory gives them no vantage, a word of their own does."""
     monkeypatch.chdir(tmp_path)
     Path("metal.yaml").write_text(MATRIX)
     Path("inventory.yaml").write_text(INVENTORY)
