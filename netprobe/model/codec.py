@@ -45,7 +45,7 @@ _PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
     "path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known", "stops",
-    "story",
+    "story", "any_of", "spared",
 )  # fmt: skip
 LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything")
 # The keys by which a member of a finding names its result.
@@ -198,7 +198,7 @@ def keep_findings(findings: Sequence[Finding]) -> tuple[KeptFinding, ...] | None
 def summary_to_json(summary: Summary) -> Json:
     """Give the ``summary`` object: flows per verdict, JSON keys with an underscore."""
     data = {verdict.replace("-", "_"): number for verdict, number in summary.counts.items()}
-    further = ("skipped", "refusals", "waived", "optional", "accepted", "known")
+    further = ("skipped", "refusals", "waived", "optional", "accepted", "known", "spared")
     return data | {name: getattr(summary, name) for name in further}
 
 

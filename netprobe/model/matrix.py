@@ -287,6 +287,11 @@ class Matrix:
                 todo.extend(self.roles[role].implies)
         return tuple(found)
 
+    def roles_of(self, words: Iterable[str]) -> tuple[str, ...]:
+        """Give the roles that these words of an inventory mean, and all that they imply."""
+        meant = self.role_words()
+        return self.with_implied(meant.get(fold_role(word), "") for word in words)
+
     def role_words(self) -> dict[str, str]:
         """Give the role that each word of an inventory means, by the folded word."""
         roles = self.roles.values()

@@ -40,6 +40,14 @@ class AskedName:
 
 
 @dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Rows of a matrix that have one name as ``any_of``: one of them is enough for a pair."""
+
+    matrix: Name
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """One requirement × its hosts, for one protocol and one family.
 
@@ -50,7 +58,8 @@ class Block:
     ``places``: of a part of a block, the places of its sources and destinations in the whole.
     ``sni`` is the name that TLS asks for; empty where one is needed and no setting gives it.
     ``existing``: what listens at the destinations runs before the installation.
-    ``names`` are what its name servers are asked for.
+    ``names`` are what its name servers are asked for. ``any_of``: the rows that it is one of, of
+    which one is enough; ``alone``: it is demanded by itself all the same.
     """
 
     index: int
@@ -69,6 +78,8 @@ class Block:
     existing: bool = False
     places: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     names: tuple[AskedName, ...] = ()
+    any_of: AnyOf | None = None
+    alone: bool = False
 
     def order(self, source: int, destination: int) -> tuple[int, int, int]:
         """Give the place in the plan of a pair, which all its ports share."""

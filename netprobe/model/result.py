@@ -59,7 +59,8 @@ class Result:
     is the process that has taken the port, with the address that it is bound to. ``accepted``:
     somebody accepted this failure. ``known``: the file of the baseline that has it too, where only
     what is new decides. ``stops``: what does not work while it fails, as its row says, else None.
-    ``story``: where its packets were seen, unless it passed or was not probed.
+    ``story``: where its packets were seen, unless it passed or was not probed. ``any_of``: the name
+    of rows of which one is enough for the pair, and ``spared`` the one that passes beside this.
     """
 
     order: tuple[int, int, int]
@@ -95,14 +96,19 @@ class Result:
     known: str | None = None
     stops: Weight | None = None
     story: Story | None = None
+    any_of: Name | None = None
+    spared: Name | None = None
 
     @property
     def decides(self) -> bool:
         """Whether this result counts for the exit status.
 
-        Optional, waived, accepted and known ones never do.
+        Optional, waived, accepted and known ones never do, nor do those beside which another row is
+        enough.
         """
-        return not (self.optional or self.is_excused or self.known is not None)
+        return not (
+            self.optional or self.is_excused or self.known is not None or self.spared is not None
+        )
 
     @property
     def is_excused(self) -> bool:
@@ -198,9 +204,9 @@ class KeptFinding:
 class Summary:
     """How many flows (ports, not results) have each verdict; ``refusals``: passes that rest on one.
 
-    ``accepted``, ``waived``, ``optional`` and ``known`` count the flows that did not pass and do
-    not decide, each once; they are in ``counts`` too. ``deciding`` holds the counts of the flows
-    that decide the exit status.
+    ``accepted``, ``waived``, ``spared``, ``optional`` and ``known`` count the flows that did not
+    pass and do not decide, each once; they are in ``counts`` too. ``deciding`` holds the counts of
+    the flows that decide the exit status.
     """
 
     counts: dict[str, int]
@@ -211,6 +217,7 @@ class Summary:
     optional: int = 0
     accepted: int = 0
     known: int = 0
+    spared: int = 0
 
 
 @dataclass(frozen=True, slots=True)

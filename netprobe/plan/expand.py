@@ -22,7 +22,15 @@ from netprobe.model.matrix import (
     Waiver,
     fold_role,
 )
-from netprobe.model.plan import AskedName, Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
+from netprobe.model.plan import (
+    AnyOf,
+    AskedName,
+    Block,
+    Plan,
+    PlannedMatrix,
+    PlannedRequirement,
+    Skipped,
+)
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.path_mtu import path_mtu_blocks
@@ -34,6 +42,10 @@ NAMES_SHOWN = 5
 NAMELESS = (
     "without a name the router's own answer cannot be told from the service's, so nothing was "
     "asked: give --set {setting}=NAME"
+)
+MULTICAST = (
+    "the packets go to the multicast group {group} in truth, and netprobe sends from host to host: "
+    "that these get through does not prove that the network carries the group"
 )
 
 
@@ -170,6 +182,12 @@ class _Expansion:
         self._matrix = chosen.matrix
         self._members = hosts_by_role(chosen.matrix, inventory)
         self._today = today
+        self._closed = {
+            host.name: name
+            for name, role in self._matrix.roles.items()
+            if role.vantage == "none"
+            for host in self._members[name]
+        }
 
     def list_names(self) -> tuple[AskedName, ...]:
         """List the names that settings give; none where one of them holds no name."""
@@ -216,11 +234,17 @@ class _Expansion:
         sources = self._hosts_with_roles(requirement.sources)
         for host in sources:
             if host.vantage.kind == "none":
-                reason = "the source is declared vantage: none"
-                yield self._make_skipped(requirement, reason, source=host.name)
+                yield self._make_skipped(requirement, self._why_unable(host), source=host.name)
         able = tuple(host for host in sources if host.vantage.kind != "none")
         if able:
             yield from self._blocks_between_hosts(requirement, able)
+
+    def _why_unable(self, host: Host) -> str:
+        """Say why nothing can run on a source."""
+        role = None if host.own_vantage else self._closed.get(host.name)
+        if role is None:
+            return "the source is declared vantage: none"
+        return f"nothing can run on the source: its role {role} is vantage: none"
 
     def _hosts_with_roles(self, roles: Iterable[str]) -> tuple[Host, ...]:
         """The hosts that have any of the roles, each once, in the order of the first role's."""
@@ -306,6 +330,7 @@ class _Expansion:
             self._warnings_that_hold(requirement, nameless=sni == "" and family is not None),
             waiver if waiver is not None and self._is_valid_today(waiver) else None,
             sni=sni, names=list_asked_names(requirement, self._chosen, self._members),
+            any_of=AnyOf(self._matrix.name, requirement.any_of) if requirement.any_of else None,
         )  # fmt: skip
 
     def _server_name_of(self, requirement: Requirement) -> str | None:
@@ -321,6 +346,8 @@ class _Expansion:
 
     def _warnings_that_hold(self, requirement: Requirement, *, nameless: bool) -> tuple[str, ...]:
         found = tuple(warn.text for warn in requirement.warnings if holds(warn.when, self._chosen))
+        if requirement.multicast is not None:
+            found = (*found, MULTICAST.format(group=requirement.multicast))
         if nameless and isinstance(requirement.sni, SettingRef):
             return (*found, NAMELESS.format(setting=requirement.sni.setting))
         return found

@@ -59,4 +59,6 @@ def make_mtu_block(block: Block, purpose: str, row: str = "", *, optional: bool)
         probe=PATH_MTU,
     )
     # A host's packets to itself never meet a path.
-    return replace(block, requirement=requirement, protocol="icmp", ports=(), local=False)
+    return replace(
+        block, requirement=requirement, protocol="icmp", ports=(), local=False, any_of=None
+    )

@@ -55,6 +55,9 @@ class TakeOver:
             by_name = (*key[:4], None, key[5])  # the source resolved it: no address in the plan
             flows = planned.get(key) or planned.get(by_name)
             if result.verdict in KEEPS[self.option] and flows is not None:
+                # Whether another row is enough is found out anew.
+                if result.any_of is not None and result.verdict != "pass":
+                    continue
                 for part in retried.drop_of_other_rows(result):
                     yield from _keep_planned(part, flows)
 

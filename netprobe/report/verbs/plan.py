@@ -84,6 +84,7 @@ def _word_purpose(flow: Flow) -> str:
         *(["optional"] if requirement.optional else []),
         *(["must not get through"] if requirement.expect == "denied" else []),
         *(["waived"] if flow.block.waiver else []),
+        *([f"one of {flow.block.any_of.name} is enough"] if flow.block.any_of else []),
     ]
     return f"{requirement.purpose} [{', '.join(marks)}]" if marks else requirement.purpose
 
@@ -175,4 +176,5 @@ def _flow_json(flow: Flow) -> Json:
         "protocol": block.protocol,
         "ports": [list(part) for part in block.ports],
         "probe": probe_to_file(requirement.probe),
+        "any_of": block.any_of and block.any_of.name,
     }

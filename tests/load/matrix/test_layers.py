@@ -24,7 +24,10 @@ claims: {cni: overlay, port: {setting: mode}}
 document:
   title: Requirements
   sources:
-    - {repository: example/overlay, path: docs/ports.md, commit: 00c88111b78b, hash: 0123456789abcdef}
+    - repository: example/overlay
+      path: docs/ports.md
+      commit: 00c88111b78b
+      hash: 0123456789abcdef
     - {repository: example/overlay, path: docs/more.rst, commit: 00c88111b78b}
 roles:
   server: {common: control-plane, aliases: [chief]}
@@ -98,7 +101,8 @@ def test_what_extends_keeps_and_changes_them(tmp_path: Path) -> None:
     changed = load(tmp_path / "changed.yaml", f"{head}layer: false\nclaims: {{cni: other}}\n")
     role = load(tmp_path / "role.yaml", f"{head}roles: {{workers: {{}}}}\n")
 
-    assert kept.layer and len(kept.sources) == 2
+    assert kept.layer
+    assert len(kept.sources) == 2
     assert not changed.layer
     assert changed.claims == {"cni": "other", "port": SettingRef("mode")}
     assert role.role_words()["workers"] == "workers"
@@ -121,7 +125,8 @@ def test_the_file_that_is_shown_says_the_same(tmp_path: Path) -> None:
     assert "example/overlay, docs/ports.md at 00c88111b78b" in shown
     assert "bmc (nothing can run there)" in shown
     assert "Also called chief, control-plane, controlplane" in shown
-    assert "any of health" in shown and "multicast 224.0.0.18" in shown
+    assert "any of health" in shown
+    assert "multicast 224.0.0.18" in shown
 
 
 def test_the_page_lists_these_words() -> None:
