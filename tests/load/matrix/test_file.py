@@ -257,7 +257,7 @@ def test_bundled_matrices_load() -> None:
     """All bundled matrices load, alone and together, and their names are those of their files."""
     names = bundled_names()
 
-    assert len(names) == 5
+    assert len(names) == 16
     assert tuple(matrix.name for matrix in load_matrices(names)) == names
 
 
@@ -276,7 +276,7 @@ def test_unknown_name() -> None:
         '--matrix: there is no bundled matrix "dekhouse-node", did you mean "deckhouse-nodes"?'
     )
 
-    with pytest.raises(RequestError, match="expected one of: dce, deckhouse-nodes, hypershift-hcp"):
+    with pytest.raises(RequestError, match="expected one of: cni-calico, cni-cilium, dce"):
         bundled_path("zzz")
 
 
