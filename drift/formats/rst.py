@@ -76,7 +76,7 @@ def _heading_of(table: nodes.table) -> str:
         return title.astext()
     before: nodes.Node | None = table.previous_sibling()
     if isinstance(before, nodes.paragraph) and before.astext().endswith(":"):
-        return before.astext()
+        return before.astext().rstrip(":")
     parent: Any = table.parent
     while parent is not None:
         title = next((one for one in parent.children if isinstance(one, nodes.title)), None)
