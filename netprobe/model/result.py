@@ -336,6 +336,13 @@ class Unprobed:
     optional: bool = False
     waived: str | None = None
     expect: Expect = "allowed"
+    also: tuple[Also, ...] = ()
+
+    @property
+    def names(self) -> tuple[tuple[Name, Name], ...]:
+        """All names of the flows, each a matrix and a requirement."""
+        others = ((one.matrix, one.requirement) for one in self.also)
+        return ((self.matrix, self.requirement), *others)
 
     @property
     def decides(self) -> bool:

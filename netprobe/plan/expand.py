@@ -35,6 +35,7 @@ from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.merge import merge_blocks
 from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.planned import list_requirements
+from netprobe.plan.together import list_contradictions
 
 WILDCARD = "*."
 
@@ -105,6 +106,7 @@ def make_plan(
         all_notes += expansion.expired_waivers()
         if not mine:
             all_notes += expansion.missing_roles()
+    all_notes += list_contradictions(chosen, blocks)
     merged = [replace(block, index=index) for index, block in enumerate(merge_blocks(blocks))]
     return Plan(
         tuple(PlannedMatrix(one.matrix.name, one.settings, one.matrix.document) for one in chosen),

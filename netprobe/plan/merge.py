@@ -55,10 +55,10 @@ class Overlap:
     ports: Ports
 
 
-def find_overlap(one: Block, other: Block) -> Overlap | None:
+def find_overlap(one: Block, other: Block, *, same_ports: bool = True) -> Overlap | None:
     """Give what two blocks of one protocol and family have in common; None where it is nothing."""
     ports = intersect(normalise(one.ports or PORTLESS), normalise(other.ports or PORTLESS))
-    if not ports:
+    if same_ports and not ports:
         return None
     sources = _source_names(one) & _source_names(other)
     ends = _end_names(one) & _end_names(other)
