@@ -91,6 +91,7 @@ def begin_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:
         where=("source",), because="", warnings=block.warnings + evidence.warnings,
         stops=requirement.weight,
         any_of=block.any_of.name if block.any_of and not block.alone else None,
+        also=block.also,
     )  # fmt: skip
 
 

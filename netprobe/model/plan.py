@@ -13,7 +13,7 @@ from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import Coverage
+from netprobe.model.result import Also, Coverage
 from netprobe.model.shapes import LineText, Name, ProtocolText
 
 # The ``probe`` of requirements that ask whether full-size packets get through.
@@ -59,7 +59,8 @@ class Block:
     ``sni`` is the name that TLS asks for; empty where one is needed and no setting gives it.
     ``existing``: what listens at the destinations runs before the installation.
     ``names`` are what its name servers are asked for. ``any_of``: the rows that it is one of, of
-    which one is enough; ``alone``: it is demanded by itself all the same.
+    which one is enough; ``alone``: it is demanded by itself all the same. ``also``: the rows of
+    other matrices that demand the same.
     """
 
     index: int
@@ -80,6 +81,13 @@ class Block:
     names: tuple[AskedName, ...] = ()
     any_of: AnyOf | None = None
     alone: bool = False
+    also: tuple[Also, ...] = ()
+
+    @property
+    def names_of_rows(self) -> tuple[tuple[Name, Name], ...]:
+        """All names of its flows, each a matrix and a requirement: first the written one."""
+        others = ((one.matrix, one.requirement) for one in self.also)
+        return ((self.matrix, self.requirement.id), *others)
 
     def order(self, source: int, destination: int) -> tuple[int, int, int]:
         """Give the place in the plan of a pair, which all its ports share."""

@@ -47,6 +47,15 @@ class AcceptedBy:
 
 
 @dataclass(frozen=True, slots=True)
+class Also:
+    """Another row that demands the same flow, in another matrix of the run."""
+
+    matrix: Name
+    requirement: Name
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """The result of one flow, or of a run of neighbouring ports with equal evidence.
 
@@ -61,6 +70,7 @@ class Result:
     what is new decides. ``stops``: what does not work while it fails, as its row says, else None.
     ``story``: where its packets were seen, unless it passed or was not probed. ``any_of``: the name
     of rows of which one is enough for the pair, and ``spared`` the one that passes beside this.
+    ``also``: the rows of other matrices that demand the same flow.
     """
 
     order: tuple[int, int, int]
@@ -98,6 +108,13 @@ class Result:
     story: Story | None = None
     any_of: Name | None = None
     spared: Name | None = None
+    also: tuple[Also, ...] = ()
+
+    @property
+    def names(self) -> tuple[tuple[Name, Name], ...]:
+        """All names of the flow, each a matrix and a requirement: first the written one."""
+        own = (self.matrix, self.requirement)
+        return (own, *((one.matrix, one.requirement) for one in self.also)) if self.also else (own,)
 
     @property
     def decides(self) -> bool:
@@ -319,6 +336,13 @@ class Unprobed:
     optional: bool = False
     waived: str | None = None
     expect: Expect = "allowed"
+    also: tuple[Also, ...] = ()
+
+    @property
+    def names(self) -> tuple[tuple[Name, Name], ...]:
+        """All names of the flows, each a matrix and a requirement."""
+        others = ((one.matrix, one.requirement) for one in self.also)
+        return ((self.matrix, self.requirement), *others)
 
     @property
     def decides(self) -> bool:

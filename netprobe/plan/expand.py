@@ -28,12 +28,14 @@ from netprobe.model.plan import (
     Block,
     Plan,
     PlannedMatrix,
-    PlannedRequirement,
     Skipped,
 )
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
+from netprobe.plan.merge import merge_blocks
 from netprobe.plan.path_mtu import path_mtu_blocks
+from netprobe.plan.planned import list_requirements
+from netprobe.plan.together import list_contradictions
 
 WILDCARD = "*."
 
@@ -104,10 +106,11 @@ def make_plan(
         all_notes += expansion.expired_waivers()
         if not mine:
             all_notes += expansion.missing_roles()
-    blocks = [replace(block, index=index) for index, block in enumerate(blocks)]
+    all_notes += list_contradictions(chosen, blocks)
+    merged = [replace(block, index=index) for index, block in enumerate(merge_blocks(blocks))]
     return Plan(
         tuple(PlannedMatrix(one.matrix.name, one.settings, one.matrix.document) for one in chosen),
-        tuple(blocks),
+        tuple(merged),
         tuple(skipped),
         tuple(all_notes),
         requirements=list_requirements(blocks),
@@ -118,41 +121,6 @@ def make_plan(
 
 def _is_asked(block: Block) -> bool:
     return block.requirement.expect == "allowed"
-
-
-def list_requirements(blocks: Iterable[Block]) -> tuple[PlannedRequirement, ...]:
-    """List each requirement of these blocks once a protocol, in plan order.
-
-    The path MTU of several overlays is one requirement: its roles are those of all.
-    """
-    found: dict[tuple[str, str, str], list[Block]] = {}
-    for block in blocks:
-        found.setdefault((block.matrix, block.requirement.id, block.protocol), []).append(block)
-    return tuple(_make_requirement(some) for some in found.values())
-
-
-def _make_requirement(blocks: Sequence[Block]) -> PlannedRequirement:
-    first = blocks[0]
-    named = first.requirement
-    existing = {block.existing for block in blocks}
-    return PlannedRequirement(
-        matrix=first.matrix,
-        id=named.id,
-        from_=tuple(dict.fromkeys(role for one in blocks for role in one.requirement.sources)),
-        to=tuple(dict.fromkeys(role for one in blocks for role in one.requirement.destinations)),
-        protocol=first.protocol,
-        ports=first.ports,
-        purpose=named.purpose,
-        row=named.row,
-        optional=all(block.requirement.optional for block in blocks),
-        expect=named.expect,
-        existing=existing.pop() if len(existing) == 1 else None,
-        waive=None if first.waiver is None else _word_waiver(first.waiver),
-    )
-
-
-def _word_waiver(waiver: Waiver) -> str:
-    return waiver.reason if waiver.until is None else f"{waiver.reason}, until {waiver.until}"
 
 
 def hosts_by_role(matrix: Matrix, inventory: Inventory) -> dict[str, tuple[Host, ...]]:

@@ -11,8 +11,9 @@ from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix, fold_role
 from netprobe.model.names import word_unknown
 from netprobe.model.plan import PATH_MTU, Block, Plan
-from netprobe.plan.expand import hosts_by_role, list_requirements
+from netprobe.plan.expand import hosts_by_role
 from netprobe.plan.path_mtu import path_mtu_blocks
+from netprobe.plan.planned import keep_requirements
 
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
 
@@ -64,7 +65,7 @@ def select(
         skipped = tuple(item for item in skipped if item.requirement in selection.only)
     parts = (part for one in blocks for part in _select_parts_of_block(one, selection, names))
     numbered = tuple(replace(part, index=index) for index, part in enumerate(parts))
-    requirements = list_requirements(numbered)
+    requirements = keep_requirements(plan.requirements, numbered)
     selected = replace(plan, blocks=numbered, skipped=skipped, requirements=requirements)
     words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
     limited_to = frozenset(names.hosts(selection.limit))
@@ -74,7 +75,9 @@ def select(
 def _select_requirements(blocks: Iterable[Block], only: tuple[str, ...]) -> Iterator[Block]:
     """The blocks of these requirements; an overlay's always with the path MTU that it needs."""
     for _, of_matrix in groupby(blocks, lambda block: block.matrix):
-        named = [block for block in of_matrix if block.requirement.id in only]
+        named = [
+            block for block in of_matrix if any(name in only for _, name in block.names_of_rows)
+        ]
         yield from named
         if PATH_MTU not in only:
             yield from path_mtu_blocks(named)

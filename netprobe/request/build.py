@@ -18,7 +18,7 @@ from netprobe.model.firewall import (
 )
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.ports import text as ports_text
-from netprobe.model.result import PORTLESS, Finding, Result
+from netprobe.model.result import PORTLESS, Also, Finding, Result
 from netprobe.model.run import RunInfo, info_before
 from netprobe.request import mends
 from netprobe.request.rules import AskedFlow, RequestWishes, make_rules
@@ -65,12 +65,16 @@ def request_of_run(
         _ask_for_result(one, 0, mends.enforcers_of(one))
         for one in _choose_doubtful(doubtful, unmended, wishes)
     )
-    asked = [
-        one._replace(need=replace(one.need, document=documents.get(one.need.matrix, "")))
-        for one in asked
-    ]
+    asked = [_name_documents(one, documents) for one in asked]
     why_none = _explain_absence(findings, wishes)
     return _finish_request(info, asked, unmended, path, wishes, why_none)
+
+
+def _name_documents(one: AskedFlow, documents: Mapping[str, str]) -> AskedFlow:
+    need, *also = (
+        replace(need, document=documents.get(need.matrix, "")) for need in (one.need, *one.also)
+    )
+    return one._replace(need=need, also=tuple(also))
 
 
 def _leave_out_unprobed(info: RunInfo) -> Iterator[Unmended]:
@@ -232,7 +236,12 @@ def _ask_for_result(
         answers=answers,
         finding=number,
         result=result,
+        also=_needs_of(result.also),
     )
+
+
+def _needs_of(rows: Iterable[Also]) -> tuple[RuleNeed, ...]:
+    return tuple(RuleNeed(one.matrix, one.requirement, purpose=one.purpose) for one in rows)
 
 
 def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> FirewallRequest:
@@ -245,9 +254,9 @@ def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> Firew
     at = next(known, Enforcer("path", wishes.at))
     documents = _documents_of(info)
     asked = [
-        one
+        _name_documents(one, documents)
         for block in plan.blocks
-        for one in _ask_for_block(block, at, documents.get(block.matrix, ""), wishes)
+        for one in _ask_for_block(block, at, wishes)
     ]
     skipped = [item for item in plan.skipped if item.source != item.destination]
     words = f"not asked for: what the plan skips ({len(skipped):,})"
@@ -256,9 +265,7 @@ def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> Firew
     return _finish_request(info, asked, unmended, "the plan", wishes, why_none)
 
 
-def _ask_for_block(
-    block: Block, at: Enforcer, document: str, wishes: RequestWishes
-) -> Iterator[AskedFlow]:
+def _ask_for_block(block: Block, at: Enforcer, wishes: RequestWishes) -> Iterator[AskedFlow]:
     requirement = block.requirement
     denied = requirement.expect == "denied"
     if block.waiver is not None or requirement.id == PATH_MTU:
@@ -266,7 +273,8 @@ def _ask_for_block(
     if denied and "exposed" not in wishes.include:
         return
     action: Action = "deny" if denied else "allow"
-    need = RuleNeed(block.matrix, requirement.id, document, requirement.purpose, requirement.row)
+    need = RuleNeed(block.matrix, requirement.id, purpose=requirement.purpose, row=requirement.row)
+    also = _needs_of(block.also)
     for flow in block.flows():
         if flow.source.name != flow.destination.name:
             yield AskedFlow(
@@ -278,4 +286,5 @@ def _ask_for_block(
                 enforcers=(at,),
                 need=need,
                 action=action,
+                also=also,
             )

@@ -12,6 +12,7 @@ from netprobe.model.plan import Flow, Plan, PlanCost
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean, word_note
 from netprobe.model.result import Coverage
+from netprobe.report.page.flow_groups import also_texts
 from netprobe.report.page.page import write_line
 from netprobe.report.page.wording import duration, listed, plural
 from netprobe.report.run.coverage_text import coverage_line
@@ -86,7 +87,8 @@ def _word_purpose(flow: Flow) -> str:
         *(["waived"] if flow.block.waiver else []),
         *([f"one of {flow.block.any_of.name} is enough"] if flow.block.any_of else []),
     ]
-    return f"{requirement.purpose} [{', '.join(marks)}]" if marks else requirement.purpose
+    purposes = "; ".join((requirement.purpose, *also_texts(flow.block.also)))
+    return f"{purposes} [{', '.join(marks)}]" if marks else purposes
 
 
 def _lines_after_table(plan: Plan) -> Iterator[str]:
@@ -177,4 +179,5 @@ def _flow_json(flow: Flow) -> Json:
         "ports": [list(part) for part in block.ports],
         "probe": probe_to_file(requirement.probe),
         "any_of": block.any_of and block.any_of.name,
+        "also": to_json(block.also),
     }

@@ -82,6 +82,8 @@ function countOf(row) {
 function blockOf(row) { return data.blocks[flows.block[row]]; }
 function classOf(row) { return data.classes[flows.kind[row]]; }
 function sourceOf(row) { return data.hosts[flows.source[row]]; }
+/** All rows that demand the flows of a block: its own, and those of other matrices. */
+function rowsOf(block) { return [block, ...(block.also ?? [])]; }
 function endOf(row) { return blockOf(row).ends[flows.end[row]]; }
 function destinationOf(row) { return data.hosts[endOf(row)[0]]; }
 
