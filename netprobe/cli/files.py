@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from netprobe.cli.asked import CheckOptions, ShowOptions
+from netprobe.cli.asked import CheckOptions, ShowOptions, SourceOptions
 from netprobe.cli.given import read_days, read_outputs
 from netprobe.cli.options import MATRIX_FORMATS, require_matrix
 from netprobe.cli.streams import tell
@@ -48,6 +48,21 @@ def matrix_show_verb(options: ShowOptions) -> int:
     problems = write_outputs(wanted, writers)
     for note in notes:
         tell(f"netprobe: {note}")
+    if problems:
+        raise NetprobeError("\n".join(problems))
+    return 0
+
+
+def matrix_source_verb(options: SourceOptions) -> int:
+    """Print where the rows of one matrix come from."""
+    from netprobe.load.matrix.file import load_matrices
+    from netprobe.report.outputs import write_outputs
+    from netprobe.report.verbs.matrix_source import write_matrix_source
+
+    (matrix,) = load_matrices([options.name])
+    problems = write_outputs(
+        read_outputs((), ("text",), options), {"text": partial(write_matrix_source, matrix)}
+    )
     if problems:
         raise NetprobeError("\n".join(problems))
     return 0

@@ -365,12 +365,26 @@ def test_init_plans_as_it_is(tmp_path: Path) -> None:
         assert (done.returncode, plan.returncode) == (0, 0), plan.stderr
 
 
-@pytest.mark.parametrize("name", bundled_names())
-def test_shown_yaml_loads_again(name: str, tmp_path: Path) -> None:
+def test_shown_yaml_loads_again(tmp_path: Path) -> None:
     """``matrix show -o yaml`` gives a file that loads as the very same matrix."""
-    netprobe("matrix", "show", name, "-o", f"yaml={tmp_path}/shown.yaml", cwd=tmp_path)
+    for name in bundled_names():
+        netprobe("matrix", "show", name, "-o", f"yaml={tmp_path}/{name}.yaml", cwd=tmp_path)
 
-    assert load_matrices([f"{tmp_path}/shown.yaml"]) == load_matrices([name])
+        assert load_matrices([f"{tmp_path}/{name}.yaml"]) == load_matrices([name])
+
+
+def test_matrix_source(tmp_path: Path) -> None:
+    """The files of a document, each with its repository, its commit and the hash of its tables."""
+    known = netprobe("matrix", "source", "rke2", cwd=tmp_path)
+    page = netprobe("matrix", "source", "dce", cwd=tmp_path)
+    (source,) = load_matrices(["rke2"])[0].sources
+
+    assert (known.returncode, page.returncode) == (0, 0)
+    assert f"{source.path} in {source.repository}" in known.stdout
+    assert source.commit in known.stdout
+    assert f"sha256 {source.hash}" in known.stdout
+    assert "DaoCloud" in page.stdout
+    assert "no file of a repository" in page.stdout
 
 
 def test_shown_settings(folder: Path) -> None:
