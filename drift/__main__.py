@@ -54,11 +54,16 @@ def report(folder: Path, matrices: list[str]) -> int:
                 continue
             seen += 1
             drifted += bool(changes)
-            print(f"{place}: " + (f"{len(changes)} changes" if changes else "as it was"))
+            print(f"{place}: " + (word_count(len(changes)) if changes else "as it was"))
             for change in changes:
                 print(f"  {word_change(change, baseline)}")
-    print(f"{seen} documents read, {drifted} have changed")
+    print(f"documents read: {seen}, changed: {drifted}")
     return 2 if not seen else int(bool(drifted))
+
+
+def word_count(number: int) -> str:
+    """``1 change``, ``2 changes``."""
+    return f"{number} change{'' if number == 1 else 's'}"
 
 
 def word_change(change: Change, baseline: Baseline) -> str:

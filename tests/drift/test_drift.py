@@ -196,10 +196,10 @@ def test_the_report(kept_shop: Path, capsys: pytest.CaptureFixture[str]) -> None
     (kept_shop / "owner/shop/a/shop.md").write_text(MARKUPS["shop.md"](changed), encoding="utf-8")
     assert report(kept_shop, ["shop"]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "shop: owner/shop a/shop.md: 1 changes",
+        "shop: owner/shop a/shop.md: 1 change",
         "  changed: Between nodes: TCP | 6443 | agents | servers | API: "
         "port (Port): '6443' → '6444' (requirement api)",
-        "1 documents read, 1 have changed",
+        "documents read: 1, changed: 1",
     ]
 
 
