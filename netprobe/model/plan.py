@@ -232,7 +232,8 @@ class Plan:
     ``selection``: the filters, and how much of the whole plan they left; None without filters.
     ``limited_to``: the hosts that --limit stands for; empty without it.
     ``coverage``: how the plan covers a larger one; None where it is the whole.
-    ``taken`` is what manifests gave it.
+    ``taken`` is what manifests gave it. ``unable`` are flows that are required and never probed:
+    nothing can run at their sources, so that they are skipped.
     """
 
     matrices: tuple[PlannedMatrix, ...]
@@ -245,6 +246,7 @@ class Plan:
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coverage: Coverage | None = None
     taken: tuple[Taken, ...] = ()
+    unable: tuple[Block, ...] = ()
 
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""
