@@ -84,6 +84,11 @@ class Block:
     also: tuple[Also, ...] = ()
 
     @property
+    def group_name(self) -> Name | None:
+        """The name of the rows of which one is enough; None where the flow decides by itself."""
+        return None if self.any_of is None or self.alone else self.any_of.name
+
+    @property
     def names_of_rows(self) -> tuple[tuple[Name, Name], ...]:
         """All names of its flows, each a matrix and a requirement: first the written one."""
         others = ((one.matrix, one.requirement) for one in self.also)
@@ -206,7 +211,8 @@ class PlannedRequirement:
     ``from_`` and ``to`` are roles of the matrix, ``ports`` the whole ranges that it lists, also
     where only a part was probed. ``row`` is the table of the document. ``existing``: what listens
     there runs before the installation; None where that holds for some of its destinations only.
-    ``waive`` is the waiver that held, as a matrix file has it: ``REASON, until DATE``.
+    ``waive`` is the waiver that held, as a matrix file has it: ``REASON, until DATE``. ``any_of``:
+    the name of rows of which one is enough for a pair of hosts.
     """
 
     matrix: Name
@@ -221,6 +227,7 @@ class PlannedRequirement:
     expect: Expect = "allowed"
     existing: bool | None = False
     waive: str | None = None
+    any_of: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

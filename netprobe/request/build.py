@@ -92,7 +92,7 @@ def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:
     for one in (member for finding in findings for member in finding.members):
         flows[""] += one.port_count
         if one.is_excused:
-            flows["accepted" if one.accepted is not None else "waived"] += one.port_count
+            flows[_word_excuse(one)] += one.port_count
         elif one.verdict == "exposed" and "exposed" not in wishes.include:
             flows["exposed (--include exposed asks to close them)"] += one.port_count
     if not flows:
@@ -103,6 +103,12 @@ def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:
         if what
     ]
     return ", ".join(told) or "no rule will help"
+
+
+def _word_excuse(one: Result) -> str:
+    if one.spared is not None:
+        return "spared (another row is enough)"
+    return "accepted" if one.accepted is not None else "waived"
 
 
 def _is_wished(enforcers: Iterable[Enforcer], wishes: RequestWishes) -> bool:
