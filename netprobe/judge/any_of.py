@@ -96,18 +96,18 @@ class _PairRows:
 
     expected: int
     seen: int = 0
-    passing: dict[str, bool] = field(default_factory=dict)
+    passing: dict[tuple[str, str], bool] = field(default_factory=dict)
     held: list[Result] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
         """Note one result."""
         self.seen += result.port_count
-        passes = result.verdict == "pass"
-        self.passing[result.requirement] = passes and self.passing.get(result.requirement, True)
+        passes, row = result.verdict == "pass", (result.matrix, result.requirement)
+        self.passing[row] = passes and self.passing.get(row, True)
 
     def release(self) -> Iterator[Result]:
         """Give what was held back, with the row that is enough where one passes."""
-        enough = next((name for name, passes in sorted(self.passing.items()) if passes), None)
+        enough = next((row[1] for row, passes in sorted(self.passing.items()) if passes), None)
         yield from (replace(one, spared=enough) for one in self.held)
 
 

@@ -90,7 +90,7 @@ def begin_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:
         verdict="not-tested", state="unknown", reason="not-tested", proof="none",
         where=("source",), because="", warnings=block.warnings + evidence.warnings,
         stops=requirement.weight,
-        any_of=block.any_of.name if block.any_of and not block.alone else None,
+        any_of=block.group_name,
         also=block.also,
     )  # fmt: skip
 

@@ -21,6 +21,9 @@ Binds = Literal["all", "address"]
 Weight = Literal["installation", "nodes", "pods", "feature", "monitoring"]
 WEIGHTS: Final[tuple[Weight, ...]] = get_args(Weight)
 
+# Values of ``claims`` by which a matrix leaves a part of the cluster to another one.
+CLAIMS_NOTHING: Final = ("none", "custom", "false", "")
+
 # Parts that hosts play in every platform, and the words that inventories of many tools have for
 # them, folded.
 CommonPart = Literal["control-plane", "worker", "node"]

@@ -84,6 +84,11 @@ class Block:
     also: tuple[Also, ...] = ()
 
     @property
+    def group_name(self) -> Name | None:
+        """The name of the rows of which one is enough; None where the flow decides by itself."""
+        return None if self.any_of is None or self.alone else self.any_of.name
+
+    @property
     def names_of_rows(self) -> tuple[tuple[Name, Name], ...]:
         """All names of its flows, each a matrix and a requirement: first the written one."""
         others = ((one.matrix, one.requirement) for one in self.also)
@@ -206,7 +211,8 @@ class PlannedRequirement:
     ``from_`` and ``to`` are roles of the matrix, ``ports`` the whole ranges that it lists, also
     where only a part was probed. ``row`` is the table of the document. ``existing``: what listens
     there runs before the installation; None where that holds for some of its destinations only.
-    ``waive`` is the waiver that held, as a matrix file has it: ``REASON, until DATE``.
+    ``waive`` is the waiver that held, as a matrix file has it: ``REASON, until DATE``. ``any_of``:
+    the name of rows of which one is enough for a pair of hosts.
     """
 
     matrix: Name
@@ -221,6 +227,7 @@ class PlannedRequirement:
     expect: Expect = "allowed"
     existing: bool | None = False
     waive: str | None = None
+    any_of: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +239,8 @@ class Plan:
     ``selection``: the filters, and how much of the whole plan they left; None without filters.
     ``limited_to``: the hosts that --limit stands for; empty without it.
     ``coverage``: how the plan covers a larger one; None where it is the whole.
-    ``taken`` is what manifests gave it.
+    ``taken`` is what manifests gave it. ``unable`` are flows that are required and never probed:
+    nothing can run at their sources, so that they are skipped.
     """
 
     matrices: tuple[PlannedMatrix, ...]
@@ -245,6 +253,7 @@ class Plan:
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coverage: Coverage | None = None
     taken: tuple[Taken, ...] = ()
+    unable: tuple[Block, ...] = ()
 
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""

@@ -123,14 +123,12 @@ class Result:
         Optional, waived, accepted and known ones never do, nor do those beside which another row is
         enough.
         """
-        return not (
-            self.optional or self.is_excused or self.known is not None or self.spared is not None
-        )
+        return not (self.optional or self.is_excused or self.known is not None)
 
     @property
     def is_excused(self) -> bool:
-        """Whether somebody waived or accepted it."""
-        return self.waived is not None or self.accepted is not None
+        """Whether somebody waived or accepted it, or another row is enough."""
+        return self.waived is not None or self.accepted is not None or self.spared is not None
 
     @property
     def ports(self) -> Ports:

@@ -91,6 +91,7 @@ def make_plan(
     blocks: list[Block] = []
     roles: dict[str, dict[str, None]] = {}
     skipped: list[Skipped] = []
+    unable: list[Block] = []
     all_notes = list(notes)
     for one in chosen:
         expansion = _Expansion(one, inventory, today)
@@ -101,19 +102,22 @@ def make_plan(
             names = expansion.list_names()
             mine = [replace(block, names=names) if _is_asked(block) else block for block in mine]
         blocks += [*mine, *path_mtu_blocks(mine)]
+        unable += (block for each in one.matrix.requirements for block in expansion.unable(each))
         for name, some in roles_by_host(one.matrix, inventory).items():
             roles.setdefault(name, {}).update(dict.fromkeys(some))
         all_notes += expansion.expired_waivers()
         if not mine:
             all_notes += expansion.missing_roles()
-    all_notes += list_contradictions(chosen, blocks)
+    all_notes += list_contradictions(chosen, [*blocks, *unable])
     merged = [replace(block, index=index) for index, block in enumerate(merge_blocks(blocks))]
+    merged_unable = merge_blocks(unable)
     return Plan(
         tuple(PlannedMatrix(one.matrix.name, one.settings, one.matrix.document) for one in chosen),
         tuple(merged),
         tuple(skipped),
         tuple(all_notes),
-        requirements=list_requirements(blocks),
+        requirements=list_requirements([*blocks, *unable]),
+        unable=tuple(replace(block, index=index) for index, block in enumerate(merged_unable)),
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
     )
@@ -206,6 +210,15 @@ class _Expansion:
         able = tuple(host for host in sources if host.vantage.kind != "none")
         if able:
             yield from self._blocks_between_hosts(requirement, able)
+
+    def unable(self, requirement: Requirement) -> Iterator[Block]:
+        """Give the flows of a requirement that start where nothing can run."""
+        if why_not(requirement, self._chosen) or self._role_without_host(requirement):
+            return
+        sources = self._hosts_with_roles(requirement.sources)
+        closed = tuple(host for host in sources if host.vantage.kind == "none")
+        found = self._blocks_between_hosts(requirement, closed) if closed else ()
+        yield from (one for one in found if isinstance(one, Block))
 
     def _why_unable(self, host: Host) -> str:
         """Say why nothing can run on a source."""

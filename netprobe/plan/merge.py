@@ -79,8 +79,11 @@ def _end_names(block: Block) -> frozenset[tuple[str, str]]:
 
 
 def _part_local(block: Block, blocks: Sequence[Block]) -> Iterator[Block]:
-    """Part a block with flows of hosts to themselves where others have none of them."""
-    if not block.local or all(one.local for one in blocks if _is_alike(one, block)):
+    """Part a block with flows of hosts to themselves where others share all but these."""
+    others = (one for one in blocks if not one.local and one.matrix != block.matrix)
+    if not block.local or not any(
+        _is_alike(one, block) and find_overlap(one, block) for one in others
+    ):
         yield block
         return
     between = replace(block, local=False)

@@ -52,6 +52,7 @@ def _make_requirement(blocks: Sequence[Block]) -> PlannedRequirement:
         expect=named.expect,
         existing=existing.pop() if len(existing) == 1 else None,
         waive=None if first.waiver is None else _word_waiver(first.waiver),
+        any_of=named.any_of,
     )
 
 

@@ -59,17 +59,27 @@ def select(
     problems = list(names.problems(selection))
     if problems:
         raise RequestError("\n".join(problems))
-    blocks, skipped = plan.blocks, plan.skipped
+    numbered = _select_blocks(plan.blocks, selection, names)
+    unable = _select_blocks(plan.unable, selection, names)
+    skipped = plan.skipped
     if selection.only:
-        blocks = tuple(_select_requirements(blocks, selection.only))
         skipped = tuple(item for item in skipped if item.requirement in selection.only)
-    parts = (part for one in blocks for part in _select_parts_of_block(one, selection, names))
-    numbered = tuple(replace(part, index=index) for index, part in enumerate(parts))
-    requirements = keep_requirements(plan.requirements, numbered)
-    selected = replace(plan, blocks=numbered, skipped=skipped, requirements=requirements)
+    requirements = keep_requirements(plan.requirements, (*numbered, *unable))
+    selected = replace(
+        plan, blocks=numbered, skipped=skipped, requirements=requirements, unable=unable
+    )
     words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
     limited_to = frozenset(names.hosts(selection.limit))
     return replace(selected, selection=words, limited_to=limited_to)
+
+
+def _select_blocks(
+    blocks: Iterable[Block], selection: Selection, names: _Names
+) -> tuple[Block, ...]:
+    if selection.only:
+        blocks = tuple(_select_requirements(blocks, selection.only))
+    parts = (part for one in blocks for part in _select_parts_of_block(one, selection, names))
+    return tuple(replace(part, index=index) for index, part in enumerate(parts))
 
 
 def _select_requirements(blocks: Iterable[Block], only: tuple[str, ...]) -> Iterator[Block]:

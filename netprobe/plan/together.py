@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from netprobe.model.matrix import ChosenMatrix, SettingRef
+from netprobe.model.matrix import CLAIMS_NOTHING, ChosenMatrix, SettingRef
 from netprobe.model.plan import Block
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import word_command
 from netprobe.plan.merge import Overlap, find_overlap
 
-# Values by which a matrix leaves a part of the cluster to another one.
-CLAIMS_NOTHING = ("none", "custom", "false", "")
 # Of each of these a cluster has one, on one port.
 OVERLAYS = ("vxlan", "geneve")
 

@@ -23,6 +23,7 @@ from netprobe.model.run import RunInfo, info_before
 from netprobe.request import mends
 from netprobe.request.rules import AskedFlow, RequestWishes, make_rules
 from netprobe.request.safe import check_words, digest_of
+from netprobe.request.unprobed import list_unprobed
 
 # Verdicts of results that no finding holds and no rule is asked for, and what to do about them.
 _LEFT_OUT = {
@@ -32,10 +33,6 @@ _LEFT_OUT = {
 }
 # Of inconclusive flows that were to be asked for, too.
 _NO_RULE = "No rule is known to help: see what the run says of these flows."
-_SKIPPED = (
-    "`netprobe plan` lists them with the reasons: conditions, roles without hosts, "
-    "sources that nobody can probe from (vantage: none)."
-)
 
 
 def request_of_run(
@@ -60,6 +57,7 @@ def request_of_run(
         elif members and (finding.verdict != "exposed" or "exposed" in wishes.include):
             flows = sum(one.port_count for one in members)
             unmended.append(Unmended(finding.title, finding.advice, flows))
+    unmended += list_unprobed(info)
     unmended += _leave_out_unprobed(info)
     asked += (
         _ask_for_result(one, 0, mends.enforcers_of(one))
@@ -94,7 +92,7 @@ def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:
     for one in (member for finding in findings for member in finding.members):
         flows[""] += one.port_count
         if one.is_excused:
-            flows["accepted" if one.accepted is not None else "waived"] += one.port_count
+            flows[_word_excuse(one)] += one.port_count
         elif one.verdict == "exposed" and "exposed" not in wishes.include:
             flows["exposed (--include exposed asks to close them)"] += one.port_count
     if not flows:
@@ -105,6 +103,12 @@ def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:
         if what
     ]
     return ", ".join(told) or "no rule will help"
+
+
+def _word_excuse(one: Result) -> str:
+    if one.spared is not None:
+        return "spared (another row is enough)"
+    return "accepted" if one.accepted is not None else "waived"
 
 
 def _is_wished(enforcers: Iterable[Enforcer], wishes: RequestWishes) -> bool:
@@ -249,6 +253,7 @@ def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> Firew
 
     ``started_at`` is UTC, ISO 8601 with ``Z``. Without ``at`` it is the firewall on the way.
     """
+    plan = replace(plan, blocks=(*plan.blocks, *plan.unable))
     info = info_before(plan, started_at)
     known = (Enforcer(place) for place in RULE_PLACES if place == (wishes.at or "path"))
     at = next(known, Enforcer("path", wishes.at))
@@ -258,9 +263,7 @@ def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> Firew
         for block in plan.blocks
         for one in _ask_for_block(block, at, wishes)
     ]
-    skipped = [item for item in plan.skipped if item.source != item.destination]
-    words = f"not asked for: what the plan skips ({len(skipped):,})"
-    unmended = [Unmended(words, _SKIPPED, 0)] if skipped else []
+    unmended = list(list_unprobed(info, asked=True))
     why_none = "the plan requires nothing that a firewall stands between"
     return _finish_request(info, asked, unmended, "the plan", wishes, why_none)
 

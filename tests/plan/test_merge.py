@@ -151,9 +151,9 @@ def test_either_or_holds_where_nobody_demands_the_flow_by_itself() -> None:
             for name, port in (("one", 1), ("two", 2))]  # fmt: skip
     made = plan(layer("cni", *rows), layer("a", requirement("x", "cp", "wk", tcp=((1, 1),))))
 
-    found = {block.requirement.id: (block.any_of and block.any_of.name, block.alone)
-             for block in made.blocks}  # fmt: skip
-    assert found == {"two": ("health", False), "x": ("health", True)}
+    found = {block.requirement.id: block.group_name for block in made.blocks}
+    assert found == {"two": "health", "x": None}
+    assert {block.any_of and block.any_of.name for block in made.blocks} == {"health"}
     again = plan(layer("cni", *rows), layer("cni2", *rows))
     assert [(block.also[0].matrix, block.alone) for block in again.blocks] == [("cni2", False)] * 2
 

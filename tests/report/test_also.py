@@ -156,3 +156,29 @@ def test_a_retry_asks_open_passes_again_by_any_name() -> None:
     assert not ports.concern(replace(kept, also=()))
     assert list(ports.drop_of_other_rows(kept)) == [kept]
     assert list(ports.drop_of_other_rows(replace(kept, also=()))) == []
+
+
+def test_who_is_spared_has_a_row_that_is_enough() -> None:
+    """A file that spares any failure is refused: it would turn the exit status."""
+    (row,) = INFO.requirements
+    info = RunInfo(requirements=(replace(row, any_of="health"),))
+    fine = replace(BLOCKED, any_of="health", spared="ping")
+    Contradictions(info).check(fine)
+    for wrong, words in (
+        (replace(fine, any_of=None), "spared"),
+        (replace(PASSED, any_of="health", spared="ping"), "spared"),
+        (replace(fine, any_of="other"), "any_of"),
+    ):
+        with pytest.raises(WrongValue, match=words):
+            Contradictions(info).check(wrong)
+    with pytest.raises(WrongValue, match="any_of"):
+        Contradictions(INFO).check(fine)
+
+
+def test_no_rule_is_asked_for_what_is_spared() -> None:
+    """Another row is enough for the pair: the request says so."""
+    spared = replace(BLOCKED, any_of="health", spared="ping")
+    request = request_of_run(INFO, fold([spared]), (), "run.json", RequestWishes())
+
+    assert request.rules == ()
+    assert request.why_none == "1 flow is spared (another row is enough)"

@@ -76,6 +76,8 @@ def check_alone(result: Result) -> None:
         )
     if result.verdict == "pass" and (result.rejected_by is not None or result.story is not None):
         raise WrongValue("a pass that somebody rejected, or whose packets got lost")
+    if result.spared is not None and (result.any_of is None or result.verdict == "pass"):
+        raise WrongValue("spared, expected it only of a failure beside a row that is enough")
 
 
 def check_planned(result: Result | Unprobed, rows: Sequence[PlannedRequirement]) -> None:
@@ -86,6 +88,8 @@ def check_planned(result: Result | Unprobed, rows: Sequence[PlannedRequirement])
     optional = all(one.optional for one in rows)
     if result.optional != optional or any(result.expect != one.expect for one in rows):
         raise WrongValue("optional or expect is not that of its requirement")
+    if isinstance(result, Result) and result.any_of not in (None, *(one.any_of for one in rows)):
+        raise WrongValue("any_of is not that of its requirement")
     excused = all(one.optional or one.waive is not None for one in rows)
     waivers = [one.waive for one in rows if one.waive is not None]
     waived, waiver = result.waived, waivers[0] if excused and waivers else None

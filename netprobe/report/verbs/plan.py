@@ -85,7 +85,7 @@ def _word_purpose(flow: Flow) -> str:
         *(["optional"] if requirement.optional else []),
         *(["must not get through"] if requirement.expect == "denied" else []),
         *(["waived"] if flow.block.waiver else []),
-        *([f"one of {flow.block.any_of.name} is enough"] if flow.block.any_of else []),
+        *([f"one of {flow.block.group_name} is enough"] if flow.block.group_name else []),
     ]
     purposes = "; ".join((requirement.purpose, *also_texts(flow.block.also)))
     return f"{purposes} [{', '.join(marks)}]" if marks else purposes
@@ -178,6 +178,6 @@ def _flow_json(flow: Flow) -> Json:
         "protocol": block.protocol,
         "ports": [list(part) for part in block.ports],
         "probe": probe_to_file(requirement.probe),
-        "any_of": block.any_of and block.any_of.name,
+        "any_of": block.group_name,
         "also": to_json(block.also),
     }
