@@ -109,18 +109,21 @@ def make_plan(
         if not mine:
             all_notes += expansion.missing_roles()
     all_notes += list_contradictions(chosen, [*blocks, *unable])
-    merged = [replace(block, index=index) for index, block in enumerate(merge_blocks(blocks))]
-    merged_unable = merge_blocks(unable)
     return Plan(
         tuple(PlannedMatrix(one.matrix.name, one.settings, one.matrix.document) for one in chosen),
-        tuple(merged),
+        _merge_and_number(blocks),
         tuple(skipped),
         tuple(all_notes),
         requirements=list_requirements([*blocks, *unable]),
-        unable=tuple(replace(block, index=index) for index, block in enumerate(merged_unable)),
+        unable=_merge_and_number(unable),
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
     )
+
+
+def _merge_and_number(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    merged = merge_blocks(blocks)
+    return tuple(replace(block, index=index) for index, block in enumerate(merged))
 
 
 def _is_asked(block: Block) -> bool:
