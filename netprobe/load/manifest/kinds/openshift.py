@@ -1,8 +1,8 @@
 """OpenShift: what its installers are given, and the proxy of the management cluster.
 
 An install-config has the platform, the network plugin, the nodes' proxy, and of bare metal the BMCs
-and the addresses of API and Ingress; an AgentConfig, of the agent-based installer, has the hosts; a Proxy of config.openshift.io is that of the management
-cluster, which control planes use too.
+and the addresses of API and Ingress; an AgentConfig, of the agent-based installer, has the hosts; a
+Proxy of config.openshift.io is that of the management cluster, which control planes use too.
 """
 
 from __future__ import annotations
