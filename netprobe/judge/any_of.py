@@ -85,7 +85,7 @@ class _Members:
     def count_flows(self, source: str, destination: str, address: str) -> int:
         """Count the flows that the block has between these."""
         start, end = self._sources.get(source), self._ends.get((destination, address))
-        if start is None or end is None or end not in self._block.peers(start):
+        if start is None or end is None or not self._block.has_pair(start, end):
             return 0
         return count(self._block.ports) or 1
 

@@ -6,6 +6,7 @@ destinations. Its flows are walked, never listed: 1,000 hosts make millions of t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -109,6 +110,14 @@ class Block:
         if self.chosen is not None:
             return self.chosen[source]
         return (place for place in range(len(self.destinations)) if self.has_flow(source, place))
+
+    def has_pair(self, source: int, destination: int) -> bool:
+        """Tell whether the source at this place probes this destination."""
+        if self.chosen is None:
+            return self.has_flow(source, destination)
+        peers = self.chosen[source]  # sorted
+        at = bisect_left(peers, destination)
+        return at < len(peers) and peers[at] == destination
 
     def keep_pairs(self, ports: Ports, pairs: Iterable[tuple[int, int]]) -> Block:
         """Give the part of the block with these ports and pairs of places.

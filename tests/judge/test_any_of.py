@@ -62,17 +62,14 @@ def test_one_that_passes_excuses_the_others_in_any_order(plan: Plan) -> None:
 
 
 def test_a_row_passes_where_all_of_its_ports_do(plan: Plan) -> None:
-    """One port of two is not enough: all failures decide."""
-    groups = AnyOfGroups(plan)
-    given = [
-        result("ping"), result("tcp", passes=True, port=4240), result("tcp", port=4241),
-    ]  # fmt: skip
-    told = list(groups.settle(given))
+    """One port of two is not enough, in any order: all failures decide."""
+    both = [result("tcp", passes=True, port=4240), result("tcp", port=4241)]
+    for ports in (both, both[::-1]):
+        told = list(AnyOfGroups(plan).settle([result("ping"), *ports]))
 
-    assert [(one.requirement, one.spared) for one in told] == [
-        ("tcp", None), ("ping", None), ("tcp", None),
-    ]  # fmt: skip
-    assert all(one.decides for one in told)
+        assert sorted(one.requirement for one in told) == ["ping", "tcp", "tcp"]
+        assert [one.spared for one in told] == [None] * 3
+        assert all(one.decides for one in told)
 
 
 def test_the_end_of_a_run_tells_what_was_held_back(plan: Plan) -> None:
@@ -119,5 +116,9 @@ def test_all_that_fail_are_one_finding() -> None:
     assert sorted(sorted(one.requirement for one in each.members) for each in found) == [
         ["etcd"], ["ping", "tcp"],
     ]  # fmt: skip
+    # Who refused says more than who was silent.
+    silent = replace(dropped, where=("path",))
+    told = fold([silent, rejected, replace(other, where=("path",))], passes)
+    assert [one.rejected_by for one in told if len(one.members) == 2] == ["10.0.0.9"]
     (excused,) = fold([replace(rejected, spared="tcp")])
     assert not any(one.decides for one in excused.members)

@@ -22,7 +22,9 @@ from netprobe.model.matrix import (
 )
 from netprobe.model.plan import Flow, Plan
 from netprobe.model.ports import each
+from netprobe.model.result import Also
 from netprobe.plan.asked import keep_asked
+from netprobe.plan.cover.cover import cover, with_flows
 from netprobe.plan.expand import make_plan
 from netprobe.plan.select import Selection, select
 from tests.plan.conftest import TODAY, host, requirement
@@ -214,6 +216,25 @@ def test_any_name_finds_the_flow() -> None:
     again = keep_asked(made, [asked], "request.json")
     assert names(again, "c1", "w1", 10250) == ["base/kubelet, cni/agents"]
     assert again.flow_count() == 1
+    shared = replace(asked, matrix="base", requirement="kubelet", also=(Also("cni", "agents"),))
+    assert keep_asked(plan(chosen[1]), [shared], "request.json").flow_count() == 1
+
+
+def test_a_covering_plan_asks_again_by_any_name() -> None:
+    """What an earlier run probed beside the pairs that cover is found under each of its names."""
+    hosts = [host(f"w{n}", "wk", addresses=(f"10.0.1.{n}",), zone="z") for n in range(1, 7)]
+    peers = requirement("peers", "node", "node", tcp=((179, 179),))
+    covering = cover(plan(layer("a", peers), layer("b", peers), hosts=hosts))
+    probed = {(flow.source.name, flow.destination.name) for flow in covering.plan.flows()}
+    pairs = ((one, other) for one in hosts for other in hosts if one is not other)
+    source, end = next(pair for pair in pairs if (pair[0].name, pair[1].name) not in probed)
+    earlier = replace(
+        PASSED, source=source.name, destination=end.name, address=end.addresses[0].text,
+        port=179, end_port=179, requirement="peers", matrix="0", also=(Also("b", "peers"),),
+    )  # fmt: skip
+
+    again = with_flows(covering, [earlier])
+    assert again.plan.flow_count() == covering.plan.flow_count() + 1
 
 
 ROLES = st.sampled_from(["cp", "wk", "node"])

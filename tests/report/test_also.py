@@ -22,6 +22,7 @@ from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.record.collector import Report
 from netprobe.report.record.contradictions import Contradictions
 from netprobe.report.record.earlier import TakeOver
+from netprobe.report.record.merge import merge_neighbours
 from netprobe.report.record.open_passes import RetriedPorts
 from netprobe.report.record.record import read_earlier
 from netprobe.report.run import REPORTS
@@ -49,6 +50,16 @@ def test_every_format_has_all_purposes() -> None:
             continue
         assert "routes of pods" in text, name
         assert "peers" in text, name
+
+
+def test_neighbours_of_other_rows_stay_two_results() -> None:
+    """Ports of one range are merged where all that is said of them is equal."""
+    ranges = {(*OURS, "tcp"): ((2379, 2380),)}
+    next_port = replace(BLOCKED, port=2380, end_port=2380, any_of="health")
+    first = replace(BLOCKED, any_of="health")
+    assert len(list(merge_neighbours([first, next_port], ranges))) == 1
+    for other in (replace(next_port, also=(ALSO,)), replace(next_port, spared="ping")):
+        assert list(merge_neighbours([first, other], ranges)) == [first, other]
 
 
 def test_json_reads_it_again() -> None:
