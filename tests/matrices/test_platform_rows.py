@@ -1,7 +1,7 @@
 """Ends and conditions of every row of the platforms and layers, as they were agreed.
 
 A line is ``IDS: FROM > TO | WHEN | MARKS``. In WHEN ``name`` is a setting that is true, ``!name``
-one that is false, ``name=a,b`` one of these values; behind ``unless`` stand the terms of ``unless``.
+one that is false, ``name=a,b`` one of these values; behind ``unless`` stand its terms.
 """
 
 from __future__ import annotations
