@@ -141,7 +141,7 @@ def survey_run(report: Report) -> RunSurvey:
 
 
 def _choose_group(result: Result) -> tuple[str, tuple[object, ...]]:
-    requirement = (result.matrix, result.requirement)
+    requirement = (result.matrix, result.requirement, result.also)
     if not result.decides:
         excuse = str(excuse_of(result))
         return "excused", (result.verdict, *requirement, excuse, getattr(result, excuse))
