@@ -130,7 +130,7 @@ def run_and_report(
         info = _hold_against(asked, info, collector, changes)
         findings = fold_failures(info, collector)
         if evidence is not None:
-            findings = evidence.write_files(findings)
+            findings = evidence.write_files(findings, info.hosts)
         info = replace(info, findings=keep_findings(findings))
         ended = [*_end_record(writer, info), *(evidence.problems if evidence else ())]
         return finish(

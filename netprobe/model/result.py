@@ -137,7 +137,8 @@ class Finding:
     ``number`` is the same in every report of the run, from 1. ``kind`` names the common factor
     (``pair``, ``source``, ``destination``, ``zone`` ...), ``title`` is one line for people: cause,
     place and size. ``advice`` says what to do, ``members`` are the results it folds, and ``where``
-    are the places that all of them leave possible. ``evidence`` is the file with packets of them.
+    are the places that all of them leave possible. ``evidence`` is the file with packets of them,
+    ``no_evidence`` says why there is none where packets were to be kept.
     ``stops`` is the most that one of them stops; None where no row says it. ``everything``: nothing
     that was probed gets through between its hosts.
     """
@@ -154,6 +155,7 @@ class Finding:
     number: int = field(default=0, kw_only=True)
     stops: Weight | None = None
     everything: bool = False
+    no_evidence: str | None = None
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -183,7 +185,7 @@ class KeptFinding:
     """A finding as a file keeps it: its number, and which results it has.
 
     ``everything``: nothing that was probed got through between its hosts. ``evidence`` is the file
-    with packets of them.
+    with packets of them, or ``no_evidence`` why there is none.
     """
 
     SPARSE: ClassVar = True
@@ -192,6 +194,7 @@ class KeptFinding:
     members: tuple[Member, ...]
     everything: bool = False
     evidence: str | None = None
+    no_evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ class Redactor:
 
     def _hide_finding(self, one: KeptFinding) -> KeptFinding:
         members = tuple(self._with_texts(member, _OF_MEMBER) for member in one.members)
-        return replace(one, members=members, evidence=None)
+        return replace(one, members=members, evidence=None, no_evidence=None)
 
     def _hide_unshared(self, some: Unshared) -> Unshared:
         names = {

@@ -78,8 +78,16 @@ def _list_fields(
     yield from field("seen", _list_sentences(members) if brief else _word_evidence(members))
     yield from field("where", [where_text(finding)])
     yield from field("to do", [finding.advice])
-    if finding.evidence is not None and not brief:
-        yield from field("packets", [finding.evidence])
+    if not brief:
+        yield from field("packets", list(_list_packets(finding)))
+
+
+def _list_packets(finding: Finding) -> Iterator[str]:
+    """Name the file with packets, or say why there is none; nothing where none was to be kept."""
+    if finding.evidence is not None:
+        yield finding.evidence
+    elif finding.no_evidence is not None:
+        yield f"none: {finding.no_evidence}"
 
 
 def _list_sentences(members: tuple[Result, ...]) -> list[str]:

@@ -33,6 +33,7 @@ COLUMNS = (
     "Enforced By",
     "Requested Until",
     "Finding",
+    "Packets",
 )
 
 # A cell holds several values; the format says what stands between them.
@@ -145,6 +146,7 @@ def _cells_of(request: FirewallRequest, rule: FirewallRule) -> TableRows:
         (rule.who,),
         (rule.until,),
         tuple(map(str, rule.findings)),
+        rule.packets,
     )
     return tuple(tuple(map(clean, cell)) for cell in rows)
 
