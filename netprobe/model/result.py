@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from netprobe.model.host_key import HostKey
 from netprobe.model.matrix import Expect, Weight
 from netprobe.model.ports import PortRange, Ports
 from netprobe.model.shapes import AddressText, LastDay, LineText, Name, ProtocolText, ReasonWord
@@ -266,6 +267,7 @@ class HostReport:
     (the run ended before); ``words`` has ssh's own words and the fix where it failed. ``roles`` are
     those of the matrices: its own first, then what they imply. ``addresses`` are those that its
     probes start from, as far as the inventory tells: of several of one family the kernel chooses.
+    ``host_key``: ssh does not trust the key of a host whose start failed.
     ``zone`` is what the inventory says. ``named``: it gives names, which sources resolve; None:
     files of 0.1.0 do not say. ``start_s`` is how long its start took, successful or not; None where
     nothing was started.
@@ -284,6 +286,7 @@ class HostReport:
     facts: HostFacts = NOTHING_SAID
     start_s: float | None = None
     named: bool | None = None
+    host_key: HostKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

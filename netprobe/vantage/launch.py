@@ -14,9 +14,10 @@ from pathlib import Path
 from netprobe.agent.wire.frames import SILENCE_S
 from netprobe.agent.wire.orders import StartOrder
 from netprobe.errors import AgentError
+from netprobe.model.host_key import HostKey
 from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
-from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, Way
+from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, HostKeyError, Way
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
 from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.pack import BOOTSTRAP
@@ -278,7 +279,7 @@ class _Start:
         trouble = self._way.explain(self._host, process.status, heard, began)
         if trouble.transient and error.stage == "connect":
             return _TryAgain(trouble.words)
-        return self._make_error(trouble.words)
+        return self._make_error(trouble.words, trouble.host_key)
 
     def _word_timeout(self, handshake: Handshake, said: Sequence[str]) -> Exception:
         limit = f"{self._limit_s:.3g} s"
@@ -290,8 +291,9 @@ class _Start:
         told = [*said, *handshake.printed][-LAST_LINES:]
         return AgentError("start-timeout", "; ".join([words, *told]))
 
-    def _make_error(self, words: str) -> AgentError:
-        return AgentError("no-vantage", f"{self._host.name}: {words}")
+    def _make_error(self, words: str, host_key: HostKey | None = None) -> AgentError:
+        text = f"{self._host.name}: {words}"
+        return AgentError("no-vantage", text) if host_key is None else HostKeyError(text, host_key)
 
 
 def _make_script(runtime: Runtime | None, sudo: str) -> str:

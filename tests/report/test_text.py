@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from netprobe.model.host_key import HostKey
+from netprobe.model.names import names_text
 from netprobe.model.plan import Skipped
+from netprobe.model.result import HostReport
 from netprobe.report.page.terminal import write_terminal
 from netprobe.report.record.collector import Report
 from netprobe.report.run import REPORTS
@@ -180,6 +183,30 @@ def test_unreachable_hosts_share_a_block() -> None:
 
     assert text.count("has no Python") == 1
     assert "worker-[0-39] → master-1 (10.0.0.11)  tcp 2379 (40 flows)" in text
+
+
+def test_untrusted_host_keys_are_one_line() -> None:
+    """Whatever ssh says of each host, the report says it once, with what mends it for all."""
+    names = [f"worker-{index}" for index in range(40)]
+    results = [
+        flow(
+            BLOCKED, index, source=name, verdict="not-tested", reason="no-vantage",
+            because=f"{name}: ssh 10.0.0.{index} ended with status 255: Host key verification ...",
+        )
+        for index, name in enumerate(names)
+    ]  # fmt: skip
+    hosts = tuple(
+        HostReport(name, "failed", words="...", host_key=HostKey(state="unknown", target=name))
+        for name in names
+    )
+    text = plain(report_of([PASSED, *results], info=replace(INFO, hosts=hosts)))
+    (part,) = [some for some in text.split("\n\n") if some.startswith("NOT TESTED")]
+
+    seen = f"   seen      the host keys of 40 hosts ({names_text(names, 8)}) are not known yet"
+    assert part.count("\n   seen ") == 1
+    assert f"{seen} (no-vantage)\n   to do     Compare each fingerprint" in part
+    assert f"for host in {' '.join(names)}; do ssh " in part
+    assert text.count("for host in") == 1
 
 
 def test_remote_words_cannot_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.dataclass_json import to_json
+from netprobe.model.host_key import HostKey
 from netprobe.model.result import (
     AcceptedBy,
     Coverage,
@@ -164,6 +165,9 @@ class Redactor:
             zone=self.text(host.zone) if host.zone else None,
             user=_hide_user(host.user),
             facts=self._with_texts(facts, _OF_FACTS),
+            # The way onto it is nobody else's matter.
+            host_key=host.host_key
+            and HostKey(state=host.host_key.state, target=self.text(host.name)),
         )
 
     def _hide_story(self, story: Story) -> Story:

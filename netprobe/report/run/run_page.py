@@ -12,6 +12,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from netprobe.model.accepted import STATES
+from netprobe.model.host_key import HostKey
 from netprobe.model.names import names_text
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.report.page.flow_groups import (
@@ -23,6 +24,7 @@ from netprobe.report.page.flow_groups import (
     needs,
     wire_text,
 )
+from netprobe.report.page.host_keys import word_host_keys
 from netprobe.report.page.page import (
     MOST_PARTS,
     Field,
@@ -34,7 +36,7 @@ from netprobe.report.page.page import (
     field,
     section,
 )
-from netprobe.report.page.progress import host_text
+from netprobe.report.page.progress import word_failed_hosts
 from netprobe.report.page.wording import (
     HOLES,
     excuse_of,
@@ -135,11 +137,12 @@ def survey_run(report: Report) -> RunSurvey:
     told = {place(member) for one in report.findings for member in one.members}
     entries = {one.id for one in report.info.accepted}
     groups: dict[str, Surveys] = {"inconclusive": {}, "not-tested": {}, "excused": {}}
+    keys = {one.name: one.host_key for one in report.info.hosts}
     for result in report.collector.failures():
         if result.accepted is not None and result.accepted.id in entries:
             continue  # its entry has a line
         if not result.decides or place(result) not in told:
-            name, key = _choose_group(result)
+            name, key = _choose_group(result, keys.get(result.source))
             survey = groups[name].setdefault(key, Survey(result))
             survey.add(result)
             if name == "not-tested":
@@ -148,13 +151,13 @@ def survey_run(report: Report) -> RunSurvey:
     return RunSurvey(report, addresses_of(report.info), groups)
 
 
-def _choose_group(result: Result) -> tuple[str, tuple[object, ...]]:
+def _choose_group(result: Result, host_key: HostKey | None) -> tuple[str, tuple[object, ...]]:
     requirement = (result.matrix, result.requirement)
     if not result.decides:
         excuse = str(excuse_of(result))
         return "excused", (result.verdict, *requirement, excuse, getattr(result, excuse))
     if result.verdict == "not-tested":
-        return "not-tested", (result.reason,)
+        return "not-tested", (result.reason, host_key.state if host_key else None)
     return "inconclusive", (result.protocol, result.reason, result.where, *requirement)
 
 
@@ -169,24 +172,33 @@ def open_sections(about: RunSurvey) -> Iterator[PageSection]:
             flows = sum(survey.flows for survey in surveys.values())
             title = Line(f"{words} ({plural(flows, 'flow')})", "doubt")
             told = islice(surveys.values(), MOST_PARTS)
-            groups = tuple(tuple(_survey_fields(one, about.addresses)) for one in told)
+            groups = tuple(tuple(_survey_fields(one, about)) for one in told)
             yield PageSection(name, title, groups, count_more(len(surveys), "more groups"))
 
 
-def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[Field]:
+def _survey_fields(survey: Survey, about: RunSurvey) -> Iterator[Field]:
     first = survey.first
-    yield from field("flows", [survey.text(addresses)])
+    yield from field("flows", [survey.text(about.addresses)])
     yield from field("purpose", needs(survey.requirements.values()))
     if first.verdict == "not-tested":
-        seen: list[str | More] = [f"{text} ({first.reason})" for text in survey.causes.values()]
-        rest = len(seen) - MOST_LINES
-        yield from field(
-            "seen", seen if rest <= 0 else [*seen[:MOST_LINES], More(f"and {rest} more")]
-        )
-        yield from field("to do", [choose_to_do(first.reason)])
+        yield from _untested_fields(survey, about.report.info.hosts)
     else:
         yield from field("seen", [f"{first.because} ({first.state}, {first.reason})"])
         yield from field("where", [where_text(first)])
+
+
+def _untested_fields(survey: Survey, hosts: Sequence[HostReport]) -> Iterator[Field]:
+    """Say why nobody could look, and what to do; untrusted host keys are one line for all hosts."""
+    reason = survey.first.reason
+    keys = {one.name: one.host_key for one in hosts if one.name in survey.sources and one.host_key}
+    troubles = list(word_host_keys(keys)) if reason == "no-vantage" else []
+    seen = [one.what for one in troubles] or list(survey.causes.values())
+    lines: list[str | More] = [f"{text} ({reason})" for text in seen]
+    rest = len(lines) - MOST_LINES
+    yield from field(
+        "seen", lines if rest <= 0 else [*lines[:MOST_LINES], More(f"and {rest} more")]
+    )
+    yield from field("to do", [one.to_do for one in troubles] or [choose_to_do(reason)])
 
 
 def refusal_sections(about: RunSurvey) -> Iterator[PageSection]:
@@ -260,12 +272,9 @@ def limit_sections(about: RunSurvey) -> Iterator[PageSection]:
     """Show the cost of missing rights and agents; hosts listed as not tested are not repeated."""
     hosts = about.report.info.hosts
     told = {source for survey in about.groups["not-tested"].values() for source in survey.sources}
-    failed = [
-        host_text(host)
-        for host in hosts
-        if host.state in ("failed", "lost") and host.name not in told
-    ]
-    yield from _list_texts("limits", "LIMITS OF THIS RUN", [*_word_costs(hosts), *failed])
+    failed = (one for one in hosts if one.state in ("failed", "lost") and one.name not in told)
+    texts = [*_word_costs(hosts), *word_failed_hosts(failed)]
+    yield from _list_texts("limits", "LIMITS OF THIS RUN", texts)
 
 
 def _word_costs(hosts: Sequence[HostReport]) -> list[str]:

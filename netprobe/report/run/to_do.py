@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _UNTESTED: Final[Mapping[str, str]] = {
-    "no-vantage": "Give the host a vantage in the inventory, or carry a bundle there "
+    "no-vantage": "Mend the way onto the host, as said above, or carry a bundle there "
     "(netprobe bundle).",
     "no-python": "Install Python 3.6 or newer there, or let netprobe send one (netprobe runtime).",
     "no-permission": "Give its agent root, in the way that the sentence above names.",
