@@ -154,4 +154,4 @@ def test_the_end_says_where_the_time_went() -> None:
     """The longest phase first; what took next to nothing is left out."""
     info = RunInfo(elapsed_s=4.2, phases={"starts": 0.6, "walks": 2.24, "listeners": 0.01})
 
-    assert phases_text(info) == "4.2 s: walks 2.2 s, starts 0.6 s"
+    assert phases_text(info) == "4.2 s: tracing ways 2.2 s, starting agents 0.6 s"

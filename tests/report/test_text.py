@@ -209,6 +209,34 @@ def test_untrusted_host_keys_are_one_line() -> None:
     assert text.count("for host in") == 1
 
 
+def test_a_finding_says_nothing_twice() -> None:
+    """No line of flows that its headline has, none of a fault that no flow has."""
+    title = "tcp 2379 from master-0 to 10.0.0.11 is dropped on the path (1 flow)"
+    named = replace(BLOCKED, destination="10.0.0.11")
+    clock = replace(BLOCKED, requirement="clock", destination="master-0", reason="clock-apart")
+    for given, failure, is_told in (
+        (title, named, False),
+        (title, replace(named, port=2380, end_port=2380), True),
+        (title, replace(named, source="master-10"), True),
+        (title, BLOCKED, True),
+        ("the clock of master-0 is minutes from the others' (1 flow)", clock, False),
+    ):
+        told = finding(given, "Mend it.", failure)
+        text = plain(report_of([failure], told, info=replace(INFO, hosts=())))
+        assert ("\n   flows " in text) is is_told, failure
+        assert ("\n   purpose " in text) is (failure is not clock)
+
+
+def test_warnings_repeat_no_finding() -> None:
+    """What the sentence of a flow that fails says already is no warning beside it."""
+    said = "its source address is translated"
+    failed = replace(BLOCKED, because=f"7 SYNs, no answer; {said}", warnings=(said, "held"))
+    text = plain(report_of([failed], finding("cause", "Mend it.", failed)))
+
+    assert "\n\nWARNINGS\n   master-0 → master-1 tcp 2379: held\n\n" in text
+    assert text.count(said) == 1
+
+
 def test_remote_words_cannot_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Escape sequences and line breaks in what a host said never reach the reader's terminal."""
     evil = replace(BLOCKED, because="SSH-2.0\x1b]0;owned\x07\x1b[2J\r\nPASS: all \u202ewell\x9b1m")

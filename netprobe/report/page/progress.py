@@ -19,6 +19,11 @@ from netprobe.report.page.wording import number
 # A log file wants to see that something goes on, not to fill up.
 PLAIN_INTERVAL_S = 5.0
 LEAST_TOLD_S = 0.05
+# What files call the phases, in plain words.
+_PHASES = {
+    "starts": "starting agents", "listeners": "opening listeners", "probes": "probing",
+    "second looks": "looking again", "walks": "tracing ways",
+}  # fmt: skip
 
 
 @contextmanager
@@ -161,7 +166,11 @@ def progress_text(done_flows: int, total_flows: int) -> str:
 
 
 def phases_text(info: RunInfo) -> str:
-    """Say where the time of a run went: ``12.3 s: second looks 8.1 s, starts 0.9 s ...``."""
+    """Say where the time of a run went: ``12.3 s: looking again 8.1 s, probing 0.9 s ...``."""
     longest = sorted(info.phases.items(), key=lambda item: -item[1])
-    parts = [f"{phase} {seconds:.1f} s" for phase, seconds in longest if seconds >= LEAST_TOLD_S]
+    parts = [
+        f"{_PHASES.get(phase, phase)} {seconds:.1f} s"
+        for phase, seconds in longest
+        if seconds >= LEAST_TOLD_S
+    ]
     return f"{info.elapsed_s:.1f} s: {', '.join(parts)}"

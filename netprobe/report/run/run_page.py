@@ -5,6 +5,7 @@ Findings (flows, purpose, evidence, place and advice), and the sections beside t
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from netprobe.model.accepted import STATES
 from netprobe.model.host_key import HostKey
 from netprobe.model.names import names_text
+from netprobe.model.plan import OF_HOSTS
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.report.page.flow_groups import (
     MOST_LINES,
@@ -58,6 +60,8 @@ from netprobe.report.run.to_do import choose_to_do
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
 _MOST_EVIDENCE = 3
+# Names, addresses and ports of a line.
+_WORDS = re.compile(r"[\w.:/\[\]-]*\w[\w\]]*")
 
 
 def finding_section(
@@ -75,13 +79,23 @@ def _list_fields(
     finding: Finding, addresses: Addresses, most_flows: int, brief: bool
 ) -> Iterator[Field]:
     members = finding.members
-    yield from field("flows", flow_lines(members, addresses, most_flows))
-    yield from field("purpose", needs(members))
+    # A fault of a host is of no flow, and its headline says what it is about.
+    if any(member.requirement not in OF_HOSTS for member in members):
+        lines = flow_lines(members, addresses, most_flows)
+        yield from field("flows", _leave_out_repeated(lines, finding.title))
+        yield from field("purpose", needs(members))
     yield from field("seen", _list_sentences(members) if brief else _word_evidence(members))
     yield from field("where", [where_text(finding)])
     yield from field("to do", [finding.advice])
     if not brief:
         yield from field("packets", list(_list_packets(finding)))
+
+
+def _leave_out_repeated(lines: Sequence[str | More], title: str) -> Sequence[str | More]:
+    """Give nothing where a single line only repeats the headline: its hosts, addresses, ports."""
+    said = set(_WORDS.findall(title))
+    repeats = len(lines) == 1 and said.issuperset(_WORDS.findall(str(lines[0])))
+    return [] if repeats else lines
 
 
 def _list_packets(finding: Finding) -> Iterator[str]:
@@ -254,8 +268,9 @@ def changed_sections(about: RunSurvey) -> Iterator[PageSection]:
 
 
 def warning_sections(about: RunSurvey) -> Iterator[PageSection]:
-    """Warnings of results, each sentence once with the first flow that carries it."""
-    warned = sorted(about.report.collector.warned.items(), key=lambda item: place(item[1].first))
+    """Warnings of results that findings do not say, each once with the first flow that has it."""
+    beside = about.report.collector.warned_beside
+    warned = sorted(beside.items(), key=lambda item: place(item[1].first))
     lines = (_warning_line(*one) for one in warned)
     yield from section("warnings", Line("WARNINGS", "doubt"), lines, "more")
 
