@@ -195,10 +195,13 @@ def api_server_of(one: Manifest) -> tuple[str, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class TunnelSaid:
-    """How Konnectivity is published: ``server`` is HOST or HOST:PORT, and stands at ``place``."""
+    """How Konnectivity is published: ``server`` is HOST or HOST:PORT, and stands at ``place``.
+
+    ``publishing`` None: a port tells nothing of it.
+    """
 
     server: str
-    publishing: Publishing
+    publishing: Publishing | None
     place: str
 
 
