@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -18,7 +17,7 @@ _BY_PORT: Final[Mapping[str, Publishing]] = {
     "8091": "loadbalancer",
     "8132": "loadbalancer",
 }
-_NODE_PORT = re.compile(r"3[0-2]\d{3}")
+_NODE_PORTS: Final = range(30000, 32768)
 
 
 def tunnel_of_agent(one: Manifest) -> TunnelSaid | None:
@@ -30,7 +29,7 @@ def tunnel_of_agent(one: Manifest) -> TunnelSaid | None:
         return None
     shown = f"[{host}]" if ":" in host else host
     server = f"{shown}:{port}" if port else host
-    by_number: Publishing | None = "nodeport" if _NODE_PORT.fullmatch(port) else None
+    by_number: Publishing | None = "nodeport" if _is_node_port(port) else None
     return TunnelSaid(server, _BY_PORT.get(port, by_number), one.place(*path))
 
 
@@ -44,3 +43,7 @@ def _read_arguments(one: Manifest) -> Iterator[tuple[str, tuple[KeyPath, str]]]:
                 name, equals, value = text.removeprefix("--").partition("=")
                 if text.startswith("--"):
                     yield name, (path, value if equals else behind)
+
+
+def _is_node_port(port: str) -> bool:
+    return port.isdecimal() and int(port) in _NODE_PORTS
