@@ -25,6 +25,7 @@ from netprobe.model.matrix import (
 from netprobe.model.plan import AskedName, Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
+from netprobe.plan.contradictions import word_contradictions
 from netprobe.plan.path_mtu import path_mtu_blocks
 
 WILDCARD = "*."
@@ -93,6 +94,7 @@ def make_plan(
         if not mine:
             all_notes += expansion.missing_roles()
     blocks = [replace(block, index=index) for index, block in enumerate(blocks)]
+    all_notes += word_contradictions(blocks)
     return Plan(
         tuple(PlannedMatrix(one.matrix.name, one.settings, one.matrix.document) for one in chosen),
         tuple(blocks),
