@@ -96,7 +96,7 @@ def make_plan(
     blocks = [replace(block, index=index) for index, block in enumerate(blocks)]
     all_notes += word_contradictions(blocks)
     return Plan(
-        tuple(PlannedMatrix(one.matrix.name, one.settings, one.matrix.document) for one in chosen),
+        tuple(map(_plan_matrix, chosen)),
         tuple(blocks),
         tuple(skipped),
         tuple(all_notes),
@@ -104,6 +104,12 @@ def make_plan(
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
     )
+
+
+def _plan_matrix(chosen: ChosenMatrix) -> PlannedMatrix:
+    matrix = chosen.matrix
+    names = tuple(name for name, one in matrix.settings.items() if one.resolves_to is not None)
+    return PlannedMatrix(matrix.name, chosen.settings, matrix.document, names)
 
 
 def _is_asked(block: Block) -> bool:
