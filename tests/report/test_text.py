@@ -227,6 +227,25 @@ def test_a_finding_says_nothing_twice() -> None:
         assert ("\n   purpose " in text) is (failure is not clock)
 
 
+def test_each_host_with_a_dead_name_server_is_told_with_its_own() -> None:
+    """One finding may join them; hosts of one server share a line."""
+    hosts = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.1"}
+    failures = [
+        flow(
+            BLOCKED, place, requirement="resolver", source=name, destination=name, address=name,
+            protocol="udp", reason="no-resolver", state="unknown",
+            because=f"no name server that {name} is configured with resolves ({server} is silent)",
+        )
+        for place, (name, server) in enumerate(hosts.items())
+    ]  # fmt: skip
+    text = plain(report_of(failures, finding("no name server resolves", "Mend it.", *failures)))
+
+    shown = "no name server that {} is configured with resolves ({} is silent) (unknown, {})"
+    first = shown.format("a", "10.0.0.1", "no-resolver")
+    second = shown.format("b", "10.0.0.2", "no-resolver")
+    assert f"   seen      {first}; so c\n             {second}\n" in text
+
+
 def test_warnings_repeat_no_finding() -> None:
     """What the sentence of a flow that fails says already is no warning beside it."""
     said = "its source address is translated"

@@ -44,6 +44,7 @@ from netprobe.report.page.wording import (
     excuse_of,
     excuse_text,
     is_failure,
+    make_holes,
     number,
     plural,
     replace_name,
@@ -116,7 +117,9 @@ def _word_evidence(members: tuple[Result, ...]) -> list[str]:
     for member in members:
         # TCP refuses by a reset, UDP by an error message.
         refused = member.protocol if member.state == "closed" else ""
-        kind = (member.state, member.reason, member.rejected_by or "", refused)
+        # Of hosts' own faults each sentence has its own servers or clocks.
+        of_host = make_holes(member.because, member) if member.requirement in OF_HOSTS else ""
+        kind = (member.state, member.reason, member.rejected_by or "", refused, of_host)
         kinds.setdefault(kind, []).append(member)
     lines = [_evidence_line(alike, len(members) > 1) for alike in kinds.values()]
     more = len(lines) - _MOST_EVIDENCE
@@ -128,6 +131,10 @@ def _evidence_line(alike: list[Result], named: bool) -> str:
     kind = f"{first.state}, {first.reason}"
     if not named:
         return f"{first.because} ({kind})"
+    if first.requirement in OF_HOSTS:
+        rest = [member.source for member in alike[1:]]
+        so = f"; so {names_text(rest, MOST_NAMES)}" if rest else ""
+        return f"{first.because} ({kind}){so}"
     who = f"{first.source} → {first.destination}"
     others = plural(sum(result.port_count for result in alike), "flow")
     return f"{who}: {first.because} ({kind}: {others})"
