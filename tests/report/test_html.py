@@ -274,6 +274,13 @@ def test_a_finding_links_the_file_with_its_packets(tmp_path: Path, place: str) -
     assert urljoin(path.as_uri(), link) == packets.as_uri()
 
 
+def test_warnings_stand_above_the_table_of_flows() -> None:
+    """Who reads on to the flows has seen them."""
+    text = Reader(text_of(report_of([replace(PASSED, warnings=("the port is held twice",))]))).text
+
+    assert text.index("WARNINGS") < text.index("the port is held twice") < text.index("How to sear")
+
+
 def test_each_reason_of_what_is_skipped_has_one_line() -> None:
     """Whatever matrices it is of; their requirements are told apart."""
     given = [("a", "x", "no host"), ("b", "y", "no host"), ("b", "z", "no host"), ("b", "w", "off")]
