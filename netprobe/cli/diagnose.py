@@ -107,10 +107,7 @@ def _word_missing(missing: Sequence[str], said: Sequence[TunnelSaid]) -> str:
     """Say what is missing, and which commands print it."""
     what = " and ".join(missing)
     if len(said) > 1:
-        listed = "".join(
-            f"\n  {one.place}: {one.server}{(one.publishing and f' ({one.publishing})') or ''}"
-            for one in said
-        )
+        listed = "".join(f"\n  {_word_tunnel(one)}" for one in said)
         return f"{what}: which of these {len(said)}? Give {_word_them(missing)}:{listed}"
     if missing == ["--publishing"]:
         return (
@@ -119,6 +116,11 @@ def _word_missing(missing: Sequence[str], said: Sequence[TunnelSaid]) -> str:
         )
     ways = "".join(f"\n  {one}" for one in HOW_TO_TELL)
     return f"{what}: give {_word_them(missing)}, or what says it:{ways}"
+
+
+def _word_tunnel(one: TunnelSaid) -> str:
+    publishing = f" ({one.publishing})" if one.publishing else ""
+    return f"{one.server}{publishing}: {one.title}, {one.place}"
 
 
 def _word_them(missing: Sequence[str]) -> str:

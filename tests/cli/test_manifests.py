@@ -254,8 +254,9 @@ def test_diagnose_asks_which_of_several_clusters(capsys: pytest.CaptureFixture[s
     assert status_of(["diagnose", "konnectivity", "--manifest", "both.yaml"]) == 2
     told = capsys.readouterr().err
     assert "--server and --publishing: which of these 2? Give both:\n" in told
-    assert "both.yaml:16:8: 127.0.0.1:30091 (nodeport)\n" in told
-    assert "both.yaml:42:8: 127.0.0.1:6443\n" in told
+    name = "DaemonSet konnectivity-agent, both.yaml"
+    assert f"  127.0.0.1:30091 (nodeport): {name}:16:8\n" in told
+    assert f"  127.0.0.1:6443: {name}:42:8\n" in told
 
     Path("odd.yaml").write_text(both[1])
     assert status_of(["diagnose", "konnectivity", "--manifest", "odd.yaml"]) == 2

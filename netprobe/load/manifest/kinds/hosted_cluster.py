@@ -201,12 +201,13 @@ def api_server_of(one: Manifest) -> tuple[str, int] | None:
 class TunnelSaid:
     """How Konnectivity is published: ``server`` is HOST or HOST:PORT, and stands at ``place``.
 
-    ``publishing`` None: a port tells nothing of it.
+    ``publishing`` None: a port tells nothing of it. ``title`` names the object that says it.
     """
 
     server: str
     publishing: Publishing | None
     place: str
+    title: str
 
 
 def tunnel_of(one: Manifest) -> TunnelSaid | None:
@@ -220,7 +221,7 @@ def tunnel_of(one: Manifest) -> TunnelSaid | None:
     port = one.port(*path[:-1], "port") if publishing == "nodeport" and host else None
     shown = f"[{host}]" if port and ":" in host else host
     server = f"{shown}:{port}" if port else host
-    return TunnelSaid(server, publishing, one.place(*path)) if host else None
+    return TunnelSaid(server, publishing, one.place(*path), one.title) if host else None
 
 
 def _strategies_of(one: Manifest, service: str) -> Iterator[KeyPath]:

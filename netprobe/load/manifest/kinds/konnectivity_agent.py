@@ -30,7 +30,7 @@ def tunnel_of_agent(one: Manifest) -> TunnelSaid | None:
     shown = f"[{host}]" if ":" in host else host
     server = f"{shown}:{port}" if port else host
     by_number: Publishing | None = "nodeport" if _is_node_port(port) else None
-    return TunnelSaid(server, _BY_PORT.get(port, by_number), one.place(*path))
+    return TunnelSaid(server, _BY_PORT.get(port, by_number), one.place(*path), one.title)
 
 
 def _read_arguments(one: Manifest) -> Iterator[tuple[str, tuple[KeyPath, str]]]:
