@@ -51,6 +51,11 @@ demo: setup ## a small cluster of network namespaces with a firewall, probed and
 	@sh tests/lab/packages.sh demo
 	@$(BIN)/python demo/run.py
 
+.PHONY: demo-shell
+demo-shell: setup ## the demo's cluster, and a shell on its jump host, to try netprobe by hand
+	@sh tests/lab/packages.sh demo
+	@$(BIN)/python demo/shell.py
+
 # Quick tests wait for a third of their time, labs for two thirds.
 QUICK := -n 3 -m "not lab and not slow" --ignore=tests/lab
 SIDE_BY_SIDE := -n 10
@@ -148,13 +153,36 @@ docs: setup ## print the generated pages and schemas again
 golden: setup ## rewrite golden files; read the diff before you commit it
 	NETPROBE_REWRITE=golden $(BIN)/python -m pytest -q tests/report tests/estate tests/pages/test_formats.py
 
+# The site's programs are in an environment of their own: few people build it.
+SITE_VENV := .tox/site
+SITE_STAMP := $(SITE_VENV)/stamp-$(shell sha256sum <requirements-site.lock | cut -c1-16)
+$(SITE_STAMP):
+	@$(PYTHON) -m venv --clear $(SITE_VENV)
+	@$(SITE_VENV)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-site.lock
+	@touch $@
+
+.PHONY: picture
+picture: setup lab-packages ## the README's picture: the report's page of a run in the demo's cluster
+	@rm -rf build/picture && echo 'netprobe run -q --matrix deckhouse-nodes -o html=report.html' \
+		| $(BIN)/python demo/shell.py build/picture; test -s build/picture/report.html
+	$(BIN)/python -m pages.picture build/picture/report.html docs/report.png
+
+.PHONY: site
+site: setup $(SITE_STAMP) ## the pages as a site with search, in build/site/site; it needs no network to be read
+	@rm -rf build/site && $(BIN)/python -m pages.site build/site
+	@cd build/site && NO_MKDOCS_2_WARNING=1 $(CURDIR)/$(SITE_VENV)/bin/mkdocs build --strict --quiet
+	@echo "open build/site/site/index.html"
+
 .PHONY: lock
-lock: ## make requirements.lock again from pyproject.toml
+lock: ## make requirements.lock and requirements-site.lock again from pyproject.toml
 	@work=$$(mktemp -d) && trap 'rm -rf $$work' EXIT && $(PYTHON) -m venv $$work/venv \
 	&& $$work/venv/bin/python -m pip install --quiet uv \
-	&& $$work/venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header --extra dev pyproject.toml -o $$work/lock \
-	&& { echo "# Made by \`make lock\` from pyproject.toml, for Python 3.11 and later."; cat $$work/lock; } >requirements.lock
+	&& for kind in "requirements.lock --extra dev pyproject.toml" "requirements-site.lock --group site"; do \
+		set -- $$kind; lock=$$1; shift; \
+		$$work/venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-header "$$@" -o $$work/lock \
+		&& { echo "# Made by \`make lock\` from pyproject.toml, for Python 3.11 and later."; cat $$work/lock; } >$$lock \
+		|| exit 1; done
 
 .PHONY: dist
 dist: setup ## wheel and sdist

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 
 from demo import services
 from tests.lab.expected import Flow, Hosts, Line, required
@@ -112,7 +113,7 @@ A small Deckhouse-like cluster of network namespaces, each with a cable of its o
 
 def build(lab: Lab) -> None:
     """The machines, their cables, the services outside, and the firewall."""
-    router = lab.router("fw", *ROUTER)
+    router = lab.router("router", *ROUTER)
     for name, addresses in ADDRESSES.items():
         lab.host(name, router, *addresses)
     lab.wait_until_ready()
@@ -125,6 +126,12 @@ def build(lab: Lab) -> None:
         f"table inet demo {{\n  chain forward {{\n"
         f"    type filter hook forward priority 0;\n{rules}\n  }}\n}}"
     )
+
+
+def write_inventory(lab: Lab) -> Path:
+    """The inventory of these machines, with their zones."""
+    zones: dict[str, dict[str, object]] = {name: {"zone": zone} for name, zone in ZONES.items()}
+    return lab.inventory(ROLES, overrides=zones)
 
 
 def expected() -> tuple[set[Flow], set[Flow]]:

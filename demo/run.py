@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -31,7 +31,7 @@ SHOWN = 10
 
 def main() -> int:
     """Run the demo that this machine allows; 0 when netprobe's answer was exactly right."""
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     reason = "asked for" if "--reduced" in sys.argv[1:] else _missing_program()
     if reason is None and lack_of("namespaces") is not None:
         reason = userns.why_not()
@@ -45,10 +45,6 @@ def main() -> int:
     return _reduced(reason)
 
 
-def _end(number: int, _frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
-
-
 def _missing_program() -> str | None:
     missing = [name for name in ("ip", "nft", "sysctl") if find_program(name) is None]
     return f"{', '.join(missing)}: not installed" if missing else None
@@ -57,10 +53,7 @@ def _missing_program() -> str | None:
 def _full() -> int:
     with Lab() as lab:
         estate.build(lab)
-        zones: dict[str, dict[str, object]] = {
-            name: {"zone": zone} for name, zone in estate.ZONES.items()
-        }
-        inventory = lab.inventory(estate.ROLES, overrides=zones)
+        inventory = estate.write_inventory(lab)
         print(estate.DESCRIPTION, flush=True)
         every, stopped = estate.expected()
         document, elapsed_s = _netprobe(["--matrix", estate.MATRIX, "-i", str(inventory)], lab)

@@ -31,6 +31,7 @@ from netprobe.cli.option_groups import (
 from netprobe.cli.options import (
     AUDIT_FORMATS,
     DIFF_FORMATS,
+    HISTORY_FORMATS,
     MATRIX_FORMATS,
     TUNNEL_FORMATS,
     AskedOptions,
@@ -261,6 +262,38 @@ class DiffOptions(AskedOptions):
     old: str = argument(type=FileType("the earlier run"))
     new: str = argument(type=FileType("the later run"))
     outputs: Texts = output_option(DIFF_FORMATS)
+
+
+_HISTORY = file_option("--history", "FILE", "The history's file.", default="netprobe.db")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryOptions(AskedOptions):
+    """``netprobe history``."""
+
+    history: str = _HISTORY
+    since: str | None = option(
+        "--since",
+        metavar="TIME",
+        help="Only what was there since then: 7d, 90m, or a time such as 2027-01-31T14:00Z.",
+    )
+    when: str | None = option("--when", metavar="TIME", help="Print the report of that moment.")
+    flow: str | None = option(
+        "--flow",
+        metavar="FLOW",
+        help="Only outages of a flow: SOURCE:DESTINATION:PROTOCOL/PORT.",
+    )
+    outputs: Texts = output_option(HISTORY_FORMATS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryAddOptions(AskedOptions):
+    """``netprobe history add``."""
+
+    runs: tuple[str, ...] = argument(
+        metavar="RUN...", nargs=-1, required=True, type=FileType("a run to add")
+    )
+    history: str = _HISTORY
 
 
 @dataclass(frozen=True, kw_only=True)

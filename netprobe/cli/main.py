@@ -29,6 +29,7 @@ from netprobe.cli.asked import (
     ShowOptions,
 )
 from netprobe.cli.help import AUDIT_STATUS, RUN_STATUS, TUNNEL_STATUS, VerbGroup
+from netprobe.cli.history_group import history
 from netprobe.cli.options import take_options
 from netprobe.cli.streams import (
     guard_streams,
@@ -59,6 +60,9 @@ def cli() -> None:
       netprobe plan --matrix deckhouse-nodes
       netprobe run --matrix deckhouse-nodes
     """
+
+
+cli.add_command(history)
 
 
 @cli.command(epilog=RUN_STATUS)

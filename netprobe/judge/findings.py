@@ -17,7 +17,15 @@ from netprobe.judge.rules import (
     speaker_of,
 )
 from netprobe.judge.walls import Zones
-from netprobe.judge.ways import WayFacts, as_sent, group_by_link, is_lost_back, join_routers
+from netprobe.judge.ways import (
+    WayFacts,
+    as_sent,
+    group_by_link,
+    has_direction,
+    is_lost_back,
+    join_routers,
+    turn_round,
+)
 from netprobe.model.matrix import rank_weight
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, KeptFinding, Place, Result
@@ -32,6 +40,8 @@ def fold(
     passes: Iterable[Result] = (),
     zones: Zones | None = None,
     kept: Sequence[KeptFinding] = (),
+    *,
+    some_ports: bool = False,
 ) -> tuple[Finding, ...]:
     """Fold failures with one likely cause into findings, and number them.
 
@@ -42,7 +52,8 @@ def fold(
     which tell whether nothing gets through between two hosts; they are read only where a firewall
     or a router stops something, and then more than once. ``zones`` are those of the hosts that have
     one. ``kept`` are the findings of the file that the results are of: these have its numbers, and
-    further ones the numbers behind.
+    further ones the numbers behind. ``some_ports``: not all that is required between two hosts was
+    asked, so that nobody knows whether nothing gets through there.
     """
     numbers = KeptNumbers(kept)
     found, rest = numbers.take(result for result in results if _is_worth_a_finding(result))
@@ -56,7 +67,7 @@ def fold(
         )
         for one, cause in found
     )
-    causes = _find_causes(rest, passes, zones or {})
+    causes = _find_causes(rest, passes, zones or {}, some_ports=some_ports)
     folded = sorted((_make_finding(one, naming) for one in causes), key=_order_of_finding)
     return (
         *known,
@@ -65,7 +76,7 @@ def fold(
 
 
 def _find_causes(
-    failures: Sequence[Result], passes: Iterable[Result], zones: Zones
+    failures: Sequence[Result], passes: Iterable[Result], zones: Zones, *, some_ports: bool
 ) -> list[Stopped]:
     """Group the failures that share a likely cause."""
     rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
@@ -81,7 +92,7 @@ def _find_causes(
             cause = causes.setdefault(key, Stopped([], proof=fact))
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
-    rules = group_by_rule(stopped, passes, zones) if stopped else []
+    rules = group_by_rule(stopped, passes, zones, some_ports=some_ports) if stopped else []
     return [*parts, *rules]
 
 
@@ -101,7 +112,7 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
     shares = find_reason(result.reason).shares
     common = (result.verdict, result.reason, result.decides)
-    if shares in ("address", "name"):
+    if shares in ("address", "name", "machine"):
         return (*common, result.address)
     if shares in ("link", "reason"):
         return (*common, result.rejected_by)
@@ -169,11 +180,20 @@ def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], 
     A narrow link has the ends of the packets that it stops.
     """
     if _is_link(cause):
-        return [as_sent(one) for one in members], []
+        return _name_ways(members), []
     if cause.proof is None:
         return members, []
     answers = [as_sent(one) for one in members if is_lost_back(one)]
     return [one for one in members if not is_lost_back(one)], answers
+
+
+def _name_ways(members: list[Result]) -> list[Result]:
+    """Give members with the ends of the packets that were lost: both ways where no member tells
+    which one it is."""
+    sent = [as_sent(one) for one in members]
+    if any(has_direction(one) for one in members):
+        return sent
+    return sent + [turn_round(one) for one in members]
 
 
 def _find_places(members: Sequence[Result], cause: Stopped) -> tuple[Place, ...]:

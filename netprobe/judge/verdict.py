@@ -41,6 +41,8 @@ _RETURN_ROUTE = frozenset(
         OWN_ADDRESS,
     )
 )
+# Conclusions that another machine answers.
+_OTHERS = ("held-twice", "other-machine")
 # Symptoms that an answer on the source's wire explains; one-way packets have no answer.
 _UNANSWERED = frozenset(("silence", "silence-maybe-stuck", "silent"))
 
@@ -110,6 +112,8 @@ def _counts_mtu(evidence: Evidence, measured: PathMtu, verdict: Result) -> bool:
         return False
     if evidence.outcome is None or evidence.outcome.operation != PATH_MTU:
         return verdict.verdict == "pass"
+    if evidence.concluded in _OTHERS:
+        return False  # what another machine answers says nothing of the path to this one
     return measured.path is not None or not is_down(evidence)
 
 

@@ -219,6 +219,7 @@ class Plan:
     matrices that it has: its own first, then what they imply.
     ``selection``: the filters, and how much of the whole plan they left; None without filters.
     ``limited_to``: the hosts that --limit stands for; empty without it.
+    ``some_ports``: the filters may have left out ports between hosts that they kept.
     ``coverage``: how the plan covers a larger one; None where it is the whole.
     ``taken`` is what manifests gave it.
     """
@@ -229,6 +230,7 @@ class Plan:
     notes: tuple[str, ...] = field(default_factory=tuple)
     selection: str | None = None
     limited_to: frozenset[str] = frozenset()
+    some_ports: bool = False
     requirements: tuple[PlannedRequirement, ...] = ()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coverage: Coverage | None = None

@@ -15,10 +15,13 @@ from netprobe.model.result import Finding, Place
 
 # What became of the packets.
 End = Literal["dropped", "rejected", "reset"]
-# What failures of one cause share: the rule of a firewall · the address that nobody, or somebody
-# else, has · the next hop · the router that says so · the narrow link · the name that does not
-# resolve · the process that holds the port · nothing but the reason: each has it by itself.
-Share = Literal["rule", "address", "next-hop", "router", "link", "name", "holder", "reason"]
+# What failures of one cause share: the rule of a firewall · the address that nobody, or the source
+# itself, has · the address for which another machine answers · the next hop · the router that says
+# so · the narrow link · the name that does not resolve · the process that holds the port · nothing
+# but the reason: each has it by itself.
+Share = Literal[
+    "rule", "address", "machine", "next-hop", "router", "link", "name", "holder", "reason"
+]
 Advice = Mapping[tuple[Place, ...], str]
 # Who must act: who keeps firewalls and routers between hosts; who keeps the hosts; who runs
 # netprobe. Unclear: several of them may have to.
@@ -268,6 +271,7 @@ REASONS: Final[Mapping[str, Reason]] = {
             _PATH: _LOWER_MSS,
             ("return-path",): _LOWER_MSS,
             ("destination", "path"): _LOWER_POD_MTU,
+            ("destination", "path", "return-path"): _LOWER_POD_MTU,
         },
     ),
     "mtu-not-measured": Reason(),
@@ -357,21 +361,27 @@ REASONS: Final[Mapping[str, Reason]] = {
     "other-machine": Reason(
         kind="machine",
         title="another machine answers for {hosts}",
-        shares="address",
+        rule_causes=False,
+        rule_mends=False,
+        shares="machine",
         advice={_PATH: _OTHER_MACHINE},
         owner="unclear",
     ),
     "foreign-answer": Reason(
         kind="machine",
         title="another machine answers for {hosts}",
-        shares="address",
+        rule_causes=False,
+        rule_mends=False,
+        shares="machine",
         advice={("path", "service"): _OTHER_MACHINE},
         owner="unclear",
     ),
     "unproved-machine": Reason(
         kind="machine",
         title="another machine seems to answer for {hosts}",
-        shares="address",
+        rule_causes=False,
+        rule_mends=False,
+        shares="machine",
         advice={
             _PATH: _UNPROVED_MACHINE,
             ("destination", "path", "service"): _UNPROVED_MACHINE,

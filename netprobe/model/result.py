@@ -33,6 +33,9 @@ PROOFS: tuple[Proof, ...] = ("nonce", "witness", "service", "handshake", "refusa
 # Stands for the one flow of a protocol that has no ports.
 PORTLESS: Ports = ((0, 0),)
 
+# Matrix, requirement, source, destination, address, protocol.
+ResultKey = tuple[str, str, str, str, str, str]
+
 # Source, destination, first and last port (0 where the protocol has none).
 StandIn = tuple[LineText, LineText, int, int]
 

@@ -49,6 +49,9 @@ PROTOCOL: Final = TextShape(
 ADDRESS: Final = TextShape(
     "[A-Za-z0-9_:][A-Za-z0-9_.:-]*(%[A-Za-z0-9_.-]+)?", "an IP address or a name"
 )
+LINK: Final = TextShape(
+    "[0-9a-f]{2}(:[0-9a-f]{2}){5}", "a link-layer address such as 02:00:00:00:00:01"
+)
 # What judged a flow: ``no-response``, ``icmp 3/7``, ``unknown-ENODEV``.
 REASON: Final = TextShape("[A-Za-z0-9_][A-Za-z0-9_ /.-]*", "the word of a reason")
 DAY: Final = TextShape(r"\d{4}-\d\d-\d\d", "a date such as 2027-01-31")

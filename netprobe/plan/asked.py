@@ -37,7 +37,7 @@ def _keep_flows(plan: Plan, ports_of: _PortFinder, path: str) -> Plan:
     kept = replace(plan, blocks=blocks)
     words = f"what {path} asks for: {kept.flow_count():,} of {plan.flow_count():,} flows"
     before = f"{plan.selection}; " if plan.selection else ""
-    return replace(kept, selection=before + words)
+    return replace(kept, selection=before + words, some_ports=True)
 
 
 def _ports_of_flows(asked: Iterable[Result]) -> Mapping[_AskedKey, Ports]:

@@ -68,7 +68,8 @@ def select(
     selected = replace(plan, blocks=numbered, skipped=skipped, requirements=requirements)
     words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
     limited_to = frozenset(names.hosts(selection.limit))
-    return replace(selected, selection=words, limited_to=limited_to)
+    some_ports = bool(selection.only or selection.protocol)
+    return replace(selected, selection=words, limited_to=limited_to, some_ports=some_ports)
 
 
 def _select_requirements(blocks: Iterable[Block], only: tuple[str, ...]) -> Iterator[Block]:

@@ -184,11 +184,13 @@ class Destination:
 
         An echo reply may be anybody's: the destination's recorder knows, if there is one.
         """
+        # Where the way onto the host has failed, it is asked first who has its addresses.
+        is_without_agent = self._host.vantage.kind == "none"
         return [
             one
             for one in heard
             if (one.outcome is not None and one.outcome.answer == "nonce")
-            or (not self._agent.alive and not _is_at_home(self._fleet.agent(one.task.source), one))
+            or (is_without_agent and not _is_at_home(self._fleet.agent(one.task.source), one))
         ]
 
     def _emit_early(self, want: Want, found: list[Evidence]) -> None:

@@ -61,6 +61,7 @@ def test_other_filters_hold_for_the_path_mtu_too() -> None:
         ("n1", "n2")
     ] * 2
     assert plan.selection == "--from n1 --only vxlan: 2 of 8 flows"
+    assert (plan.some_ports, selected(from_=("n1",)).some_ports) == (True, False)
 
 
 def test_an_unknown_name_gets_the_nearest_else_all() -> None:

@@ -29,9 +29,10 @@ from netprobe.errors import AgentError
 from netprobe.report.page.host_keys import word_host_keys
 from netprobe.vantage import launch as launch_module
 from netprobe.vantage.base import HostKeyError
+from netprobe.vantage.large_packets import LINES_SCRIPT
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink, LinkLost
-from netprobe.vantage.ssh import first_hop, read_hop
+from netprobe.vantage.ssh import first_hop, read_hop, small_argv
 from tests.needs import require
 from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
@@ -110,6 +111,21 @@ async def test_every_login_shell_hands_the_script_on(
     node = server(force=f'exec {shell} -c "$SSH_ORIGINAL_COMMAND"')
     link = await start(ssh(target("node", client_config(tmp_path, node)), sudo=True))
     assert link.hello.wire == WIRE_VERSION
+
+
+def test_lines_of_two_sizes_cross_every_login_shell(server: Server, tmp_path: Path) -> None:
+    """By a login with few algorithms, whatever the user's own configuration asks for."""
+    for shell in ("sh", "tcsh", "fish"):
+        require(shell)
+        node = server(f"node-{shell}", force=f'exec {shell} -c "$SSH_ORIGINAL_COMMAND"')
+        config = client_config(tmp_path, node, lines="Ciphers aes256-ctr\n")
+        words = small_argv(ssh(target(node.name, config)), LINES_SCRIPT)
+        done = subprocess.run(
+            words, input="abc\nlong\n", capture_output=True, text=True, timeout=PATIENCE_S,
+            check=False,
+        )  # fmt: skip
+        assert done.stdout.splitlines()[::3] == ["NETPROBE-LINES", "was long"], done.stderr
+        assert done.stdout.splitlines()[1] == "has 3"
 
 
 async def test_a_jump_host_is_crossed(server: Server, tmp_path: Path, start: Start) -> None:

@@ -15,7 +15,7 @@ from netprobe.agent.wire import answers, host_messages, orders, parts, replies
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import MAX_PORT, PortRange, Ports
-from netprobe.model.shapes import ADDRESS, REASON
+from netprobe.model.shapes import ADDRESS, LINK, REASON
 from netprobe.probe.agents.decode import ANSWERS
 
 OPERATIONS = frozenset(("bind", "connect", "send", "answer"))
@@ -29,6 +29,8 @@ MOST_STRANGERS = 64
 # First sequence numbers of one range of ports.
 MOST_NUMBERS = 64
 MOST_ADDRESSES = 1024
+# Machines that have one address.
+MOST_LINKS = 32
 # What an order without ports asks for.
 NO_PORTS: Ports = ((0, 0),)
 
@@ -298,6 +300,13 @@ def _check_own_resets(order: host_messages.OwnResetsOrder, answer: host_messages
     _check_ranges(answer.ports, port_sets.normalise(order.ports))
 
 
+def _check_holders(_order: Any, answer: host_messages.Holders) -> None:
+    _check_length(answer.links, MOST_LINKS)
+    _check_once(answer.links, answer.links, "link")
+    for link in answer.links:
+        _demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
+
+
 def _check_sockets(_order: Any, answer: host_messages.Sockets) -> None:
     _check_addresses(one.address for one in answer.sockets)
     for one in answer.sockets:
@@ -327,4 +336,5 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     host_messages.ReturnPath: _check_next_hop,
     host_messages.Sockets: _check_sockets,
     host_messages.OwnResets: _check_own_resets,
+    host_messages.Holders: _check_holders,
 }

@@ -39,8 +39,12 @@ def _render_line(part: Line, console: Console) -> Iterator[Text]:
     """Wrap a line; what does not fit on the first hangs under it."""
     text = clean(part.text)
     indent = len(text) - len(text.lstrip(" "))
-    for number, line in enumerate(_wrap_text(text.strip(), part.hang, part.style, console)):
-        yield Text.assemble(" " * (part.hang if number else indent), line)
+    first, *more = _wrap_text(text.strip(), indent, part.style, console)
+    yield Text.assemble(" " * indent, first)
+    if more:
+        rest = text.strip()[len(first.plain) :].lstrip(" ")
+        for line in _wrap_text(rest, part.hang, part.style, console):
+            yield Text.assemble(" " * part.hang, line)
 
 
 def _render_field(part: Field, console: Console) -> Iterator[Text]:

@@ -14,11 +14,9 @@ from typing import Literal, NamedTuple
 
 from netprobe.model.plan import CLOCK, RESOLVER
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
-from netprobe.model.result import PORTLESS, Place, Result, State
+from netprobe.model.result import PORTLESS, Place, Result, ResultKey, State
 from netprobe.model.run import RunInfo
 from netprobe.report.page.flow_groups import FlowNames
-
-ResultKey = tuple[str, str, str, str, str, str]
 
 FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "protocol")
 # The key that all results of one flow share, whatever their ports.

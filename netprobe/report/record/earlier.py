@@ -15,10 +15,10 @@ from netprobe.model.firewall import FirewallRule
 from netprobe.model.plan import Block, Flow, Plan
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, union
 from netprobe.model.printable import clean, word_command
-from netprobe.model.result import PORTLESS, Result, Verdict
+from netprobe.model.result import PORTLESS, Result, ResultKey, Verdict
 from netprobe.model.run import RunInfo
 from netprobe.report.page.wording import listed, number, plural
-from netprobe.report.record.changes import Changes, Fates, ResultKey, cut_by_fate, fates_of, key_of
+from netprobe.report.record.changes import Changes, Fates, cut_by_fate, fates_of, key_of
 from netprobe.report.record.open_passes import RetriedPorts
 from netprobe.report.record.record import Earlier
 

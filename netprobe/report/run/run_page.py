@@ -202,16 +202,17 @@ def _survey_fields(survey: Survey, about: RunSurvey) -> Iterator[Field]:
     yield from field("flows", [survey.text(about.addresses)])
     yield from field("purpose", needs(survey.requirements.values()))
     if first.verdict == "not-tested":
-        yield from _untested_fields(survey, about.report.info.hosts)
+        yield from _untested_fields(survey, about.report)
     else:
         yield from field("seen", [f"{first.because} ({first.state}, {first.reason})"])
         yield from field("where", [where_text(first)])
 
 
-def _untested_fields(survey: Survey, hosts: Sequence[HostReport]) -> Iterator[Field]:
+def _untested_fields(survey: Survey, report: Report) -> Iterator[Field]:
     """Say why nobody could look, and what to do; untrusted host keys are one line for all hosts."""
-    reason = survey.first.reason
-    keys = {one.name: one.host_key for one in hosts if one.name in survey.sources and one.host_key}
+    reason, sources = survey.first.reason, survey.sources
+    hosts = [one for one in report.info.hosts if one.name in sources]
+    keys = {one.name: one.host_key for one in hosts if one.host_key}
     troubles = list(word_host_keys(keys)) if reason == "no-vantage" else []
     seen = [one.what for one in troubles] or list(survey.causes.values())
     lines: list[str | More] = [f"{text} ({reason})" for text in seen]
@@ -219,7 +220,8 @@ def _untested_fields(survey: Survey, hosts: Sequence[HostReport]) -> Iterator[Fi
     yield from field(
         "seen", lines if rest <= 0 else [*lines[:MOST_LINES], More(f"and {rest} more")]
     )
-    yield from field("to do", [one.to_do for one in troubles] or [choose_to_do(reason)])
+    words = choose_to_do(reason, sources, report.findings)
+    yield from field("to do", [one.to_do for one in troubles] or [words])
 
 
 def refusal_sections(about: RunSurvey) -> Iterator[PageSection]:

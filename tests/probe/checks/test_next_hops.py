@@ -8,8 +8,9 @@ import pytest
 
 from netprobe.agent.wire.host_messages import Egress, EgressOrder, RouteOrder
 from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
+from netprobe.probe.agents.neighbours import distance
 from netprobe.probe.checks import next_hops
-from netprobe.probe.checks.next_hops import NextHops, ask_network, distance
+from netprobe.probe.checks.next_hops import NextHops, ask_network
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import (
     ROUTER,
