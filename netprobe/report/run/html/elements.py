@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from netprobe.model.printable import clean
 
 # Names with hyphens; what is longer must be broken somewhere on a narrow window.
-_HYPHENED = re.compile(r"((?<![\w.-])[\w.]+(?:-[\w.]+)+(?![\w.-]))")
+_HYPHENED = re.compile(r"([\w.]+(?:-[\w.]+)+)")
 # Elements that have no end.
 _VOID = frozenset({"meta", "link", "br", "input"})
 

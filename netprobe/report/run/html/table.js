@@ -87,7 +87,7 @@ function nameParts(name, address) {
 
 /** A text whose names are on one line each, as elsewhere on the page. */
 function keepNames(text) {
-  const words = String(text).split(/((?<![\w.-])[\w.]+(?:-[\w.]+)+(?![\w.-]))/);
+  const words = String(text).split(/([\w.]+(?:-[\w.]+)+)/);
   return words.map((word, place) => (place % 2 ? make("span", { class: "name" }, word) : word));
 }
 
