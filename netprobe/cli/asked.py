@@ -165,14 +165,14 @@ class DiagnoseOptions(AskedOptions):
 
     server: str | None = option(
         "--server",
-        show_default="as --manifest says",
+        show_default="as a manifest or cluster says",
         metavar="HOST[:PORT]",
         help="Where the agents dial: --proxy-server-host and --proxy-server-port of "
         "konnectivity-agent. Port by default: route 443, loadbalancer 8091 (k0s 8132).",
     )
     publishing: Literal["route", "nodeport", "loadbalancer"] | None = option(
         "--publishing",
-        show_default="as --manifest says",
+        show_default="as a manifest or cluster says",
         type=click.Choice(("route", "nodeport", "loadbalancer")),
         help="How the server is published; nodeport needs the port.",
     )

@@ -252,7 +252,10 @@ def diagnose_konnectivity(options: DiagnoseOptions) -> int:
     """Tell why Konnectivity tunnels do not come up: from this host, or from every worker of an
     inventory. It never registers as an agent.
 
+    What is not given comes from a manifest, a pipe, or the cluster of your kubeconfig.
+
     \b
+      oc -n NAMESPACE get hostedcluster NAME -o yaml | netprobe diagnose konnectivity
       netprobe diagnose konnectivity --server konnectivity-hc1.example.com --publishing route
       netprobe diagnose konnectivity --server 10.0.0.7:31234 --publishing nodeport -i inventory.yaml
     """

@@ -60,7 +60,12 @@ def fold(
     found, rest = numbers.take(result for result in results if _is_worth_a_finding(result))
     naming = titled(zones or {})
     known = (
-        replace(_make_finding(cause, naming), number=one.number, evidence=one.evidence)
+        replace(
+            _make_finding(cause, naming),
+            number=one.number,
+            evidence=one.evidence,
+            no_evidence=one.no_evidence,
+        )
         for one, cause in found
     )
     causes = _find_causes(rest, passes, zones or {}, some_ports=some_ports)

@@ -31,6 +31,9 @@ defaults:
   #   local    this machine
   #   none     no probe starts there, it is only a destination (a virtual IP, a load balancer)
   #   {{command: [docker, exec, -i, NAME]}}   any words that start a program there
+  # Nodes of a cluster without ssh, through a pod, which kubectl leaves there at the end:
+  # {{command: [oc, debug, node/w0, -T, -q, --, chroot, /host]}}
+  # {{command: [kubectl, debug, node/w0, -iq, --profile=sysadmin, --image=IMG, --, chroot, /host]}}
   vantage: ssh
   # Root on the hosts makes the answers sharper (raw sockets, ports below 1024, names of port
   # owners). With sudo that asks for a password: --ask-become-pass. Without sudo: none.

@@ -47,7 +47,7 @@ LEFT_OUT_OF_RESULT = (
     "path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known", "stops",
     "story", "any_of", "spared", "also",
 )  # fmt: skip
-LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything")
+LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything", "no_evidence")
 # The keys by which a member of a finding names its result.
 MEMBER_KEYS = tuple(one.name for one in fields(Member))
 # A line with the members of more could not be read again: such a record keeps no numbers.
@@ -185,7 +185,8 @@ def keep_finding(finding: Finding) -> KeptFinding:
     members = tuple(
         Member(*(getattr(member, key) for key in MEMBER_KEYS)) for member in finding.members
     )
-    return KeptFinding(finding.number, members, finding.everything, finding.evidence)
+    kept = KeptFinding(finding.number, members, finding.everything, finding.evidence)
+    return replace(kept, no_evidence=finding.no_evidence)
 
 
 def keep_findings(findings: Sequence[Finding]) -> tuple[KeptFinding, ...] | None:

@@ -79,7 +79,8 @@ class FirewallRule:
 
     ``ports`` are those of the destinations, for ``answers`` those of the sources: then the rule
     lets only answers through. ``flows`` counts ports, as reports do. ``findings`` are the numbers
-    of a report of the run. ``until`` is a date (YYYY-MM-DD) or ``permanent``.
+    of a report of the run, ``packets`` the files with packets of them. ``until`` is a date
+    (YYYY-MM-DD) or ``permanent``.
     """
 
     id: RuleId
@@ -97,6 +98,7 @@ class FirewallRule:
     notes: tuple[str, ...] = ()
     until: LastDay = PERMANENT
     flows: int = 0
+    packets: tuple[str, ...] = ()
 
     @property
     def confirmed(self) -> bool:
@@ -112,6 +114,12 @@ class FirewallRule:
     def who(self) -> str:
         """Say who applies it."""
         return self.candidates if self.confirmed else f"{self.candidates} (to be confirmed)"
+
+    @property
+    def findings_text(self) -> str:
+        """``2, 3; packets: run/finding-02.pcapng``; nothing for a rule of no finding."""
+        packets = f"; packets: {', '.join(self.packets)}" if self.packets else ""
+        return ", ".join(map(str, self.findings)) + packets if self.findings else ""
 
     @property
     def why(self) -> tuple[str, ...]:

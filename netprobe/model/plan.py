@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
@@ -206,11 +207,17 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class PlannedMatrix:
-    """A matrix of the plan with the settings it was planned with, and the document it is of."""
+    """A matrix of the plan with the settings it was planned with, and the document it is of.
+
+    ``names`` are the settings whose values hosts look up.
+    """
+
+    SPARSE: ClassVar = True
 
     name: Name
     settings: Mapping[Name, SettingValue] = field(default_factory=dict)
     document: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

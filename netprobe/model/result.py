@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from netprobe.model.host_key import HostKey
 from netprobe.model.matrix import Expect, Weight
 from netprobe.model.ports import PortRange, Ports
 from netprobe.model.shapes import AddressText, LastDay, LineText, Name, ProtocolText, ReasonWord
@@ -161,7 +162,8 @@ class Finding:
     ``number`` is the same in every report of the run, from 1. ``kind`` names the common factor
     (``pair``, ``source``, ``destination``, ``zone`` ...), ``title`` is one line for people: cause,
     place and size. ``advice`` says what to do, ``members`` are the results it folds, and ``where``
-    are the places that all of them leave possible. ``evidence`` is the file with packets of them.
+    are the places that all of them leave possible. ``evidence`` is the file with packets of them,
+    ``no_evidence`` says why there is none where packets were to be kept.
     ``stops`` is the most that one of them stops; None where no row says it. ``everything``: nothing
     that was probed gets through between its hosts.
     """
@@ -178,6 +180,7 @@ class Finding:
     number: int = field(default=0, kw_only=True)
     stops: Weight | None = None
     everything: bool = False
+    no_evidence: str | None = None
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -207,7 +210,7 @@ class KeptFinding:
     """A finding as a file keeps it: its number, and which results it has.
 
     ``everything``: nothing that was probed got through between its hosts. ``evidence`` is the file
-    with packets of them.
+    with packets of them, or ``no_evidence`` why there is none.
     """
 
     SPARSE: ClassVar = True
@@ -216,6 +219,7 @@ class KeptFinding:
     members: tuple[Member, ...]
     everything: bool = False
     evidence: str | None = None
+    no_evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +292,7 @@ class HostReport:
     (the run ended before); ``words`` has ssh's own words and the fix where it failed. ``roles`` are
     those of the matrices: its own first, then what they imply. ``addresses`` are those that its
     probes start from, as far as the inventory tells: of several of one family the kernel chooses.
+    ``host_key``: ssh does not trust the key of a host whose start failed.
     ``zone`` is what the inventory says. ``named``: it gives names, which sources resolve; None:
     files of 0.1.0 do not say. ``start_s`` is how long its start took, successful or not; None where
     nothing was started.
@@ -306,6 +311,7 @@ class HostReport:
     facts: HostFacts = NOTHING_SAID
     start_s: float | None = None
     named: bool | None = None
+    host_key: HostKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,7 @@ def make_plan(
             all_notes += expansion.missing_roles()
     all_notes += list_contradictions(chosen, [*blocks, *unable])
     return Plan(
-        tuple(PlannedMatrix(one.matrix.name, one.settings, one.matrix.document) for one in chosen),
+        tuple(map(_plan_matrix, chosen)),
         _merge_and_number(blocks),
         tuple(skipped),
         tuple(all_notes),
@@ -124,6 +124,12 @@ def make_plan(
 def _merge_and_number(blocks: Sequence[Block]) -> tuple[Block, ...]:
     merged = merge_blocks(blocks)
     return tuple(replace(block, index=index) for index, block in enumerate(merged))
+
+
+def _plan_matrix(chosen: ChosenMatrix) -> PlannedMatrix:
+    matrix = chosen.matrix
+    names = tuple(name for name, one in matrix.settings.items() if one.resolves_to is not None)
+    return PlannedMatrix(matrix.name, chosen.settings, matrix.document, names)
 
 
 def _is_asked(block: Block) -> bool:

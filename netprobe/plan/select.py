@@ -10,7 +10,7 @@ from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix, fold_role
 from netprobe.model.names import word_unknown
-from netprobe.model.plan import PATH_MTU, Block, Plan
+from netprobe.model.plan import OF_HOSTS, PATH_MTU, Block, Plan
 from netprobe.plan.expand import hosts_by_role
 from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.planned import keep_requirements
@@ -121,7 +121,15 @@ class _Names:
         for option, words in ends:
             keys = map(self._key_of, words)
             yield from _word_unknown_names(option, keys, self._hosts, "host or role")
-        yield from _word_unknown_names("--only", selection.only, self._requirements, "requirement")
+        of_hosts = [word for word in selection.only if word in OF_HOSTS]
+        rows = [word for word in selection.only if word not in OF_HOSTS]
+        yield from _word_unknown_names("--only", rows, self._requirements, "requirement")
+        for word in of_hosts:
+            yield (
+                f"--only {word}: no row has this result: each run tells it of the hosts that it "
+                "probes from, whatever their rows; choose one of their rows (--only dns ..., or "
+                f"--from HOST), and the report has {word} too"
+            )
         for word in selection.protocol:
             if word.partition("/")[0] not in PROTOCOLS:
                 yield f"--protocol {word}: expected one of {', '.join(PROTOCOLS)}"

@@ -9,6 +9,7 @@ from netprobe.model.matrix import CLAIMS_NOTHING, ChosenMatrix, SettingRef
 from netprobe.model.plan import Block
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import word_command
+from netprobe.plan.contradictions import word_contradictions
 from netprobe.plan.merge import Overlap, find_overlap
 
 # Of each of these a cluster has one, on one port.
@@ -22,6 +23,7 @@ def list_contradictions(chosen: Sequence[ChosenMatrix], blocks: Sequence[Block])
     return [
         *_list_lonely_layers(chosen),
         *_compare_claims(chosen),
+        *word_contradictions(blocks),
         *dict.fromkeys(_compare_blocks(blocks)),
     ]
 
@@ -79,37 +81,20 @@ def _advise_claims(chosen: Iterable[ChosenMatrix], name: str) -> str:
 
 
 def _compare_blocks(blocks: Sequence[Block]) -> Iterator[str]:
-    """Compare rows of different matrices between the same hosts."""
+    """Compare overlays of different matrices between the same hosts."""
     groups: dict[tuple[str, object], list[Block]] = {}
     for block in blocks:
         groups.setdefault((block.protocol, block.family), []).append(block)
     for one, other in (pair for some in groups.values() for pair in combinations(some, 2)):
-        if one.matrix == other.matrix:
-            continue
-        if one.requirement.expect != other.requirement.expect:
-            yield from _word_denied(one, other)
-        elif _is_rival(one, other):
+        if one.matrix != other.matrix and _is_rival(one, other):
             yield from _word_rivals(one, other)
-
-
-def _word_denied(one: Block, other: Block) -> Iterator[str]:
-    overlap = find_overlap(one, other)
-    if overlap is None:
-        return
-    allowed, denied = sorted((one, other), key=lambda block: block.requirement.expect)
-    ports = ports_text(() if not one.ports else overlap.ports)
-    wire = f"{one.protocol} {ports}".rstrip()
-    yield (
-        f"contradiction: {_name_row(allowed)} requires {wire} {_word_hosts(one, overlap)}, and "
-        f"{_name_row(denied)} says that it must not answer: both are probed, and one of them fails"
-    )
 
 
 def _is_rival(one: Block, other: Block) -> bool:
     """Tell whether both are the overlay of the cluster, and only one can be."""
     first, second = one.requirement, other.requirement
     same = first.probe == second.probe and first.probe in OVERLAYS
-    return same and first.expect == "allowed" and one.ports != other.ports
+    return same and first.expect == second.expect == "allowed" and one.ports != other.ports
 
 
 def _word_rivals(one: Block, other: Block) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +34,8 @@ _LEFT_OUT = {
 }
 # Of inconclusive flows that were to be asked for, too.
 _NO_RULE = "No rule is known to help: see what the run says of these flows."
+# How many flows a finding has stands at the end of its title.
+_COUNT = re.compile(r" \([\d,]+ flows?\)$")
 
 
 def request_of_run(
@@ -56,11 +59,12 @@ def request_of_run(
             asked += found
         elif members and (finding.verdict != "exposed" or "exposed" in wishes.include):
             flows = sum(one.port_count for one in members)
-            unmended.append(Unmended(finding.title, finding.advice, flows))
+            title = _COUNT.sub("", finding.title)
+            unmended.append(Unmended(title, finding.advice, flows))
     unmended += list_unprobed(info)
     unmended += _leave_out_unprobed(info)
     asked += (
-        _ask_for_result(one, 0, mends.enforcers_of(one))
+        _ask_for_result(one, None, mends.enforcers_of(one))
         for one in _choose_doubtful(doubtful, unmended, wishes)
     )
     asked = [_name_documents(one, documents) for one in asked]
@@ -203,7 +207,7 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
         if "exposed" in wishes.include:
             closing = (Enforcer("destination"),)
             yield from (
-                _ask_for_result(one, finding.number, closing, action="deny")
+                _ask_for_result(one, finding, closing, action="deny")
                 for one in finding.members
                 if not one.is_excused
             )
@@ -217,12 +221,12 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
         if not one.is_excused:
             known = mends.enforcers_of(replace(speaker, rejected_by=router))
             enforcers = known or (Enforcer("path"),)
-            yield _ask_for_result(one, finding.number, enforcers, answers=answers)
+            yield _ask_for_result(one, finding, enforcers, answers=answers)
 
 
 def _ask_for_result(
     result: Result,
-    number: int,
+    finding: Finding | None,
     enforcers: tuple[Enforcer, ...],
     *,
     action: Action = "allow",
@@ -238,7 +242,8 @@ def _ask_for_result(
         need=RuleNeed(result.matrix, result.requirement, purpose=result.purpose, row=result.row),
         action=action,
         answers=answers,
-        finding=number,
+        finding=0 if finding is None else finding.number,
+        packets=None if finding is None else finding.evidence,
         result=result,
         also=_needs_of(result.also),
     )

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from netprobe.errors import AgentError
+from netprobe.model.host_key import HostKey
 from netprobe.model.inventory import Host
 from netprobe.model.printable import word_command
 
@@ -19,11 +21,23 @@ LAST_LINES = 4
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a start failed: whether another try may help, the words for the user, and the fix."""
+    """Why a start failed: whether another try may help, the words for the user, and the fix.
+
+    ``host_key``: it is the host's key that ssh does not trust.
+    """
 
     transient: bool
     words: str
     fix: str = ""
+    host_key: HostKey | None = None
+
+
+class HostKeyError(AgentError):
+    """ssh does not trust the host's key."""
+
+    def __init__(self, words: str, fix: str, host_key: HostKey) -> None:
+        super().__init__("no-vantage", words, fix)
+        self.host_key = host_key
 
 
 @dataclass(frozen=True, slots=True)

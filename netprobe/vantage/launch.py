@@ -16,7 +16,7 @@ from netprobe.agent.wire.orders import StartOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
-from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, Trouble, Way
+from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, HostKeyError, Trouble, Way
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
 from netprobe.vantage.large_packets import ANSWER_S, LINES_SCRIPT, find_hole, word_hole
 from netprobe.vantage.link import AgentLink, Beats
@@ -302,7 +302,7 @@ class _Start:
         trouble = self._way.explain(self._host, process.status, heard, began)
         if trouble.transient and error.stage == "connect":
             return _TryAgain(trouble)
-        return self._make_error(trouble.words, trouble.fix)
+        return self._make_trouble_error(trouble)
 
     def _word_timeout(self, handshake: Handshake, said: Sequence[str]) -> Exception:
         limit = f"{self._limit_s:.3g} s"
@@ -313,6 +313,12 @@ class _Start:
         words = f"{self._host.name}: no agent after {limit}"
         told = [*said, *handshake.printed][-LAST_LINES:]
         return AgentError("start-timeout", "; ".join([words, *told]))
+
+    def _make_trouble_error(self, trouble: Trouble) -> AgentError:
+        if trouble.host_key is None:
+            return self._make_error(trouble.words, trouble.fix)
+        words = f"{self._host.name}: {trouble.words}"
+        return HostKeyError(words, trouble.fix, trouble.host_key)
 
     def _make_last_error(self, trouble: Trouble) -> AgentError:
         tried = f" (tried {TRIES} times)"

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from netprobe.model.host_key import HostKey
 from netprobe.model.inventory import Host, Ssh
 from netprobe.model.printable import word_command
 from netprobe.vantage.base import Trouble, Way, ended_words
@@ -46,13 +47,12 @@ SMALL = (
 )
 SSH_FAILED = 255
 
+REVOKED_KEY = "REVOKED HOST KEY DETECTED"
+UNKNOWN_KEY = "Host key verification failed"
 # ssh tells what went wrong only in words. (words in stderr, another try may help, the fix)
 _FIXES = (
-    ("REVOKED HOST KEY DETECTED", False,
+    (REVOKED_KEY, False,
      "its host key was revoked, so nobody should trust it: ask those who keep the host"),
-    ("Host key verification failed", False,
-     "its host key is not known yet: connect once by hand, compare the fingerprint and accept it, "
-     "or fill known_hosts"),
     ("Too many authentication failures", False,
      "ssh-agent offers too many keys: set IdentityFile and IdentitiesOnly in ~/.ssh/config"),
     ("Permission denied", False,
@@ -183,12 +183,52 @@ def explain(host: Host, status: int, said: Sequence[str], began: bool) -> Troubl
     if status != SSH_FAILED:
         return Trouble(False, words if began else f"{words.rstrip('.')}. {_SHELL_ENDED}")
     text = "\n".join(said)
-    if CHANGED_KEY in text:
-        return Trouble(False, f"{command}: {_word_changed_key(text)}")
+    about_key = _explain_host_key(host, command, words, text)
+    if about_key is not None:
+        return about_key
     for sign, transient, fix in _FIXES:
         if sign in text:
             return Trouble(transient, words.rstrip("."), fix)
     return Trouble(True, words)
+
+
+def _explain_host_key(host: Host, command: str, words: str, text: str) -> Trouble | None:
+    """Explain that ssh does not trust the host's key; None where it is something else."""
+    if CHANGED_KEY in text:
+        key = _read_changed_key(host, text)
+        return Trouble(False, f"{command}: {_word_changed_key(text)}", host_key=key)
+    if UNKNOWN_KEY not in text or REVOKED_KEY in text:
+        return None
+    options = _find_target(host).options
+    key = HostKey(state="unknown", target=_word_target(host), options=options)
+    fix = (
+        "its host key is not known yet: connect once by hand, compare the fingerprint and accept "
+        "it, or fill known_hosts"
+    )
+    return Trouble(False, words.rstrip("."), fix, key)
+
+
+def _word_target(host: Host) -> str:
+    """Give what ssh is called with by hand to get there as netprobe does, beside its options."""
+    target = _find_target(host)
+    if target.user is None and target.port is None:
+        return target.host
+    user = f"{target.user}@" if target.user is not None else ""
+    name = f"[{target.host}]" if ":" in target.host else target.host
+    port = f":{target.port}" if target.port is not None else ""
+    return f"ssh://{user}{name}{port}"
+
+
+def _read_changed_key(host: Host, text: str) -> HostKey:
+    sent, known, name = (one.search(text) for one in (_SENT_KEY, _KNOWN_KEY, _KEY_OF))
+    return HostKey(
+        state="changed",
+        target=_word_target(host),
+        options=_find_target(host).options,
+        name=name[1] if name else None,
+        file=known[1] if known else None,
+        sent=f"{sent[1]} {sent[2]}" if sent else None,
+    )
 
 
 def _word_changed_key(text: str) -> str:

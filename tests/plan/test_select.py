@@ -80,3 +80,10 @@ def test_no_filter_is_the_whole_plan() -> None:
     """Nothing is said of filters where there are none."""
     assert selected().selection is None
     assert selected().flow_count() == 8
+
+
+@pytest.mark.parametrize("word", ["resolver", "clock"])
+def test_a_result_of_hosts_is_no_row_to_choose(word: str) -> None:
+    """It says why, and what to choose instead."""
+    with pytest.raises(RequestError, match=f"^--only {word}: no row has this result: each run"):
+        selected(only=(word,))

@@ -96,8 +96,8 @@ def test_required_here_and_denied_there_is_said_with_both_rows() -> None:
     denied = requirement("local", "node", "node", tcp=((10248, 10250),), expect="denied")
     both = [layer("base", KUBELET), layer("k3s", denied)]
     expected = [
-        "contradiction: base (kubelet) requires tcp 10250 from c1 to w1, and k3s (local) says that "
-        "it must not answer: both are probed, and one of them fails"
+        "contradiction: base: kubelet needs tcp 10250 of w1, w2, which k3s: local says must not "
+        "answer: one of the two fails whatever is done; waive one of them, or correct a setting"
     ]
 
     assert notes(*both) == expected

@@ -276,6 +276,37 @@ def test_a_narrow_window_scrolls_tables_sideways(open_page: Opener) -> None:
     assert sizes("#rows .evidence dl", "offsetWidth")[0] < 390
 
 
+BROKEN_NAMES = """
+() => {
+  const broken = [], main = document.querySelector("main");
+  const walk = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const text = walk.currentNode;
+    for (const found of text.data.matchAll(/(master|worker)-\\d+/g)) {
+      const range = document.createRange();
+      range.setStart(text, found.index);
+      range.setEnd(text, found.index + found[0].length);
+      const lines = new Set([...range.getClientRects()].map((one) => Math.round(one.bottom)));
+      if (lines.size > 1) broken.push(`${found[0]} in ${text.data.slice(0, 60)}`);
+    }
+  }
+  return broken;
+}
+"""
+
+
+def test_no_name_is_broken_at_its_hyphen(open_page: Opener) -> None:
+    """At any width: in findings, the index, sections beside them and the evidence of a flow."""
+    page = open_page(everything(), viewport={"width": 390, "height": 800})
+    page.click("#rows .opener >> nth=1")
+    page.wait_for_selector("#rows .evidence")
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+    for width in range(300, 1000, 35):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(BROKEN_NAMES) == [], width
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(open_page: Opener, scheme: str) -> None:
     """With a map, a line's evidence and all folds open."""

@@ -82,7 +82,7 @@ def test_the_table_stays_a_table() -> None:
     """One row a rule, one cell a column, whatever the texts hold."""
     rows = list(csv.reader(written(samples.sample(), "csv").splitlines()))
 
-    assert {len(row) for row in rows} == {18}
+    assert {len(row) for row in rows} == {19}
     assert len(rows) == 1 + len(samples.sample().rules)
 
 

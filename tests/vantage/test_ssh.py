@@ -26,7 +26,9 @@ from netprobe.agent.wire.orders import (
     SeenOrder,
 )
 from netprobe.errors import AgentError
+from netprobe.report.page.host_keys import word_host_keys
 from netprobe.vantage import launch as launch_module
+from netprobe.vantage.base import HostKeyError
 from netprobe.vantage.large_packets import LINES_SCRIPT
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink, LinkLost
@@ -222,6 +224,12 @@ async def test_an_unknown_host_key_is_told(server: Server, tmp_path: Path, start
     error = await failure(start, config=config)
     assert "Host key verification failed" in str(error)
     assert "known_hosts" in str(error)
+    assert isinstance(error, HostKeyError)
+    assert error.host_key.state == "unknown"
+    (trouble,) = word_host_keys({"node": error.host_key})
+    command = trouble.to_do.partition("accept it: ")[2]
+    run_words(shlex.split(command.replace("=ask", "=accept-new")))
+    assert fingerprint(tmp_path / "known_hosts") == fingerprint(tmp_path / "node-host.pub")
 
 
 def forge_known_key(folder: Path, server: Sshd) -> None:
@@ -249,7 +257,13 @@ async def test_a_changed_host_key_may_be_an_attack(
     node = server()
     config = client_config(tmp_path, node)
     forge_known_key(tmp_path, node)
-    error = str(await failure(start, config=config))
+    found = await failure(start, config=config)
+    assert isinstance(found, HostKeyError)
+    sent = f"ED25519 {fingerprint(tmp_path / 'node-host.pub')}"
+    name, file = f"[127.0.0.1]:{node.port}", f"{tmp_path}/known_hosts"
+    known = (found.host_key.state, found.host_key.name, found.host_key.file, found.host_key.sent)
+    assert known == ("changed", name, file, sent)
+    error = str(found)
 
     assert "THE HOST KEY HAS CHANGED: it now shows the ED25519 key " in error
     assert fingerprint(tmp_path / "node-host.pub") in error

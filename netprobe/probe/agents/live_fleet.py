@@ -19,6 +19,7 @@ from netprobe.probe.agents.agent import Agent
 from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.start_doubts import StartDoubts
 from netprobe.probe.agents.templates import Templates
+from netprobe.vantage.base import HostKeyError
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.limits import make_room_for_agents
 from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
@@ -166,7 +167,8 @@ class LiveFleet(Fleet):
     def _fail_start(self, agent: Agent, error: AgentError, took_s: float) -> None:
         agent.error = error
         name, took_s = agent.host.name, round(took_s, 1)
-        report = HostReport(name, "failed", words=str(error), start_s=took_s)
+        key = error.host_key if isinstance(error, HostKeyError) else None
+        report = HostReport(name, "failed", words=str(error), start_s=took_s, host_key=key)
         self._report_host(agent.host, report)
 
     def _report_lost(self, agent: Agent) -> None:

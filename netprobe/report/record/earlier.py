@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 from netprobe.errors import RequestError
 from netprobe.model.codec import PlanOrder
@@ -39,6 +39,27 @@ KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
 _FlowKey = tuple[str, str, str, str, str | None, str]
 # Every place of a flow in the plan, and its block there.
 _PlannedFlow = tuple[tuple[PlanOrder, Block], ...]
+
+
+class AskedAgain(NamedTuple):
+    """How many flows passed and are asked again: of other rows on ports that are asked about, and
+    of name and time servers."""
+
+    rows: int = 0
+    servers: int = 0
+
+    @property
+    def words(self) -> str:
+        """Say why, behind what is kept."""
+        told = [
+            (self.rows, "on ports that failed in other rows"),
+            (self.servers, "of name or time servers, whose answers are compared"),
+        ]
+        why = ", ".join(f"{number(flows)} {what}" for flows, what in told if flows)
+        return f"; asked again although they passed: {why}" if why else ""
+
+
+NONE_AGAIN: Final = AskedAgain()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +102,21 @@ class TakeOver:
         kept = KEEPS[self.option]
         return RetriedPorts(one for one in self.earlier.read_results() if one.verdict not in kept)
 
+    def count_again(self, plan: Plan) -> AskedAgain:
+        """Count the flows that passed and are asked again all the same, by the reason."""
+        planned, retried = _plan_flows(plan), self.retried_ports()
+        rows = servers = 0
+        for result in self.earlier.read_results():
+            key = key_of(result)
+            flows = planned.get(key) or planned.get((*key[:4], None, key[5]))
+            if result.verdict != "pass" or flows is None:
+                continue
+            kept = list(retried.drop_of_other_rows(result))
+            rows += result.port_count - sum(part.port_count for part in kept)
+            if flows[0][1].requirement.probe in ANSWERING:
+                servers += sum(part.port_count for part in kept)
+        return AskedAgain(rows, servers)
+
     def _refuse_other_request(self, plan: Plan) -> None:
         then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
         now = {matrix.name: dict(matrix.settings) for matrix in plan.matrices}
@@ -103,8 +139,11 @@ class TakeOver:
             return None
         return fates_of(self.earlier.read_results())
 
-    def word_kept(self, counts: Mapping[str, int]) -> str:
-        """Say what is kept, in one sentence with the other option where that would help."""
+    def word_kept(self, counts: Mapping[str, int], again: AskedAgain = NONE_AGAIN) -> str:
+        """Say what is kept, in one sentence with the other option where that would help.
+
+        ``again``: what is not kept although it passed.
+        """
         told = ", ".join(f"{number(flows)} {verdict}" for verdict, flows in counts.items() if flows)
         begun = self.earlier.info.started_at or "at an unknown time"
         if self.is_of_plan:
@@ -112,10 +151,11 @@ class TakeOver:
         if self.earlier.rules is not None:
             return f"RETRIED: what {self.earlier.path} asks for (its run begun {begun})"
         words = f"{told or 'no'} of {self.earlier.path} (begun {begun}) kept, not probed again"
+        words += again.words
         if self.option == "--retry":
             return f"RETRIED: {words}"
-        again = word_command(["--retry", self.earlier.path])
-        return f"RESUMED: {words}; {again} probes again what did not pass"
+        retry = word_command(["--retry", self.earlier.path])
+        return f"RESUMED: {words}; {retry} probes again what did not pass"
 
 
 def word_changes(changes: Changes) -> str:

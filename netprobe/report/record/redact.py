@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.dataclass_json import to_json
+from netprobe.model.host_key import HostKey
 from netprobe.model.result import (
     AcceptedBy,
     Coverage,
@@ -147,7 +148,7 @@ class Redactor:
 
     def _hide_finding(self, one: KeptFinding) -> KeptFinding:
         members = tuple(self._with_texts(member, _OF_MEMBER) for member in one.members)
-        return replace(one, members=members, evidence=None)
+        return replace(one, members=members, evidence=None, no_evidence=None)
 
     def _hide_unshared(self, some: Unshared) -> Unshared:
         names = {
@@ -167,6 +168,9 @@ class Redactor:
             zone=self.text(host.zone) if host.zone else None,
             user=_hide_user(host.user),
             facts=self._with_texts(facts, _OF_FACTS),
+            # The way onto it is nobody else's matter.
+            host_key=host.host_key
+            and HostKey(state=host.host_key.state, target=self.text(host.name)),
         )
 
     def _hide_story(self, story: Story) -> Story:

@@ -8,7 +8,7 @@ from typing import Final
 from netprobe.model.result import Finding
 
 _UNTESTED: Final[Mapping[str, str]] = {
-    "no-vantage": "Give the host a vantage in the inventory, or carry a bundle there "
+    "no-vantage": "Mend the way onto the host, as said above, or carry a bundle there "
     "(netprobe bundle).",
     "other-machine": "Find out who has the address beside the host, and give one of them another "
     "one; then run again with --resume FILE.",

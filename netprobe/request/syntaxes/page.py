@@ -81,6 +81,8 @@ def _list_facts(rule: FirewallRule) -> Iterator[tuple[str, str]]:
     yield "to", _ends_text(rule.destinations)
     yield from (("why", words) for words in rule.why)
     yield from (("seen", words) for words in rule.evidence)
+    if rule.findings:
+        yield "finding", rule.findings_text
     if not rule.confirmed:
         yield "to be confirmed", rule.candidates
     yield from (("note", words) for words in rule.notes)

@@ -32,6 +32,7 @@ COLUMNS = (
     "Enforced By",
     "Requested Until",
     "Finding",
+    "Packets",
 )
 
 # A cell holds several values; the format says what stands between them.
@@ -136,6 +137,7 @@ def _cells_of(request: FirewallRequest, rule: FirewallRule) -> TableRows:
         (rule.who,),
         (rule.until,),
         tuple(map(str, rule.findings)),
+        rule.packets,
     )
     return tuple(tuple(map(clean, cell)) for cell in rows)
 

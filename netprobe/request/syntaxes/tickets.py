@@ -115,8 +115,9 @@ def _tufin_access(request: FirewallRequest, rule: FirewallRule) -> Json:
 
 
 def _word_comment(request: FirewallRequest, rule: FirewallRule) -> str:
-    words = [request.mark(rule), *rule.why, f"apply on {rule.who}", *rule.evidence, *rule.notes]
-    return clean("; ".join([*words, f"until {rule.until}"]))
+    finding = [f"finding {rule.findings_text}"] if rule.findings else []
+    words = [request.mark(rule), *rule.why, f"apply on {rule.who}", *rule.evidence, *finding]
+    return clean("; ".join([*words, *rule.notes, f"until {rule.until}"]))
 
 
 def _tufin_end(end: RuleEnd) -> Json:
