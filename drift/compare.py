@@ -48,10 +48,11 @@ def compare(old: Sequence[Table], new: Sequence[Table]) -> list[Change]:
 def _pair_tables(
     old: Sequence[Table], new: Sequence[Table]
 ) -> tuple[list[tuple[Table, Table]], list[Table], list[Table]]:
-    """Tables of one title belong together, then those that have the most rows in common."""
+    """Tables of one title belong together, then those with the most rows, then with all columns
+    in common."""
     pairs = []
     gone, come = list(old), list(new)
-    for score in (_same_title, _common_rows):
+    for score in (_same_title, _common_rows, _same_columns):
         ranked = sorted(
             ((score(a, b), i, j) for i, a in enumerate(gone) for j, b in enumerate(come)),
             key=lambda one: (-one[0], one[1:]),
@@ -75,6 +76,10 @@ def _same_title(a: Table, b: Table) -> int:
 def _common_rows(a: Table, b: Table) -> int:
     rows = Counter(kept_table(b).rows)
     return sum((Counter(a.rows) & rows).values())
+
+
+def _same_columns(a: Table, b: Table) -> int:
+    return int(set(a.columns) == set(b.columns))
 
 
 def _compare_tables(old: Table, new: Table) -> Iterator[Change]:

@@ -16,6 +16,8 @@ from drift.tables import Table, build_table, normalise
 
 _SECTION = re.compile(r"={1,6} (.+)")
 _TITLE = re.compile(r"\.(?!\.)(\S.*)")
+# A tab of Antora; as a list of terms with descriptions it says the same.
+_TAB = re.compile(r"(\S.*?)::\s*\Z")
 _FENCE = re.compile(r"\|={3,}\s*\Z")
 _BLOCK = re.compile(r"(-{4,}|\.{4,}|/{4,})\s*\Z")
 _IF = re.compile(r"(ifn?def|ifeval)::(\S*?)\[(.*)\]\s*\Z")
@@ -63,7 +65,7 @@ class _Reader:
     def __init__(self) -> None:
         self.found: list[_Source] = []
         self.table: _Source | None = None
-        self.section = self.title = self.attributes = ""
+        self.section = self.tab = self.title = self.attributes = ""
         self.conditions: list[str] = []
         # The line that ends a block of code, literal text or comment.
         self.block = ""
@@ -100,7 +102,8 @@ class _Reader:
 
     def _begin_or_end(self) -> None:
         if self.table is None:
-            self.table = _Source(self.title or self.section, self.attributes)
+            heading = f"{self.section}, {self.tab}" if self.tab else self.section
+            self.table = _Source(self.title or heading, self.attributes)
             return
         self.found.append(self.table)
         self.table = None
@@ -109,7 +112,9 @@ class _Reader:
     def _read_around(self, line: str) -> None:
         """A section, or what stands before a table: its title and its attributes."""
         if found := _SECTION.match(line):
-            self.section, self.title, self.attributes = found[1], "", ""
+            self.section, self.tab, self.title, self.attributes = found[1], "", "", ""
+        elif found := _TAB.match(line):
+            self.tab, self.title, self.attributes = found[1], "", ""
         elif found := _TITLE.match(line):
             self.title = found[1]
         elif line.startswith("[") and line.rstrip().endswith("]"):

@@ -61,7 +61,6 @@ def request_of_run(
             flows = sum(one.port_count for one in members)
             title = _COUNT.sub("", finding.title)
             unmended.append(Unmended(title, finding.advice, flows))
-    unmended += list_unprobed(info)
     unmended += _leave_out_unprobed(info)
     asked += (
         _ask_for_result(one, None, mends.enforcers_of(one))
@@ -69,7 +68,8 @@ def request_of_run(
     )
     asked = [_name_documents(one, documents) for one in asked]
     why_none = _explain_absence(findings, wishes)
-    return _finish_request(info, asked, unmended, path, wishes, why_none)
+    made = _finish_request(info, asked, unmended, path, wishes, why_none)
+    return replace(made, unprobed=tuple(list_unprobed(info)))
 
 
 def _name_documents(one: AskedFlow, documents: Mapping[str, str]) -> AskedFlow:
@@ -268,9 +268,9 @@ def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> Firew
         for block in plan.blocks
         for one in _ask_for_block(block, at, wishes)
     ]
-    unmended = list(list_unprobed(info, asked=True))
     why_none = "the plan requires nothing that a firewall stands between"
-    return _finish_request(info, asked, unmended, "the plan", wishes, why_none)
+    made = _finish_request(info, asked, (), "the plan", wishes, why_none)
+    return replace(made, unprobed=tuple(list_unprobed(info, asked=True)))
 
 
 def _ask_for_block(block: Block, at: Enforcer, wishes: RequestWishes) -> Iterator[AskedFlow]:

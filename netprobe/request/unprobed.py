@@ -39,7 +39,7 @@ def list_unprobed(info: RunInfo, *, asked: bool = False) -> Iterator[Unmended]:
         texts += rows.get((matrix, requirement), [])
     for (reason, names), texts in groups.items():
         if texts:
-            title = f"not probed: what {names_text(names, _MOST_NAMES)} must reach"
+            title = f"what {names_text(names, _MOST_NAMES)} must reach"
             way = _ASKED if asked else _UNASKED
             yield Unmended(title, _HELP.format(reason=reason, rows=_join_some(texts), asked=way), 0)
 

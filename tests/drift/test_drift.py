@@ -130,6 +130,21 @@ def test_a_condition_around_a_row_is_one(tmp_path: Path) -> None:
     assert one.what == "condition ((condition)): 'ifdef tls' → 'ifdef edge'"
 
 
+def test_tabs_are_a_part_of_the_title(tmp_path: Path) -> None:
+    """Docusaurus, MkDocs and Antora have one table in each tab: the tab is its condition."""
+    pipes = "| Port | Use |\n|---|---|\n| 179 | BGP |\n"
+    indented = "".join(f"    {line}\n" for line in pipes.splitlines())
+    texts = {
+        "a.mdx": f'## CNI\n<Tabs>\n<TabItem value="Calico">\n\n{pipes}\n</TabItem>\n</Tabs>\n',
+        "b.md": f'## CNI\n=== "Calico"\n{indented}\nEnd.\n',
+        "c.adoc": "== CNI\n[tabs]\n====\nCalico::\n+\n|===\n|Port |Use\n|179 |BGP\n|===\n====\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        (table,) = read_tables(tmp_path / name)
+        assert (table.heading, table.rows) == ("CNI, Calico", (("179", "BGP"),)), name
+
+
 def test_order_and_markup_are_no_change(tmp_path: Path) -> None:
     """Rows in another order, wider cells, bold words and other dashes say the same."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -322,8 +323,11 @@ def test_what_nothing_can_probe_is_asked_for_before_a_run_and_told_after_it() ->
         ("lb", ((80, 80),)), ("n1", ((6443, 6443),)),
     ]  # fmt: skip
     for request, words in ((before, "The rules have these flows"), (after, "--from-plan` asks")):
-        (told,) = request.unmended
-        assert told.title == "not probed: what lb must reach"
+        (told,) = request.unprobed
+        assert (request.unmended, told.title) == ((), "what lb must reach")
+        assert written(request, "text").endswith(f"Not probed:\n   {told.title}. {told.help}\n")
+        assert "## Not probed\n\n- what lb must reach" in written(request, "markdown")
+        assert json.loads(written(request, "json"))["unprobed"][0]["title"] == told.title
         assert "the source is declared vantage: none" in told.help
         assert "Required, by roles: tcp 80 to node (m, back). " in told.help
         assert words in told.help
