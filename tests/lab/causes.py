@@ -116,15 +116,19 @@ def _kill_next_hop(lab: Estate) -> None:
     lab["a3"].ip("route add 10.96.3.0/24 via 10.96.1.77")
 
 
-def _hold_twice(lab: Estate) -> None:
-    """x has the address of b3, too, and is the one that b1 and the router know."""
+def hold_twice(lab: Estate, host: str, neighbour: str) -> None:
+    """x has the address of this host, too, and is the one that the neighbour and r1 know."""
     x = lab.namespace("x")
-    lab.plug(lab["s-b"], x, "eth0", f"{ADDRESSES['b3']}/24")
+    lab.plug(lab["s-b"], x, "eth0", f"{ADDRESSES[host]}/24")
     x.ip(f"route add default via {GATEWAYS['b']}")
     (link,) = json.loads(x.run("ip", "-j", "link", "show", "eth0"))
-    for name, device in (("b1", "eth0"), ("r1", "to-b")):
-        known = f"{ADDRESSES['b3']} lladdr {link['address']} dev {device}"
+    for name, device in ((neighbour, "eth0"), ("r1", "to-b")):
+        known = f"{ADDRESSES[host]} lladdr {link['address']} dev {device}"
         lab[name].ip(f"neigh replace {known} nud permanent")
+
+
+def _hold_twice(lab: Estate) -> None:
+    hold_twice(lab, "b3", "b1")
 
 
 def _close_ports(lab: Estate) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import ConclusionNote
+from netprobe.model.plan import PATH_MTU
 from netprobe.probe.agents.neighbours import links_of, name_machines, word_answers
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.flows.prober import Observation
@@ -93,6 +94,9 @@ def _is_answered(seen: Observation) -> bool:
     """Tell whether something answered, or refused, in the destination's name."""
     outcome = seen.heard
     assert outcome is not None
+    if outcome.operation == PATH_MTU:
+        # Of a listener's answers one would have shown the right machine.
+        return seen.mtu is not None and seen.mtu.path is not None and seen.mtu.proof == "service"
     if outcome.icmp is not None:
         return outcome.icmp.origin == "destination"
     return outcome.answer is not None or outcome.failure == "refused"

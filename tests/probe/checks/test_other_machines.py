@@ -13,7 +13,8 @@ from netprobe.agent.wire.host_messages import (
     HoldersOrder,
     RouteOrder,
 )
-from netprobe.model.evidence import CheckConclusion, Icmp, Outcome, Witness
+from netprobe.model.evidence import CheckConclusion, Icmp, Outcome, PathMtu, Witness
+from netprobe.model.plan import PATH_MTU
 from netprobe.model.story import Story, StoryPlace
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.other_machines import OtherMachines
@@ -242,6 +243,8 @@ async def test_refusals_of_two_machines_are_no_pass_where_the_way_onto_the_host_
 
     flows = (seen(RESET, 1, listener="unknown"), seen(ECHO, 2, listener="unknown"))
     assert await concluded(failed, *flows) == [twice] * 2
+    width = seen(Outcome(PATH_MTU, None), 3, mtu=PathMtu(1500, 1500, "service", "echo"))
+    assert await concluded(failed, *flows, width) == [twice] * 3
     assert await concluded(scene(holders=(MINE,), start="failed"), *flows) == [None] * 2
     live = scene(holders=(MINE, STRANGE))
     assert await concluded(live, seen(RESET, listener="live")) == [None]
