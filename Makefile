@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## virtual environment .venv, from the hash-pinned requirements.lock
@@ -122,6 +122,11 @@ ansible-late:
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs
 	@sh tests/lab/packages.sh lab
+
+.PHONY: matrices-drift
+matrices-drift: setup ## rows of platforms' documents that have changed: DOCS=folder with checkouts, MATRICES="rke2 k3s"
+	@test -n "$(DOCS)" || { echo "DOCS=folder is needed: checkouts of the documents' repositories (docs/write-a-matrix.md)"; exit 2; }
+	@$(BIN)/python -m drift "$(DOCS)" $(MATRICES)
 
 .PHONY: compose
 compose: ## the lab of docker-compose.yml: up, run, verdicts compared, down; SKIPPED without Docker

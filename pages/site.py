@@ -46,6 +46,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "inventory-format.md",
         "matrices.md",
         "matrix-format.md",
+        "write-a-matrix.md",
         "accepted-format.md",
         "verdicts.md",
         "konnectivity-verdicts.md",

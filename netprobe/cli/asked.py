@@ -246,6 +246,13 @@ class ShowOptions(AskedOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourceOptions(AskedOptions):
+    """``netprobe matrix source``."""
+
+    name: str = ShowOptions.name
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportOptions(AcceptedOptions):
     """``netprobe report``."""
 

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import click
 
-from netprobe.cli.asked import CheckOptions, ShowOptions
+from netprobe.cli.asked import CheckOptions, ShowOptions, SourceOptions
 from netprobe.cli.given import read_days, read_outputs
 from netprobe.cli.options import MATRIX_FORMATS, require_matrix
 from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
-from netprobe.load.matrix.bundled import bundled_titles
+from netprobe.load.matrix.bundled import MatrixTitle, bundled_titles
 from netprobe.model.printable import clean, word_note
 
 
 def matrix_list_verb() -> int:
     """Print names and titles; this must be quick, so nothing heavy is imported."""
-    titles = bundled_titles()
-    width = max(map(len, titles), default=0)
-    for name, title in titles.items():
-        click.echo(f"{name:<{width}}  {title}".rstrip())
+    for line in list_titles(bundled_titles()):
+        click.echo(line)
     return 0
+
+
+def list_titles(titles: Mapping[str, MatrixTitle]) -> Iterator[str]:
+    """Give the lines: first the platforms, then the layers."""
+    width = max(map(len, titles), default=0)
+    for layer, heading in ((False, "platforms:"), (True, "layers, each beside a platform:")):
+        some = {name: one.title for name, one in titles.items() if one.layer == layer}
+        if some:
+            yield heading
+        for name, title in some.items():
+            yield f"  {name:<{width}}  {title}".rstrip()
 
 
 def matrix_show_verb(options: ShowOptions) -> int:
@@ -48,6 +57,21 @@ def matrix_show_verb(options: ShowOptions) -> int:
     problems = write_outputs(wanted, writers)
     for note in notes:
         tell(f"netprobe: {note}")
+    if problems:
+        raise NetprobeError("\n".join(problems))
+    return 0
+
+
+def matrix_source_verb(options: SourceOptions) -> int:
+    """Print where the rows of one matrix come from."""
+    from netprobe.load.matrix.file import load_matrices
+    from netprobe.report.outputs import write_outputs
+    from netprobe.report.verbs.matrix_source import write_matrix_source
+
+    (matrix,) = load_matrices([options.name])
+    problems = write_outputs(
+        read_outputs((), ("text",), options), {"text": partial(write_matrix_source, matrix)}
+    )
     if problems:
         raise NetprobeError("\n".join(problems))
     return 0

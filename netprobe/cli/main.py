@@ -27,6 +27,7 @@ from netprobe.cli.asked import (
     RunOptions,
     RuntimeOptions,
     ShowOptions,
+    SourceOptions,
 )
 from netprobe.cli.help import AUDIT_STATUS, RUN_STATUS, TUNNEL_STATUS, VerbGroup
 from netprobe.cli.history_group import history
@@ -135,6 +136,15 @@ def matrix_show(options: ShowOptions) -> int:
     from netprobe.cli.files import matrix_show_verb
 
     return matrix_show_verb(options)
+
+
+@matrix.command("source")
+@take_options(SourceOptions)
+def matrix_source(options: SourceOptions) -> int:
+    """Show the document of a matrix: its files, their commits, and the hash of their tables."""
+    from netprobe.cli.files import matrix_source_verb
+
+    return matrix_source_verb(options)
 
 
 @cli.command(epilog=RUN_STATUS)

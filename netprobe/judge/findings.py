@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from netprobe.judge.advice import advice, kind_and_title
+from netprobe.judge.any_of import join_again, set_apart
 from netprobe.judge.kept_numbers import KeptNumbers
 from netprobe.judge.naming import Naming, count_flows, titled
 from netprobe.judge.places import common_places
@@ -79,6 +80,7 @@ def _find_causes(
     failures: Sequence[Result], passes: Iterable[Result], zones: Zones, *, some_ports: bool
 ) -> list[Stopped]:
     """Group the failures that share a likely cause."""
+    failures, followers = set_apart(failures)
     rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
     stopped: list[Result] = []
     causes: dict[tuple[object, ...], Stopped] = {}
@@ -93,7 +95,7 @@ def _find_causes(
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
     rules = group_by_rule(stopped, passes, zones, some_ports=some_ports) if stopped else []
-    return [*parts, *rules]
+    return join_again([*parts, *rules], followers)
 
 
 def _is_worth_a_finding(result: Result) -> bool:

@@ -100,6 +100,8 @@ def begin_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:
         verdict="not-tested", state="unknown", reason="not-tested", proof="none",
         where=("source",), because="", warnings=block.warnings + evidence.warnings,
         stops=requirement.weight,
+        any_of=block.group_name,
+        also=block.also,
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ _PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
     "path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known", "stops",
-    "story",
+    "story", "any_of", "spared", "also",
 )  # fmt: skip
 LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything", "no_evidence")
 # The keys by which a member of a finding names its result.
@@ -89,7 +89,7 @@ def result_to_json(result: Result) -> Json:
     data: Json = to_json(replace(result, story=None))
     del data["order"]
     for key in LEFT_OUT_OF_RESULT:
-        if data[key] is None:
+        if data[key] in (None, []):
             del data[key]
     if result.story is not None:
         data["story"] = story_to_json(result.story)
@@ -199,7 +199,7 @@ def keep_findings(findings: Sequence[Finding]) -> tuple[KeptFinding, ...] | None
 def summary_to_json(summary: Summary) -> Json:
     """Give the ``summary`` object: flows per verdict, JSON keys with an underscore."""
     data = {verdict.replace("-", "_"): number for verdict, number in summary.counts.items()}
-    further = ("skipped", "refusals", "waived", "optional", "accepted", "known")
+    further = ("skipped", "refusals", "waived", "optional", "accepted", "known", "spared")
     return data | {name: getattr(summary, name) for name in further}
 
 

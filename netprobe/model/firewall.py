@@ -152,7 +152,7 @@ class FirewallRequest:
 
     ``roles`` are those of the hosts. ``asked`` are the results that the rules are to mend, none
     where the request was made from a plan. ``of`` says what it was made from, and ``why_none`` why
-    it asks for nothing, where it has no rules.
+    it asks for nothing, where it has no rules. ``unprobed`` is what no run ever looks at.
     """
 
     id: str
@@ -163,6 +163,7 @@ class FirewallRequest:
     rules: tuple[FirewallRule, ...] = ()
     why_none: str = ""
     unmended: tuple[Unmended, ...] = ()
+    unprobed: tuple[Unmended, ...] = ()
     asked: tuple[Result, ...] = ()
     # What the customer's forms need beside the rules: names of fields, and their values.
     ticket: Mapping[str, str] = field(default_factory=dict)

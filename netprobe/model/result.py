@@ -51,6 +51,15 @@ class AcceptedBy:
 
 
 @dataclass(frozen=True, slots=True)
+class Also:
+    """Another row that demands the same flow, in another matrix of the run."""
+
+    matrix: Name
+    requirement: Name
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """The result of one flow, or of a run of neighbouring ports with equal evidence.
 
@@ -63,7 +72,9 @@ class Result:
     is the process that has taken the port, with the address that it is bound to. ``accepted``:
     somebody accepted this failure. ``known``: the file of the baseline that has it too, where only
     what is new decides. ``stops``: what does not work while it fails, as its row says, else None.
-    ``story``: where its packets were seen, unless it passed or was not probed.
+    ``story``: where its packets were seen, unless it passed or was not probed. ``any_of``: the name
+    of rows of which one is enough for the pair, and ``spared`` the one that passes beside this.
+    ``also``: the rows of other matrices that demand the same flow.
     """
 
     order: tuple[int, int, int]
@@ -99,19 +110,29 @@ class Result:
     known: str | None = None
     stops: Weight | None = None
     story: Story | None = None
+    any_of: Name | None = None
+    spared: Name | None = None
+    also: tuple[Also, ...] = ()
+
+    @property
+    def names(self) -> tuple[tuple[Name, Name], ...]:
+        """All names of the flow, each a matrix and a requirement: first the written one."""
+        own = (self.matrix, self.requirement)
+        return (own, *((one.matrix, one.requirement) for one in self.also)) if self.also else (own,)
 
     @property
     def decides(self) -> bool:
         """Whether this result counts for the exit status.
 
-        Optional, waived, accepted and known ones never do.
+        Optional, waived, accepted and known ones never do, nor do those beside which another row is
+        enough.
         """
         return not (self.optional or self.is_excused or self.known is not None)
 
     @property
     def is_excused(self) -> bool:
-        """Whether somebody waived or accepted it."""
-        return self.waived is not None or self.accepted is not None
+        """Whether somebody waived or accepted it, or another row is enough."""
+        return self.waived is not None or self.accepted is not None or self.spared is not None
 
     @property
     def ports(self) -> Ports:
@@ -205,9 +226,9 @@ class KeptFinding:
 class Summary:
     """How many flows (ports, not results) have each verdict; ``refusals``: passes that rest on one.
 
-    ``accepted``, ``waived``, ``optional`` and ``known`` count the flows that did not pass and do
-    not decide, each once; they are in ``counts`` too. ``deciding`` holds the counts of the flows
-    that decide the exit status.
+    ``accepted``, ``waived``, ``spared``, ``optional`` and ``known`` count the flows that did not
+    pass and do not decide, each once; they are in ``counts`` too. ``deciding`` holds the counts of
+    the flows that decide the exit status.
     """
 
     counts: dict[str, int]
@@ -218,6 +239,7 @@ class Summary:
     optional: int = 0
     accepted: int = 0
     known: int = 0
+    spared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +343,13 @@ class Unprobed:
     optional: bool = False
     waived: str | None = None
     expect: Expect = "allowed"
+    also: tuple[Also, ...] = ()
+
+    @property
+    def names(self) -> tuple[tuple[Name, Name], ...]:
+        """All names of the flows, each a matrix and a requirement."""
+        others = ((one.matrix, one.requirement) for one in self.also)
+        return ((self.matrix, self.requirement), *others)
 
     @property
     def decides(self) -> bool:

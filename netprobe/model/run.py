@@ -97,6 +97,11 @@ class RunIndex:
         """Give the requirement that the result is of, or the flows without one."""
         return self._requirements.get((result.matrix, result.requirement, result.protocol))
 
+    def requirements(self, result: Result | Unprobed) -> list[PlannedRequirement]:
+        """Give the requirements of all names of the result, first that of the written one."""
+        keys = ((*name, result.protocol) for name in result.names)
+        return [self._requirements[key] for key in keys if key in self._requirements]
+
     def roles(self, host: str) -> tuple[str, ...]:
         """Give the roles of a host: its own first, then what they imply."""
         return self.hosts[host].roles if host in self.hosts else ()

@@ -50,7 +50,7 @@ def _word_contradiction(rows: RowPair, ports: dict[str, Ports], hosts: Sequence[
     allowing, needed, denying, refused = rows
     wires = "; ".join(f"{name} {ports_text(some)}" for name, some in ports.items())
     return (
-        f"warning: {allowing}: {needed} needs {wires} of {names_text(hosts, NAMES_SHOWN)}, which "
-        f"{denying}: {refused} says must not answer: one of the two fails whatever is done; "
-        "waive one of them, or correct a setting"
+        f"contradiction: {allowing}: {needed} needs {wires} of "
+        f"{names_text(hosts, NAMES_SHOWN)}, which {denying}: {refused} says must not answer: "
+        "one of the two fails whatever is done; waive one of them, or correct a setting"
     )

@@ -19,11 +19,12 @@ from netprobe.model.firewall import (
 )
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.ports import text as ports_text
-from netprobe.model.result import PORTLESS, Finding, Result
+from netprobe.model.result import PORTLESS, Also, Finding, Result
 from netprobe.model.run import RunInfo, info_before
 from netprobe.request import mends
 from netprobe.request.rules import AskedFlow, RequestWishes, make_rules
 from netprobe.request.safe import check_words, digest_of
+from netprobe.request.unprobed import list_unprobed
 
 # Verdicts of results that no finding holds and no rule is asked for, and what to do about them.
 _LEFT_OUT = {
@@ -35,10 +36,6 @@ _LEFT_OUT = {
 _NO_RULE = "No rule is known to help: see what the run says of these flows."
 # How many flows a finding has stands at the end of its title.
 _COUNT = re.compile(r" \([\d,]+ flows?\)$")
-_SKIPPED = (
-    "`netprobe plan` lists them with the reasons: conditions, roles without hosts, "
-    "sources that nobody can probe from (vantage: none)."
-)
 
 
 def request_of_run(
@@ -69,12 +66,17 @@ def request_of_run(
         _ask_for_result(one, None, mends.enforcers_of(one))
         for one in _choose_doubtful(doubtful, unmended, wishes)
     )
-    asked = [
-        one._replace(need=replace(one.need, document=documents.get(one.need.matrix, "")))
-        for one in asked
-    ]
+    asked = [_name_documents(one, documents) for one in asked]
     why_none = _explain_absence(findings, wishes)
-    return _finish_request(info, asked, unmended, path, wishes, why_none)
+    made = _finish_request(info, asked, unmended, path, wishes, why_none)
+    return replace(made, unprobed=tuple(list_unprobed(info)))
+
+
+def _name_documents(one: AskedFlow, documents: Mapping[str, str]) -> AskedFlow:
+    need, *also = (
+        replace(need, document=documents.get(need.matrix, "")) for need in (one.need, *one.also)
+    )
+    return one._replace(need=need, also=tuple(also))
 
 
 def _leave_out_unprobed(info: RunInfo) -> Iterator[Unmended]:
@@ -94,7 +96,7 @@ def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:
     for one in (member for finding in findings for member in finding.members):
         flows[""] += one.port_count
         if one.is_excused:
-            flows["accepted" if one.accepted is not None else "waived"] += one.port_count
+            flows[_word_excuse(one)] += one.port_count
         elif one.verdict == "exposed" and "exposed" not in wishes.include:
             flows["exposed (--include exposed asks to close them)"] += one.port_count
     if not flows:
@@ -105,6 +107,12 @@ def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:
         if what
     ]
     return ", ".join(told) or "no rule will help"
+
+
+def _word_excuse(one: Result) -> str:
+    if one.spared is not None:
+        return "spared (another row is enough)"
+    return "accepted" if one.accepted is not None else "waived"
 
 
 def _is_wished(enforcers: Iterable[Enforcer], wishes: RequestWishes) -> bool:
@@ -237,7 +245,12 @@ def _ask_for_result(
         finding=0 if finding is None else finding.number,
         packets=None if finding is None else finding.evidence,
         result=result,
+        also=_needs_of(result.also),
     )
+
+
+def _needs_of(rows: Iterable[Also]) -> tuple[RuleNeed, ...]:
+    return tuple(RuleNeed(one.matrix, one.requirement, purpose=one.purpose) for one in rows)
 
 
 def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> FirewallRequest:
@@ -245,25 +258,22 @@ def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> Firew
 
     ``started_at`` is UTC, ISO 8601 with ``Z``. Without ``at`` it is the firewall on the way.
     """
+    plan = replace(plan, blocks=(*plan.blocks, *plan.unable))
     info = info_before(plan, started_at)
     known = (Enforcer(place) for place in RULE_PLACES if place == (wishes.at or "path"))
     at = next(known, Enforcer("path", wishes.at))
     documents = _documents_of(info)
     asked = [
-        one
+        _name_documents(one, documents)
         for block in plan.blocks
-        for one in _ask_for_block(block, at, documents.get(block.matrix, ""), wishes)
+        for one in _ask_for_block(block, at, wishes)
     ]
-    skipped = [item for item in plan.skipped if item.source != item.destination]
-    words = f"not asked for: what the plan skips ({len(skipped):,})"
-    unmended = [Unmended(words, _SKIPPED, 0)] if skipped else []
     why_none = "the plan requires nothing that a firewall stands between"
-    return _finish_request(info, asked, unmended, "the plan", wishes, why_none)
+    made = _finish_request(info, asked, (), "the plan", wishes, why_none)
+    return replace(made, unprobed=tuple(list_unprobed(info, asked=True)))
 
 
-def _ask_for_block(
-    block: Block, at: Enforcer, document: str, wishes: RequestWishes
-) -> Iterator[AskedFlow]:
+def _ask_for_block(block: Block, at: Enforcer, wishes: RequestWishes) -> Iterator[AskedFlow]:
     requirement = block.requirement
     denied = requirement.expect == "denied"
     if block.waiver is not None or requirement.id == PATH_MTU:
@@ -271,7 +281,8 @@ def _ask_for_block(
     if denied and "exposed" not in wishes.include:
         return
     action: Action = "deny" if denied else "allow"
-    need = RuleNeed(block.matrix, requirement.id, document, requirement.purpose, requirement.row)
+    need = RuleNeed(block.matrix, requirement.id, purpose=requirement.purpose, row=requirement.row)
+    also = _needs_of(block.also)
     for flow in block.flows():
         if flow.source.name != flow.destination.name:
             yield AskedFlow(
@@ -283,4 +294,5 @@ def _ask_for_block(
                 enforcers=(at,),
                 need=need,
                 action=action,
+                also=also,
             )

@@ -67,6 +67,8 @@ class AskedFlow(NamedTuple):
     packets: str | None = None
     # What a run saw of it; None before any run.
     result: Result | None = None
+    # Lines of other matrices that need the flow, too.
+    also: tuple[RuleNeed, ...] = ()
 
 
 class _RuleKey(NamedTuple):
@@ -193,7 +195,7 @@ def _rules_of_box(
         sources=sources,
         destinations=_sort_ends(RuleEnd(*end.split(_AT)) for end in box.destinations),
         enforcers=key.enforcers,
-        needs=tuple(dict.fromkeys(one.need for one in held)),
+        needs=tuple(dict.fromkeys(need for one in held for need in (one.need, *one.also))),
         findings=tuple(sorted({one.finding for one in held if one.finding})),
         evidence=word_evidence(results),
         notes=tuple(dict.fromkeys(notes)),

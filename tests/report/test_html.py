@@ -312,7 +312,7 @@ def test_a_cell_of_excused_flows_says_so() -> None:
     assert 'title="1 optional, 1 pass of 2 flows"' in text
     assert '<span class="unseen">1 optional, 1 pass of 2 flows: </span>' in text
     assert '<span class="sign excused" aria-hidden="true">~</span>' in text
-    assert "excused (accepted, waived, optional, known)</li>" in text
+    assert "excused (accepted, waived, spared, optional, known)</li>" in text
     assert "2 pass" not in text
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from netprobe.model.plan import PlannedRequirement
-from netprobe.model.result import Result
+from netprobe.model.result import Also, Result
 from netprobe.report.record.collector import Collector, Report
 from netprobe.report.run import write_html
 from netprobe.report.run.pair_map import map_pairs
@@ -204,6 +204,22 @@ def test_a_search_finds_exactly_what_the_run_has(open_page: Opener) -> None:
     again = open_page(report, f"#q={quote(first)}")
     assert again.input_value("#search") == first
     assert again.inner_text("#found") == page.inner_text("#found")
+
+
+def test_a_flow_of_several_matrices_is_found_by_any_name(open_page: Opener) -> None:
+    """By requirement, matrix or a word of its purpose; its evidence has all rows."""
+    also = Also("cni-x", "peers", "routes of pods")
+    shared = replace(BLOCKED, also=(also,), any_of="health", spared="ping")
+    page = open_page(
+        report_of([PASSED, replace(shared, order=(0, 1, 0), port=2380, end_port=2380)])
+    )
+
+    for query in ("req:peers", "matrix:cni-x", "pods", "is:spared"):
+        assert found_of(page, query).startswith("1 flow found"), query
+    page.click("#rows .opener >> nth=0")
+    page.wait_for_selector("#rows .evidence")
+    assert "routes of pods (cni-x, peers)" in page.inner_text("#rows .evidence")
+    assert "etcd replication (deckhouse-nodes, etcd" in page.inner_text("#rows .evidence")
 
 
 def test_the_map_says_what_the_run_has(open_page: Opener) -> None:
@@ -436,7 +452,7 @@ def test_texts_of_others_stay_texts(open_page: Opener) -> None:
         replace(
             BLOCKED, order=(0, place, 0), source=f"{EVIL}{place}", destination=EVIL,
             address=EVIL, because=EVIL, requirement=EVIL, purpose=EVIL, matrix=EVIL,
-            warnings=(EVIL,), rejected_by=EVIL, holder=EVIL,
+            warnings=(EVIL,), rejected_by=EVIL, holder=EVIL, also=(Also(EVIL, EVIL, EVIL),),
         )
         for place in range(2)
     ]  # fmt: skip

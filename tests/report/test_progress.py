@@ -103,8 +103,8 @@ def test_untrusted_host_keys_are_one_line_for_all_hosts() -> None:
             'for host in a b; do ssh -o StrictHostKeyChecking=ask "$host" true; done'
         )
     for stream in io.StringIO(), Terminal():
-        with progress(stream) as together:
-            together.host(key_report("a"))
+        with progress(stream) as shown:
+            shown.host(key_report("a"))
         assert "the host key of a is not known yet" in stream.getvalue()
 
 

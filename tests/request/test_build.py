@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
 from netprobe.model.firewall import RuleEnd
-from netprobe.model.inventory import Inventory
+from netprobe.model.inventory import Inventory, Vantage
 from netprobe.model.result import AcceptedBy, Coverage, Result, Unprobed
+from netprobe.model.run import info_before
 from netprobe.plan.expand import make_plan
 from netprobe.request.build import request_of_plan, request_of_run
 from netprobe.request.groups import address_group
@@ -301,6 +303,34 @@ def test_before_any_run() -> None:
     at = request_of_plan(plan, "", RequestWishes(at="destination")).rules[0]
     assert at.who == "the firewall of the destination itself"
     assert {rule.action for rule in closing.rules} == {"allow", "deny"}
+
+
+def test_what_nothing_can_probe_is_asked_for_before_a_run_and_told_after_it() -> None:
+    """Its sources can run nothing: the plan skips it, and a firewall must open it all the same."""
+    nodes = [host(f"n{n}", "node", addresses=(f"10.0.1.{n}",)) for n in (1, 2)]
+    bare = host("lb", "external", addresses=("10.0.2.1",), vantage=Vantage("none"))
+    rows = [
+        requirement("mesh", "node", "node"),
+        requirement("back", "external", "node", tcp=((80, 80),)),
+        replace(requirement("no", "external", "node", tcp=((25, 25),)), expect="denied"),
+    ]
+    plan = make_plan([chosen_matrix(rows)], Inventory((*nodes, bare)), date(2026, 11, 22))
+    assert plan.flow_count() == 2
+    before = request_of_plan(plan, "", RequestWishes())
+    after = request_of_run(info_before(plan, ""), (), (), "run.json", RequestWishes())
+
+    assert sorted((one.sources[0].host, one.ports) for one in before.rules) == [
+        ("lb", ((80, 80),)), ("n1", ((6443, 6443),)),
+    ]  # fmt: skip
+    for request, words in ((before, "The rules have these flows"), (after, "--from-plan` asks")):
+        (told,) = request.unprobed
+        assert (request.unmended, told.title) == ((), "what lb must reach")
+        assert written(request, "text").endswith(f"Not probed:\n   {told.title}. {told.help}\n")
+        assert "## Not probed\n\n- what lb must reach" in written(request, "markdown")
+        assert json.loads(written(request, "json"))["unprobed"][0]["title"] == told.title
+        assert "the source is declared vantage: none" in told.help
+        assert "Required, by roles: tcp 80 to node (m, back). " in told.help
+        assert words in told.help
 
 
 def test_a_part_keeps_its_names() -> None:

@@ -129,14 +129,17 @@ def _move_marks(node: Node, mark: YamlPlace) -> None:
         _move_marks(child, mark)
 
 
-def head(path: str, wanted: tuple[str, ...]) -> dict[str, str]:
-    """Some top-level texts of a file that is known to be good, reading no further than needed."""
+def head(path: str, wanted: tuple[str, ...], until: str = "") -> dict[str, str]:
+    """Some top-level texts of a file that is known to be good, reading no further than needed.
+
+    They stand before the key ``until``, if it is given.
+    """
     found: dict[str, str] = {}
     with Path(path).open("rb") as stream:
         for key, value in _top_level(yaml.parse(stream, Loader=_Loader)):
             if key in wanted and value is not None:
                 found[key] = value
-            if len(found) == len(wanted):
+            if len(found) == len(wanted) or key == until:
                 break
     return found
 

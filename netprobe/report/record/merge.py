@@ -24,7 +24,7 @@ PlannedPorts = Mapping[tuple[str, str, str], Ports]
 _merge_key = attrgetter(
     "verdict", "state", "reason", "where", "rejected_by", "last_hop", "next_hop", "holder",
     "matrix", "requirement", "source", "destination", "address", "protocol", "waived",
-    "accepted", "known",
+    "accepted", "known", "spared", "also",
 )  # fmt: skip
 
 

@@ -66,7 +66,7 @@ class Redactor:
         for result in collector.results():
             hosts |= {result.source, result.destination}
             addresses.add(result.address)
-            public |= {result.matrix, result.requirement}
+            public |= {word for name in result.names for word in name}
         hosts |= {end for one in info.skipped for end in (one.source, one.destination) if end}
         zones = {host.zone for host in info.hosts if host.zone}
         self._names = names = HiddenNames(public)
@@ -103,8 +103,11 @@ class Redactor:
         warnings = tuple(map(hide, result.warnings))
         accepted = result.accepted and self._hide_acceptance(result.accepted, ("id", "reason"))
         story = result.story and self._hide_story(result.story)
-        because = hide(result.because)
-        return replace(hidden, because=because, warnings=warnings, accepted=accepted, story=story)
+        also = tuple(replace(one, purpose=self.text(one.purpose)) for one in result.also)
+        return replace(
+            hidden, because=hide(result.because), warnings=warnings, accepted=accepted, story=story,
+            also=also,
+        )  # fmt: skip
 
     def changes(self, changes: Changes) -> Changes:
         """Give what changed since an earlier run."""

@@ -150,6 +150,8 @@ def _word_excused(report: Report, passes: bool) -> str:
     excused = summary.waived + summary.optional
     if excused and passes:
         words += f"; {number(excused)} optional or waived did not pass"
+    if summary.spared and passes:
+        words += f"; {number(summary.spared)} did not pass beside one that is enough"
     return words
 
 

@@ -173,7 +173,7 @@ def survey_run(report: Report) -> RunSurvey:
 
 
 def _choose_group(result: Result, host_key: HostKey | None) -> tuple[str, tuple[object, ...]]:
-    requirement = (result.matrix, result.requirement)
+    requirement = (result.matrix, result.requirement, result.also)
     if not result.decides:
         excuse = str(excuse_of(result))
         return "excused", (result.verdict, *requirement, excuse, getattr(result, excuse))

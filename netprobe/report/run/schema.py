@@ -27,8 +27,8 @@ COUNT: Json = {"type": "integer", "minimum": 0}
 _TEXT: Json = {"type": "string"}
 # Counts that files of an older netprobe lack.
 _LATER_COUNTS = frozenset({
-    "accepted", "known", "covered", "moved", "only_later", "only_later_failed", "only_earlier",
-    "only_earlier_failed",
+    "accepted", "known", "spared", "covered", "moved", "only_later", "only_later_failed",
+    "only_earlier", "only_earlier_failed",
 })  # fmt: skip
 
 

@@ -33,6 +33,10 @@ def text(request: FirewallRequest) -> Iterator[str]:
         yield ""
         yield "No rule will help:"
         yield from (clean(f"   {_word_unmended(one)}") for one in request.unmended)
+    if request.unprobed:
+        yield ""
+        yield "Not probed:"
+        yield from (clean(f"   {_word_unmended(one)}") for one in request.unprobed)
 
 
 def markdown(request: FirewallRequest) -> Iterator[str]:
@@ -52,6 +56,9 @@ def markdown(request: FirewallRequest) -> Iterator[str]:
     if request.unmended:
         yield from ("", "## No rule will help", "")
         yield from (f"- {escape_markdown(_word_unmended(one))}" for one in request.unmended)
+    if request.unprobed:
+        yield from ("", "## Not probed", "")
+        yield from (f"- {escape_markdown(_word_unmended(one))}" for one in request.unprobed)
 
 
 def _word_origin(request: FirewallRequest) -> str:

@@ -89,6 +89,12 @@ def _sheets_of(
     yield "Rules", _columns_of(request), _rows_of(request)
     others = (((one.title,), (one.help,), (str(one.flows),)) for one in request.unmended)
     yield "No rule will help", ("What", "What helps", "Flows"), others
+    if request.unprobed:
+        yield (
+            "Not probed",
+            ("What", "Why"),
+            (((one.title,), (one.help,)) for one in request.unprobed),
+        )
 
 
 def _columns_of(request: FirewallRequest) -> tuple[str, ...]:

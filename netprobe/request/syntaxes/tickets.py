@@ -56,6 +56,7 @@ def document(request: FirewallRequest) -> Iterator[str]:
         "rules", [{**to_json(rule), "who": rule.who} for rule in request.rules], ","
     )
     yield from _array_lines("unmended", [to_json(one) for one in request.unmended], ",")
+    yield from _array_lines("unprobed", [to_json(one) for one in request.unprobed], ",")
     yield from _array_lines("results", map(result_to_json, request.asked), "")
     yield "}"
 

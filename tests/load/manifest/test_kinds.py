@@ -115,6 +115,30 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         },
     ),
     (
+        "openshift-ipi",
+        "install-config-bmc.yaml",
+        {"provisioning-network": False, "virtual-media": True},
+        {"master-0-bmc": (["10.0.9.10"], ("bmc",)), "worker-0-bmc": (["fd00::9"], ("bmc",))},
+    ),
+    (
+        "openshift-load-balancer",
+        "install-config-bmc.yaml",
+        {},
+        {
+            "ocp-api-lb": (["10.0.0.2"], ("api-lb",)),
+            "ocp-ingress-lb": (["10.0.0.3"], ("ingress-lb",)),
+        },
+    ),
+    (
+        "openshift-upi",
+        "agent-config.yaml",
+        {},
+        {
+            "master-0": (["10.0.0.10", "fd00::10"], ("control-plane",)),
+            "worker-0": (["10.0.0.20"], ("node", "compute")),
+        },
+    ),
+    (
         DCE,
         "kubean.yaml",
         {

@@ -117,6 +117,7 @@ function makeEvidence(row) {
     "does not count": kind.excused,
     finding,
     purpose: `${block.purpose || block.requirement} (${block.matrix}, ${block.requirement}${block.row && block.row !== block.purpose ? `; row: ${block.row}` : ""})`,
+    "required by": (block.also ?? []).map((one) => `${one.purpose || one.requirement} (${one.matrix}, ${one.requirement})`).join("; "),
     expected: block.expect === "denied" ? "no answer: it must not be open" : undefined,
   };
   const known = Object.entries(facts).filter(([, value]) => value);
