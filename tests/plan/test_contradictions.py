@@ -27,7 +27,8 @@ def test_a_row_against_a_port_that_must_not_answer_is_a_note() -> None:
     (note,) = notes_of(requirement("range", "node", "node", tcp=((9440, 9450),)))
 
     assert note.startswith(
-        "contradiction: own: range needs tcp 9443 of a, b, which registry: local says must not answer"
+        "contradiction: own: range needs tcp 9443 of a, b, "
+        "which registry: local says must not answer"
     )
 
 
