@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import tempfile
@@ -11,8 +10,8 @@ from pathlib import Path
 from release.debian import PYTHON, locked_packages
 from release.interpreter import PACKAGES, build_interpreter, check_needs, compile_modules
 from release.payload import list_files
-from release.places import BUILD, Arch
-from release.wheels import fetch_wheels, install_wheels, needed_requirements
+from release.places import BUILD, Arch, key_of
+from release.wheels import fetch_wheels, needed_requirements, unpack_wheels
 
 _HERE = Path(__file__).parent
 # How the loader starts Python; {0} is the folder of a release, as a shell names it.
@@ -22,7 +21,7 @@ START = (
 )
 # What netprobe never imports of its packages stays away.
 _NEEDLESS = re.compile(
-    r"bin/|share/|pycparser|cffi|pygments/(lexers|styles|formatters)/[^_]|scapy/(modules/|tools/"
+    r"pycparser|cffi|pygments/(lexers|styles|formatters)/[^_]|scapy/(modules/|tools/"
     r"|contrib/(?!__init__|geneve)|layers/(?!__init__|inet|l2|vxlan)|libs/manuf)"
 )
 # Their sources travel, too: netprobe's agent is sent as sources, and scapy's licence asks for them.
@@ -32,9 +31,11 @@ _WITH_SOURCES = ("netprobe/", "scapy/")
 def base_folder(arch: Arch) -> Path:
     """Give what is the same for every netprobe: the Python, and its packages. It is kept."""
     pinned = [*map(str, locked_packages(arch, PYTHON)), *needed_requirements().values()]
-    pinned += [(_HERE / name).read_text() for name in ("interpreter.py", "base.py", "wheels.py")]
-    key = hashlib.sha256("\n".join(pinned).encode()).hexdigest()[:16]
-    folder = BUILD / "base" / f"{arch}-{key}"
+    pinned += [
+        (_HERE / name).read_text(encoding="utf-8")
+        for name in ("interpreter.py", "base.py", "wheels.py")
+    ]
+    folder = BUILD / "base" / f"{arch}-{key_of(*pinned)}"
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=folder.parent))
@@ -47,7 +48,7 @@ def lay_out_base(arch: Arch, folder: Path) -> None:
     """Lay out the travelling Python and the packages that netprobe needs."""
     build_interpreter(arch, folder)
     packages = folder / PACKAGES
-    install_wheels(fetch_wheels(arch), packages, arch)
+    unpack_wheels(fetch_wheels(arch), packages)
     for name, path in list(list_files(packages)):
         if path.is_file() and _NEEDLESS.match(name):
             path.unlink()

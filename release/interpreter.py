@@ -14,7 +14,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
 from release.debian import PYTHON, Package, fetch_packages, locked_packages, read_package
-from release.places import BUILD, Arch, ReleaseError, own_arch, run_program
+from release.places import BUILD, Arch, ReleaseError, key_of, own_arch, run_program
 
 LIBRARY = "lib/python3.11"
 DYNLOAD = f"{LIBRARY}/lib-dynload"
@@ -25,7 +25,7 @@ PROGRAM, LOADER, LIBRARIES = "lib/python", "lib/ld.so", "lib"
 # Of the standard library: tests, windows, terminals, sounds and mail, and what installs others.
 _NEEDLESS = re.compile(
     r"(test|idlelib|lib2to3|tkinter|turtledemo|ensurepip|distutils|curses|pydoc_data|venv|dbm|"
-    r"wsgiref|__phello__|xmlrpc|unittest|config-[^/]+)/.*|.*/tests?/.*|_sysconfigdata.*|LICENSE.*|"
+    r"wsgiref|__phello__|xmlrpc|unittest|config-[^/]+)/.*|.*/tests?/.*|LICENSE.*|"
     r"(aifc|antigravity|asynchat|asyncore|cProfile|cgi|cgitb|chunk|crypt|doctest|ftplib|imaplib|"
     r"imghdr|mailbox|mailcap|modulefinder|nntplib|pdb|pickletools|poplib|profile|pstats|pyclbr|"
     r"pydoc|sitecustomize|smtpd|smtplib|sndhdr|sunau|tabnanny|telnetlib|this|trace|turtle|wave|"
@@ -57,7 +57,10 @@ for name, target in json.loads(sys.stdin.read()):
 
 def build_interpreter(arch: Arch, folder: Path) -> None:
     """Lay out the travelling Python: its standard library as bytecode, without packages."""
-    copy_sources(arch, folder)
+    if arch == own_arch():
+        shutil.copytree(host_interpreter(), folder, dirs_exist_ok=True)
+    else:
+        copy_sources(arch, folder)
     root = folder / LIBRARY
     names = [str(path.relative_to(folder)) for path in sorted(root.rglob("*.py"))]
     compile_modules(folder, [(name, f"{name}c") for name in names], "plain")
@@ -132,7 +135,9 @@ def compile_modules(folder: Path, names: Iterable[tuple[str, str]], kind: str) -
 def host_interpreter() -> Path:
     """Give the travelling Python of this machine, as sources; it is laid out once."""
     arch = own_arch()
-    folder = BUILD / f"interpreter-{arch}"
+    packages = "\n".join(map(str, locked_packages(arch, PYTHON)))
+    key = key_of(packages, Path(__file__).read_text(encoding="utf-8"))
+    folder = BUILD / "interpreter" / f"{arch}-{key}"
     if not folder.exists():
         fresh = folder.with_name(f"{folder.name}.{os.getpid()}")
         copy_sources(arch, fresh)

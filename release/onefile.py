@@ -107,6 +107,7 @@ def lay_out_netprobe(arch: Arch, folder: Path) -> None:
         archive.extractall(packages)
     for path in packages.glob("*.dist-info/RECORD"):
         path.unlink()
+    # Manual pages and completions.
     for path in packages.glob("*.data"):
         shutil.copytree(path / "data", folder, dirs_exist_ok=True)
         shutil.rmtree(path)

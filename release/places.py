@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -61,6 +62,11 @@ def source_date() -> int:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return int(done.stdout) if done.returncode == 0 and done.stdout.strip() else _NO_TIME
+
+
+def key_of(*texts: str) -> str:
+    """Give a short name for what is made of these texts, by which it is kept."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def run_program(argv: list[str], **options: object) -> str:

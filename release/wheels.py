@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
+import zipfile
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import requires
@@ -13,7 +13,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from release.places import BUILD, ROOT, Arch, ReleaseError, run_program
+from release.places import BUILD, ROOT, Arch, ReleaseError, key_of, run_program
 
 LOCK = ROOT / "requirements.lock"
 OWN = "netprobe-matrix"
@@ -73,8 +73,7 @@ def fetch_wheels(arch: Arch, python: str = "3.11") -> list[Path]:
     Raises ReleaseError.
     """
     text = "".join(f"{entry}\n" for entry in needed_requirements().values())
-    key = hashlib.sha256(text.encode()).hexdigest()[:16]
-    folder = BUILD / "wheels" / f"{key}-{arch}-{python}"
+    folder = BUILD / "wheels" / f"{key_of(text)}-{arch}-{python}"
     if not folder.exists():
         fresh = folder.with_suffix(".new")
         fresh.mkdir(parents=True, exist_ok=True)
@@ -87,16 +86,13 @@ def fetch_wheels(arch: Arch, python: str = "3.11") -> list[Path]:
     return sorted(folder.glob("*.whl"))
 
 
-def install_wheels(wheels: Iterable[Path], folder: Path, arch: Arch) -> None:
-    """Unpack wheels into a folder, whatever platform they are for; nothing is compiled."""
-    platforms = [word for one in _PLATFORMS for word in ("--platform", f"{one}_{arch}")]
-    _run_pip("install", "--target", str(folder), "--no-deps", "--no-index", "--no-compile",
-             "--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.11",
-             *platforms, *map(str, wheels))  # fmt: skip
-    for name in ("RECORD", "REQUESTED", "direct_url.json"):
-        # They say where and how it was installed, which differs from build to build.
-        for path in folder.glob(f"*.dist-info/{name}"):
-            path.unlink()
+def unpack_wheels(wheels: Iterable[Path], folder: Path) -> None:
+    """Unpack wheels into a folder, whatever platform they are for; their scripts stay away."""
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            names = [one for one in archive.namelist() if not re.match(r"[^/]+\.data/", one)]
+            # It says where and how it was installed.
+            archive.extractall(folder, [one for one in names if not one.endswith("/RECORD")])
 
 
 def _run_pip(verb: str, *words: str) -> None:
