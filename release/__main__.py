@@ -1,10 +1,11 @@
-"""``python -m release onefile [ARCH]``, ``lock-debian``: what the targets of make call."""
+"""``python -m release onefile [ARCH] | dist | lock-debian``: what targets of make call."""
 
 from __future__ import annotations
 
 import sys
 
 from release.debian import write_lock
+from release.dist import make_dist
 from release.onefile import make_onefile
 from release.places import Arch, ReleaseError, own_arch
 
@@ -16,6 +17,8 @@ def main(words: list[str]) -> int:
             case ["onefile", *arch]:
                 path = make_onefile(Arch(arch[0]) if arch else own_arch())
                 print(f"{path.stat().st_size:>12,}  {path}")
+            case ["dist"]:
+                return make_dist()
             case ["lock-debian"]:
                 write_lock()
             case _:

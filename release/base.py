@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from release.components import write_licences
 from release.debian import PYTHON, locked_packages
 from release.interpreter import PACKAGES, build_interpreter, check_needs, compile_modules
 from release.payload import list_files
@@ -22,7 +23,7 @@ START = (
 # What netprobe never imports of its packages stays away.
 _NEEDLESS = re.compile(
     r"pycparser|cffi|pygments/(lexers|styles|formatters)/[^_]|scapy/(modules/|tools/"
-    r"|contrib/(?!__init__|geneve)|layers/(?!__init__|inet|l2|vxlan)|libs/manuf)"
+    r"|contrib/(?!__init__|geneve)|layers/(?!__init__|inet|l2|vxlan))|.*\.pyi$|.*/py\.typed$|certifi/tests/"
 )
 # Their sources travel, too: netprobe's agent is sent as sources, and scapy's licence asks for them.
 _WITH_SOURCES = ("netprobe/", "scapy/")
@@ -53,6 +54,7 @@ def lay_out_base(arch: Arch, folder: Path) -> None:
         if path.is_file() and _NEEDLESS.match(name):
             path.unlink()
     shutil.copyfile(_HERE / "sitecustomize.py", packages / "sitecustomize.py")
+    write_licences(arch, folder / "share/doc/netprobe")
     compile_packages(folder, packages)
     check_needs(folder)
     (folder / "bin").mkdir()

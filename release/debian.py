@@ -20,9 +20,8 @@ PYTHON = ("libbz2-1.0", "libc6", "libexpat1", "libffi8", "libgcc-s1", "liblzma5"
           "libpython3.11-minimal", "libpython3.11-stdlib", "libsqlite3-0", "libssl3", "libuuid1",
           "python3.11-minimal", "zlib1g")  # fmt: skip
 # What the image has beside it: a shell, and ssh with its libraries.
-IMAGE = ("busybox-static", "libbsd0", "libcbor0.8", "libcom-err2", "libcrypt1", "libedit2",
-         "libfido2-1", "libgssapi-krb5-2", "libk5crypto3", "libkeyutils1", "libkrb5-3",
-         "libkrb5support0", "libmd0", "libpcre2-8-0", "libselinux1", "libtinfo6", "libudev1",
+IMAGE = ("busybox-static", "libcom-err2", "libgssapi-krb5-2", "libk5crypto3", "libkeyutils1",
+         "libkrb5-3", "libkrb5support0", "libpcre2-8-0", "libselinux1",
          "openssh-client")  # fmt: skip
 _DEBS = BUILD / "debs"
 

@@ -18,6 +18,7 @@ from release.base import START, base_folder, compile_packages, fill_in
 from release.interpreter import PACKAGES
 from release.payload import Part, keep_part, list_files, load_part, pack_part, sum_line
 from release.places import BUILD, DIST, ROOT, VERSION, Arch, ReleaseError
+from release.share import write_share
 
 MOST_BYTES = 30_000_000
 _HERE = Path(__file__).parent
@@ -117,6 +118,7 @@ def lay_out_netprobe(arch: Arch, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _built_wheel() -> Iterator[Path]:
+    write_share()
     with tempfile.TemporaryDirectory() as name:
         yield Path(next(WheelBuilder(str(ROOT)).build(directory=name, versions=["standard"])))
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import certifi
 import pytest
 
+from demo import estate
 from netprobe import __version__
-from release.places import own_arch
+from release.places import ARCHES, own_arch
+from tests.lab.cli import flows_of
+from tests.lab.expected import PATH_MTU
+from tests.lab.netlab import Lab
 from tests.needs import skip
 from tests.patience import PATIENCE_S
 from tests.release.roots import CACHE, FILE, JumpHost, onefile_of
@@ -262,3 +269,150 @@ def test_the_environment_of_the_caller(hosts: list[JumpHost], onefile: Path) -> 
     assert "Traceback" not in ended.stderr
     seen = (hosts[0].inside / "ssh-environment").read_text().splitlines()
     assert {f"{name}=/bad" for name in bad} <= set(seen)
+
+
+# A name server for one name. It says when it listens.
+NAME_SERVER = """
+import socket, dns.message, dns.rrset
+link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+link.bind(("127.0.0.1", 53))
+print("ready", flush=True)
+while True:
+    data, peer = link.recvfrom(4096)
+    query = dns.message.from_wire(data)
+    answer = dns.message.make_response(query)
+    if query.question[0].rdtype == 1:
+        answer.answer.append(dns.rrset.from_text(query.question[0].name, 5, 1, 1, "10.98.77.9"))
+    link.sendto(answer.to_wire(), peer)
+"""
+# A library of this machine that any libc could load.
+LIBRARY = f"/lib/{own_arch()}-linux-gnu/libnss_files.so.2"
+# What the travelling Python sees of the host.
+LOOKS = """
+import json, os, pwd, socket, ssl, sys, ctypes, sqlite3, lzma, bz2
+def user():
+    try: return pwd.getpwuid(4711).pw_name
+    except KeyError: return None
+print(json.dumps({
+    "hosts": socket.getaddrinfo("of-hosts", 1)[0][4][0],
+    "dns": socket.getaddrinfo("of-dns.example.com", 1, socket.AF_INET)[0][4][0],
+    "user": user(),
+    "authorities": len(ssl.create_default_context().get_ca_certs()),
+    "libraries": sorted({line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}),
+    "folder": sys.prefix,
+}))
+"""
+AUTHORITIES = (
+    "usr/lib/ssl/cert.pem",
+    "etc/ssl/certs/ca-certificates.crt",
+    "etc/pki/tls/certs/ca-bundle.crt",
+    "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "etc/ssl/ca-bundle.pem",
+    "var/lib/ca-certificates/ca-bundle.pem",
+)
+
+
+@pytest.mark.full
+def test_name_services_and_authorities_of_the_host(hosts: list[JumpHost], onefile: Path) -> None:
+    """Where nsswitch.conf names sss: /etc/hosts, DNS and /etc/passwd are read, and no library of
+    the host is loaded. The host's authorities are found where Debian, RHEL and SLES keep them."""
+    hosts.append(JumpHost(onefile, within=("unshare", "-n")))
+    host, pid = hosts[0], hosts[0].enter[2]
+    host.put("etc/nsswitch.conf", "passwd: sss files systemd\nhosts: sss files [!UP=return] dns\n")
+    host.put("etc/hosts", "10.98.77.8 of-hosts\n")
+    host.put("etc/resolv.conf", "nameserver 127.0.0.1\n")
+    host.put("etc/passwd", "ann:x:4711:4711::/:/bin/sh\n")
+    # Each would be loaded as it is: it needs nothing but a libc.
+    for folder in ("lib64", "usr/lib64", f"lib/{own_arch()}-linux-gnu", "lib"):
+        (host.inside / folder).mkdir(parents=True, exist_ok=True)
+        for library in ("sss", "systemd"):
+            shutil.copy(LIBRARY, host.inside / folder / f"libnss_{library}.so.2")
+    host.run("--version")
+    (folder,) = host.unpacked()
+    network = ["nsenter", "-t", pid, "-n"]
+    subprocess.run([*network, "ip", "link", "set", "lo", "up"], check=True)
+    server = subprocess.Popen([*network, sys.executable, "-c", NAME_SERVER], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"ready\n"
+        for place in AUTHORITIES:
+            host.put(place, Path(certifi.where()).read_text())
+            seen = json.loads(host.run("-c", LOOKS, file=f"{folder}/bin/python").stdout)
+            (host.inside / place).unlink()
+            assert (seen["hosts"], seen["dns"], seen["user"]) == ("10.98.77.8", "10.98.77.9", "ann")
+            assert seen["authorities"] > 0, place
+            assert [one for one in seen["libraries"] if not one.startswith(seen["folder"])] == []
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@pytest.mark.full
+def test_every_module_is_there(hosts: list[JumpHost], onefile: Path) -> None:
+    """All of netprobe can be imported, and the packet library with what it is used for."""
+    hosts.append(JumpHost(onefile))
+    hosts[0].run("--version")
+    (folder,) = hosts[0].unpacked()
+    code = (
+        "import importlib, pkgutil, netprobe\n"
+        "names = [m.name for m in pkgutil.walk_packages(netprobe.__path__, 'netprobe.')]\n"
+        "names = [n for n in names if not n.endswith(('__main__', 'ansible_guard', 'inside'))]\n"
+        "for n in [*names, 'scapy.contrib.geneve', 'scapy.layers.vxlan', 'yaml._yaml',"
+        " 'xlsxwriter', 'sqlite3', 'ssl', 'ctypes', 'lzma', 'bz2', 'uuid', 'zoneinfo', 'h2']:\n"
+        "    importlib.import_module(n)\nprint(len(names) > 200)"
+    )
+    ended = hosts[0].run("-c", code, file=f"{folder}/bin/python")
+    assert (ended.stdout, ended.stderr) == ("True\n", "")
+
+
+@pytest.mark.full
+def test_the_estate_of_the_demo(hosts: list[JumpHost], onefile: Path) -> None:
+    """From a jump host with busybox alone, to hosts with busybox alone: exactly what the firewall
+    stops is blocked. All agents run with the Python that the file brought; none was built."""
+    with Lab() as lab:
+        estate.build(lab)
+        hosts.append(JumpHost(onefile, places=()))
+        host, inside = hosts[0], f"{hosts[0].folder}/run/netns"
+        Path(inside).mkdir()
+        mount = ["mount", "--rbind", "/run/netns", inside]
+        subprocess.run(["nsenter", "-t", host.enter[2], "-m", *mount], check=True)
+        ways: dict[str, dict[str, object]] = {
+            name: {
+                "zone": zone,
+                "vantage": {"command": ["nsenter", f"--net=/run/netns/{lab[name].netns}"]},
+            }
+            for name, zone in estate.ZONES.items()
+        }
+        for name in estate.ROLES.keys() - ways.keys():
+            net = f"--net=/run/netns/{lab[name].netns}"
+            ways[name] = {"vantage": {"command": ["nsenter", net]}}
+        host.put("i.yaml", lab.inventory(estate.ROLES, overrides=ways).read_text())
+        words = ("--matrix", estate.MATRIX, "-i", "/i.yaml", "-o", "json=/run.json")
+        ended = host.run("run", *words)
+        assert "built a Python" not in ended.stderr
+        document = json.loads((host.inside / "run.json").read_text())
+    every, stopped = estate.expected()
+    results = document["results"]
+    blocked = {flow for one in results if one["verdict"] == "blocked" for flow in flows_of(one)}
+    passed = {flow for one in results if one["verdict"] == "pass" for flow in flows_of(one)}
+    passed = {flow for flow in passed if flow.requirement != PATH_MTU}
+    assert blocked == stopped, (blocked - stopped, stopped - blocked)
+    assert passed == every - stopped, (passed - every, every - stopped - passed)
+    assert all(one["facts"].get("python_sent") for one in document["hosts"])
+
+
+@pytest.mark.full
+@pytest.mark.needs("qemu-aarch64-static")
+def test_the_other_architecture(tmp_path: Path) -> None:
+    """The file for aarch64 starts where a processor of that kind is imitated."""
+    (arch,) = [one for one in ARCHES if one != own_arch()]
+    path = onefile_of(arch)
+    subprocess.run(["sh", path, "--extract", tmp_path / "tree"], check=True, capture_output=True)
+    start = ["qemu-aarch64-static", f"{tmp_path}/tree/lib/ld.so", "--library-path"]
+    start += [f"{tmp_path}/tree/lib", "--argv0", f"{tmp_path}/tree/bin/python"]
+    start += [f"{tmp_path}/tree/lib/python", "-I", "-B", "-X", "utf8"]
+    for words, out in ((["--version"], VERSION), (["matrix", "list"], "dce ")):
+        argv = [*start, "-m", "netprobe", *words]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert out in done.stdout
