@@ -17,7 +17,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from release.components import hash_of
 from release.image import make_image
-from release.onefile import make_onefile
+from release.onefile import built_wheel, make_onefile
 from release.packages import make_packages
 from release.payload import add_member
 from release.places import ARCHES, BUILD, DIST, ROOT, VERSION, ReleaseError, source_date
@@ -49,7 +49,7 @@ def make_dist() -> int:
 def _steps() -> Iterable[tuple[str, Callable[[], object]]]:
     """Give the names of files, and what builds them."""
     yield "wheel and sdist", _make_python_packages
-    yield f"netprobe-{VERSION}-wheelhouse.tar", _make_wheelhouse
+    yield f"netprobe-{VERSION}-wheelhouse.tar", make_wheelhouse
     yield f"netprobe-{VERSION}-x86_64.run", lambda: make_onefile(_INTEL)
     yield f"netprobe-{VERSION}-aarch64.run", lambda: make_onefile(_ARM)
     yield f"netprobe_{VERSION}_amd64.deb and .rpm", lambda: make_packages(_INTEL)
@@ -73,16 +73,22 @@ def _make_python_packages() -> None:
         list(builder(str(ROOT)).build(directory=str(DIST), versions=versions))
 
 
-def _make_wheelhouse() -> None:
-    """Pack the wheels for every Python and architecture, with netprobe's own."""
-    wheels = {path.name: path for path in DIST.glob("*.whl")}
+def make_wheelhouse(into: Path = DIST) -> Path:
+    """Pack the wheels for every Python and architecture, with netprobe's own, in a folder."""
+    with built_wheel() as own:
+        return _pack_wheels(own, into / f"netprobe-{VERSION}-wheelhouse.tar")
+
+
+def _pack_wheels(own: Path, target: Path) -> Path:
+    wheels = {own.name: own}
     for arch in ARCHES:
         for python in _PYTHONS:
             wheels |= {path.name: path for path in fetch_wheels(arch, python)}
-    with tarfile.open(DIST / f"netprobe-{VERSION}-wheelhouse.tar", "w") as tar:
+    with tarfile.open(target, "w") as tar:
         add_member(tar, "wheelhouse", None, 0o755, source_date())
         for name, path in sorted(wheels.items()):
             add_member(tar, f"wheelhouse/{name}", path.read_bytes(), 0o644, source_date())
+    return target
 
 
 def _make_collection() -> None:

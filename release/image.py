@@ -39,8 +39,8 @@ _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 
-def make_image(arch: Arch) -> Path:
-    """Build the archive in dist/ and give its path. Raises ReleaseError."""
+def make_image(arch: Arch, into: Path = DIST) -> Path:
+    """Build the archive in a folder and give its path. Raises ReleaseError."""
     with tempfile.TemporaryDirectory(dir=BUILD) as name:
         root = Path(name)
         links = _lay_out_root(arch, root)
@@ -58,7 +58,7 @@ def make_image(arch: Arch) -> Path:
     files = {f"blobs/sha256/{_digest_of(one)}": one for one in (config, manifest, packed)}
     files["index.json"] = _encode(index)
     files["oci-layout"] = _encode({"imageLayoutVersion": "1.0.0"})
-    return _write_archive(DIST / f"netprobe-{VERSION}.oci.tar", files)
+    return _write_archive(into / f"netprobe-{VERSION}.oci.tar", files)
 
 
 def _lay_out_root(arch: Arch, root: Path) -> dict[str, str]:

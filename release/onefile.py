@@ -23,6 +23,14 @@ from release.share import write_share
 MOST_BYTES = 30_000_000
 _HERE = Path(__file__).parent
 _SPARE_KB = 2048
+_MADE_OF = (
+    "netprobe",
+    "matrices",
+    "release",
+    "hatch_build.py",
+    "pyproject.toml",
+    "requirements.lock",
+)
 
 
 def make_onefile(arch: Arch) -> Path:
@@ -104,7 +112,7 @@ def lay_out_netprobe(arch: Arch, folder: Path) -> None:
     """Lay out netprobe itself, as its wheel has it, and the Python for hosts that have none."""
     packages = folder / PACKAGES
     packages.mkdir(parents=True)
-    with _built_wheel() as wheel, zipfile.ZipFile(wheel) as archive:
+    with built_wheel() as wheel, zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
     for path in packages.glob("*.dist-info/RECORD"):
         path.unlink()
@@ -117,7 +125,8 @@ def lay_out_netprobe(arch: Arch, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _built_wheel() -> Iterator[Path]:
+def built_wheel() -> Iterator[Path]:
+    """Give netprobe's own wheel, with manual pages and completions, for a while."""
     write_share()
     with tempfile.TemporaryDirectory() as name:
         yield Path(next(WheelBuilder(str(ROOT)).build(directory=name, versions=["standard"])))
@@ -126,7 +135,7 @@ def _built_wheel() -> Iterator[Path]:
 def fingerprint() -> str:
     """Give a sum of all that a file is made of: where it is the same, so is the file."""
     sums = hashlib.sha256()
-    for top in ("netprobe", "matrices", "release", "requirements.lock", "pyproject.toml"):
+    for top in _MADE_OF:
         root = ROOT / top
         for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
             if path.is_file() and "__pycache__" not in path.parts:

@@ -22,12 +22,12 @@ Tells which network flows that a Kubernetes platform requires are blocked,
 by whom, and how sure it is. It brings a Python of its own."""
 
 
-def make_packages(arch: Arch) -> list[Path]:
-    """Build both in dist/, and give their paths. Raises ReleaseError."""
+def make_packages(arch: Arch, into: Path = DIST) -> list[Path]:
+    """Build both in a folder, and give their paths. Raises ReleaseError."""
     with tempfile.TemporaryDirectory(dir=BUILD) as name:
         root = Path(name)
         _lay_out_root(arch, root)
-        return [_make_package(kind, arch, root) for kind in _NAMES]
+        return [_make_package(kind, arch, root, into) for kind in _NAMES]
 
 
 def _lay_out_root(arch: Arch, root: Path) -> None:
@@ -46,7 +46,7 @@ def _lay_out_root(arch: Arch, root: Path) -> None:
         page.unlink()
 
 
-def _make_package(kind: str, arch: Arch, root: Path) -> Path:
+def _make_package(kind: str, arch: Arch, root: Path, into: Path) -> Path:
     when = datetime.fromtimestamp(source_date(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     contents = [_describe(path, f"/{name}", when) for name, path in list_files(root)
                 if name.startswith("usr/") and path.is_file()]  # fmt: skip
@@ -67,10 +67,9 @@ def _make_package(kind: str, arch: Arch, root: Path) -> Path:
         "rpm": {"buildhost": "localhost", "compression": "gzip", "group": "System"},
         "deb": {"compression": "gzip"},
     }  # fmt: skip
-    target = DIST / _NAMES[kind].format(version=VERSION, arch=arch, debian=arch.debian)
+    target = into / _NAMES[kind].format(version=VERSION, arch=arch, debian=arch.debian)
     # JSON is YAML.
     (root / "nfpm.yaml").write_text(json.dumps(config), encoding="utf-8")
-    DIST.mkdir(exist_ok=True)
     argv = [
         str(Path(sys.executable).with_name("nfpm")),
         "package",
