@@ -22,7 +22,7 @@ START = (
 )
 # What netprobe never imports of its packages stays away.
 _NEEDLESS = re.compile(
-    r"pycparser|cffi|pygments/(lexers|styles|formatters)/[^_]|scapy/(modules/|tools/"
+    r"pycparser|cffi/|pygments|markdown_it|mdurl|scapy/(modules/|tools/"
     r"|contrib/(?!__init__|geneve)|layers/(?!__init__|inet|l2|vxlan))|.*\.pyi$|.*/py\.typed$|certifi/tests/"
 )
 # Their sources travel, too: netprobe's agent is sent as sources, and scapy's licence asks for them.

@@ -37,7 +37,7 @@ _NEEDLESS_EXTENSIONS = re.compile(
     r"_codecs_.*|_xxsubinterpreters|audioop)\."
 )
 _LIBRARY_OF_C = re.compile(
-    r"(libc|libm|libdl|libpthread|librt|libutil|libresolv|libanl|libnss_[a-z]+)\.so\.\d+"
+    r"(libc|libm|libdl|libpthread|librt|libutil|libresolv|libnss_[a-z]+)\.so\.\d+"
 )
 # What cannot be compiled by itself, because others read it as a text, or never do.
 _COMPILE = r"""
@@ -103,6 +103,8 @@ def _place_of(name: str, package: Package, arch: Arch) -> str | None:
     if folder not in (f"lib/{arch.triplet}", f"usr/lib/{arch.triplet}") or ".so" not in base:
         return None
     if package.name == "libc6" and not _LIBRARY_OF_C.fullmatch(base):
+        return None
+    if base.startswith("libexpatw"):
         return None
     return f"{LIBRARIES}/{base}"
 

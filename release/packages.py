@@ -15,7 +15,7 @@ from release.payload import list_files, mode_of
 from release.places import BUILD, DIST, VERSION, Arch, run_program, source_date
 
 _NAMES = {"deb": "netprobe_{version}_{debian}.deb", "rpm": "netprobe-{version}.{arch}.rpm"}
-_OWN = ("usr/lib/netprobe", "usr/share/doc/netprobe")
+_OWN = ("usr/lib/netprobe", "usr/share/doc/netprobe", "usr/share/bash-completion", "usr/share/fish")
 _ZSH = {"deb": "vendor-completions", "rpm": "site-functions"}
 _DESCRIPTION = """\
 Tells which network flows that a Kubernetes platform requires are blocked,
@@ -51,13 +51,9 @@ def _make_package(kind: str, arch: Arch, root: Path, into: Path) -> Path:
     contents = [_describe(path, f"/{name}", when) for name, path in list_files(root)
                 if name.startswith("usr/") and path.is_file()]  # fmt: skip
     completion = _describe(root / "zsh/_netprobe", f"/usr/share/zsh/{_ZSH[kind]}/_netprobe", when)
+    folders = [{"dst": f"/{name}", "type": "dir", "file_info": {"mode": 0o755, "mtime": when}}
+               for name in _list_folders(root, kind)]  # fmt: skip
     link = {"src": "../lib/netprobe/bin/netprobe", "dst": "/usr/bin/netprobe", "type": "symlink"}
-    # Folders of this package alone, so that a removal leaves none.
-    folders = [
-        {"dst": f"/{name}", "type": "dir", "file_info": {"mode": 0o755, "mtime": when}}
-        for name, path in list_files(root)
-        if path.is_dir() and name.startswith(_OWN)
-    ]
     config = {
         "name": "netprobe", "arch": arch.debian, "platform": "linux", "version": VERSION,
         "version_schema": "semver", "release": "1", "section": "net", "priority": "optional",
@@ -81,6 +77,12 @@ def _make_package(kind: str, arch: Arch, root: Path, into: Path) -> Path:
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(source_date()), "TZ": "UTC"}
     run_program([*argv, "--target", str(target)], env=environment, cwd=root)
     return target
+
+
+def _list_folders(root: Path, kind: str) -> list[str]:
+    """List the folders that only this package may need, so that a removal leaves none."""
+    folders = [name for name, path in list_files(root) if path.is_dir() and name.startswith(_OWN)]
+    return [*folders, "usr/share/zsh", f"usr/share/zsh/{_ZSH[kind]}"]
 
 
 def _describe(path: Path, place: str, when: str) -> dict[str, object]:
