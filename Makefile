@@ -189,9 +189,17 @@ lock: ## make requirements.lock and requirements-site.lock again from pyproject.
 		&& { echo "# Made by \`make lock\` from pyproject.toml, for Python 3.11 and later."; cat $$work/lock; } >$$lock \
 		|| exit 1; done
 
+.PHONY: onefile
+onefile: setup ## one file that needs neither Python nor packages: dist/netprobe-VERSION-ARCH.run (ARCH=aarch64)
+	@$(BIN)/python -m release onefile $(ARCH)
+
 .PHONY: dist
-dist: setup ## wheel and sdist
-	$(BIN)/python -m build --no-isolation
+dist: setup ## everything of a release, into dist/ (docs/release.md)
+	@$(BIN)/python -m release dist
+
+.PHONY: lock-debian
+lock-debian: setup ## pin what Debian 12 offers today of the packages that travel: release/debian.lock
+	@$(BIN)/python -m release lock-debian
 
 .PHONY: collection
 collection: setup ## the collection for Ansible, as one file that installs without a network

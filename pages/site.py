@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # The first heading of a page is its title, where none stands here.
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Start": ("index.md", "first-day.md"),
+    "Start": ("index.md", "first-day.md", "install.md"),
     "How to": (
         "running.md",
         "fix-ask-retest.md",
@@ -61,6 +61,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "performance.md",
         "security.md",
         "pipeline.md",
+        "release.md",
         "wire.md",
     ),
 }

@@ -20,7 +20,8 @@ if [ "${1:-lab}" = lab ]; then
         iptables=iptables firewall-cmd=firewalld dbus-daemon=dbus-daemon ufw=ufw
         dnsmasq=dnsmasq-base dig=bind9-dnsutils named=bind9 unbound=unbound pdns_recursor=pdns-recursor
         chronyd=chrony faketime=faketime serf=serf prometheus-alertmanager=prometheus-alertmanager openvpn=openvpn
-        /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark tcpdump=tcpdump"
+        /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark tcpdump=tcpdump
+        qemu-aarch64-static=qemu-user-static rpm=rpm dpkg=dpkg"
 fi
 
 missing=
