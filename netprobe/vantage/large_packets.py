@@ -34,7 +34,7 @@ LINES_SCRIPT: Final = (
 Hole = Literal["there", "back"]
 
 
-class Line(NamedTuple):
+class AskedLine(NamedTuple):
     """A line to send, what answers it, and what it means where that does not come."""
 
     sent: bytes
@@ -43,9 +43,9 @@ class Line(NamedTuple):
 
 
 LINES: Final = (
-    Line(b"x" * SMALL, b"has %d" % SMALL, None),
-    Line(b"x" * LARGE, b"has %d" % LARGE, "there"),
-    Line(b"long", b"was long", "back"),
+    AskedLine(b"x" * SMALL, b"has %d" % SMALL, None),
+    AskedLine(b"x" * LARGE, b"has %d" % LARGE, "there"),
+    AskedLine(b"long", b"was long", "back"),
 )
 
 
@@ -59,7 +59,7 @@ async def find_hole(argv: Sequence[str], answer_s: float = ANSWER_S) -> Hole | N
     except OSError:
         return None
     try:
-        talk = _Talk(process, answer_s)
+        talk = _LineTalk(process, answer_s)
         if not await talk.hears(BEGIN_LINE):
             return None
         for line in LINES:
@@ -82,7 +82,7 @@ def word_hole(hole: Hole, target: str) -> str:
     )
 
 
-class _Talk:
+class _LineTalk:
     """What the script has answered so far."""
 
     def __init__(self, process: AgentProcess, answer_s: float) -> None:

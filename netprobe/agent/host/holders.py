@@ -4,11 +4,8 @@ The kernel keeps one neighbour for an address, whoever answered first. Where two
 both answer a request that is sent to all.
 """
 
-import errno
-import os
 import socket
-import struct
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Optional
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
@@ -25,16 +22,14 @@ READ_BYTES = 2048
 MOST = 32
 
 ETH_P_ARP, ARPHRD_ETHER = 0x0806, 1
-ARP_REQUEST, ARP_REPLY = 1, 2
 LINK_BYTES = 6
 EVERYBODY = b"\xff" * LINK_BYTES
-# Kinds of hardware and protocol, lengths of their addresses, what it is; then both ends' addresses.
-_ARP = struct.Struct("!HHBBH6s4s6s4s")
-
-NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT = 135, 136
-SOURCE_LINK, TARGET_LINK = 1, 2
-# Type, code, checksum (the kernel's), flags, the address; options follow.
-_ND = struct.Struct("!BBHI16s")
+# Ethernet and IPv4, the lengths of their addresses, and what it is; then the sender's link and
+# address, and the target's.
+ARP_REQUEST, ARP_REPLY = b"\0\1\x08\0\6\4\0\1", b"\0\1\x08\0\6\4\0\2"
+# Type, code, checksum (the kernel's) and flags; then the address, and a link as an option.
+SOLICITATION, ADVERTISEMENT = b"\x87" + bytes(7), b"\x88"
+SOURCE_LINK, TARGET_LINK = b"\1\1", b"\2\1"
 # No router forwards these: they must come with the highest hop limit.
 HOP_LIMIT = 255
 
@@ -68,7 +63,7 @@ class HoldersSearch:
         loop.watch(self._way.sock.fileno(), looping.READ, self._read_answers)
         for number in range(1, ASKED):
             loop.call_later(number * ASK_AGAIN_S, self._ask_again)
-        loop.call_later(LISTEN_S, self._finish)
+        loop.call_later(LISTEN_S, self._send_answer)
 
     def _ask_again(self) -> None:
         try:
@@ -86,7 +81,7 @@ class HoldersSearch:
             if link is not None and len(self._found) < MOST:
                 self._found[format_link(link)] = True
 
-    def _finish(self) -> None:
+    def _send_answer(self) -> None:
         self._agent.loop.unwatch(self._way.sock.fileno())
         self._way.sock.close()
         self._agent.send(Holders(self._id, list(self._found), None))
@@ -106,19 +101,12 @@ class _ArpWay:
 
     def ask(self) -> None:
         """Ask everybody."""
-        request = _ARP.pack(
-            ARPHRD_ETHER, 0x0800, LINK_BYTES, 4, ARP_REQUEST,
-            self._link, self._source, bytes(LINK_BYTES), self._wanted,
-        )  # fmt: skip
-        to = (self._device, ETH_P_ARP, 0, ARPHRD_ETHER, EVERYBODY)
-        self.sock.sendto(request, to)
+        request = ARP_REQUEST + self._link + self._source + bytes(LINK_BYTES) + self._wanted
+        self.sock.sendto(request, (self._device, ETH_P_ARP, 0, ARPHRD_ETHER, EVERYBODY))
 
     def read(self, data: bytes) -> Optional[bytes]:
         """Give the link-layer address of an answer; None of another packet."""
-        if len(data) < _ARP.size:
-            return None
-        _, _, _, _, kind, link, address, _, _ = _ARP.unpack_from(data)
-        return bytes(link) if (kind, address) == (ARP_REPLY, self._wanted) else None
+        return data[8:14] if data[:8] == ARP_REPLY and data[14:18] == self._wanted else None
 
 
 class _NdWay:
@@ -140,36 +128,19 @@ class _NdWay:
 
     def ask(self) -> None:
         """Ask all who may have the address."""
-        own = struct.pack("!BB", SOURCE_LINK, 1) + self._link
-        request = _ND.pack(NEIGHBOUR_SOLICITATION, 0, 0, 0, self._wanted) + own
-        self.sock.sendto(request, self._to)
+        self.sock.sendto(SOLICITATION + self._wanted + SOURCE_LINK + self._link, self._to)
 
     def read(self, data: bytes) -> Optional[bytes]:
         """Give the link-layer address of an answer; None of another packet."""
-        if len(data) < _ND.size or data[0] != NEIGHBOUR_ADVERTISEMENT:
-            return None
-        if _ND.unpack_from(data)[4] != self._wanted:
-            return None
-        return dict(_read_options(data[_ND.size :])).get(TARGET_LINK)
-
-
-def _read_options(data: bytes) -> List[Tuple[int, bytes]]:
-    """Read the options of ND: each says its length in units of 8 bytes."""
-    found = []
-    while len(data) >= 8 and data[1]:
-        found.append((data[0], data[2 : 2 + LINK_BYTES]))
-        data = data[8 * data[1] :]
-    return found
+        told = data[:1] == ADVERTISEMENT and data[8:24] == self._wanted
+        return data[26:32] if told and data[24:26] == TARGET_LINK else None
 
 
 def _read_link(device: str) -> bytes:
-    """Read the link-layer address of a device. Raises OSError where it has no usual one."""
+    """Read the link-layer address of a device."""
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
     try:
         sock.bind((device, 0))
-        link = bytes(sock.getsockname()[4])
+        return bytes(sock.getsockname()[4])
     finally:
         sock.close()
-    if len(link) != LINK_BYTES:
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-    return link
