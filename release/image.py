@@ -64,7 +64,7 @@ def make_image(arch: Arch, into: Path = DIST) -> Path:
 def _lay_out_root(arch: Arch, root: Path) -> dict[str, str]:
     """Lay out the image's root; gives its links."""
     lay_out_tree(arch, root / _TREE)
-    write_licences(arch, root / _TREE / "share/doc/netprobe", (*PYTHON, *IMAGE))
+    write_licences(arch, root / "usr/share/doc/netprobe", (*PYTHON, *IMAGE))
     packages = locked_packages(arch, IMAGE)
     fetch_packages(packages)
     for package in packages:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from netprobe import __version__
+from release.base import base_folder
 from release.dist import make_wheelhouse
 from release.image import make_image
 from release.onefile import fingerprint
@@ -59,6 +60,13 @@ def files_of(root: Path) -> set[str]:
         str(one.relative_to(root)) for top in ("usr", "var") for one in (root / top).rglob("*")
     }
     return {name for name in names if not name.startswith(kept)}
+
+
+def kept_files() -> dict[str, tuple[int, int]]:
+    """Size and time of all that builds share."""
+    folder = base_folder(own_arch())
+    found = {str(one): one.stat() for one in folder.rglob("*") if one.is_file()}
+    return {name: (one.st_size, one.st_mtime_ns) for name, one in found.items()}
 
 
 def check_installed(host: JumpHost, zsh: str) -> None:
@@ -113,8 +121,11 @@ def test_the_package_for_rpm(host: JumpHost, packages: dict[str, Path]) -> None:
 
 
 def test_the_image(tmp_path: Path) -> None:
-    """Every blob is what its name says. In its root netprobe, ssh, a shell and Python run."""
+    """Every blob is what its name says. In its root netprobe, ssh, a shell and Python run. What is
+    kept for the next build stays as it was."""
+    before = kept_files()
     path = make_image(own_arch(), tmp_path)
+    assert kept_files() == before
     with tarfile.open(path) as archive:
         archive.extractall(tmp_path / "oci", filter="data")
     blobs = tmp_path / "oci/blobs/sha256"

@@ -83,7 +83,8 @@ class JumpHost(BusyboxRoot):
         pid = self.enter[2]
         start = ["nsenter", "-t", pid, "-m", "-n", f"-r/proc/{pid}/root", "-w/proc/self/root"]
         pairs = [f"{key}={value}" for key, value in given.items()]
-        return [*start, f"-S{user}", f"-G{user}", "/bin/env", "-i", *pairs, *words]
+        other = [f"-S{user}", f"-G{user}"] if user else []
+        return [*start, *other, "/bin/env", "-i", *pairs, *words]
 
     def run(
         self, *words: str, env: Mapping[str, str] | None = None, user: int = 0, file: str = FILE
