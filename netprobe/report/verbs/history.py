@@ -12,7 +12,7 @@ from netprobe.model.ports import count
 from netprobe.model.printable import disarm_cell
 from netprobe.model.result import PORTLESS, ResultKey
 from netprobe.report.page.page import Line, PagePart, align, section, write_page
-from netprobe.report.page.times import word_begin, word_end, word_time
+from netprobe.report.page.times import word_begin, word_end, word_looks, word_time
 from netprobe.report.page.wording import plural
 from netprobe.report.run.json import write_document
 from netprobe.report.verbs.history_page import write_history_page
@@ -47,11 +47,8 @@ def write_history_text(history: History, stream: TextIO) -> None:
 
 def _word_totals(history: History) -> str:
     going_on = sum(one.is_open for one in history.outages)
-    return (
-        f"{plural(len(history.outages), 'outage')}, {going_on} open; "
-        f"{plural(history.looks, 'look')} from {word_time(history.begin)} "
-        f"to {word_time(history.end)}"
-    )
+    outages = plural(len(history.outages), "outage")
+    return f"{outages}, {going_on} open; {word_looks(history)}"
 
 
 def _describe_outage(outage: Outage) -> Iterator[Line]:
@@ -65,7 +62,7 @@ def _describe_outage(outage: Outage) -> Iterator[Line]:
 def write_history_json(history: History, stream: TextIO) -> None:
     """Write ``netprobe.history/1``: one outage a line."""
     document = {
-        "looks": history.looks,
+        "looks": len(history.looks),
         "begin": stamp_time(history.begin),
         "end": stamp_time(history.end),
         "outages": map(_outage_to_json, history.outages),
