@@ -153,6 +153,8 @@ class _Replay:
                 new[key] = rest
         if new:
             course = self._choose_course(finding, look, parts)
+            # It names all flows of this cause, those that were bad already too.
+            course.title, course.proof = finding.title, finding.proof
             for key, ports in new.items():
                 begun = list(self._begin_parts(course, key, ports, look))
                 self._open.setdefault(key, []).extend(begun)

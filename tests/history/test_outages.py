@@ -117,6 +117,18 @@ def test_an_outage_that_comes_again_is_another_one() -> None:
     assert found[0].id != found[1].id
 
 
+def test_the_title_counts_flows_that_joined() -> None:
+    """It is that of the finding with which the last flows joined; the name stays."""
+    few, more = (
+        bad({TCP: ((5, 9),)}, title="one"),
+        bad({TCP: ((5, 9),), OTHER: ((1, 1),)}, title="two"),
+    )
+    (before,) = replay([look(10, few)]).outages
+    (found,) = replay([look(10, few), look(20, more), look(30, few)]).outages
+
+    assert (found.title, found.id) == ("two", before.id)
+
+
 def test_blindness_lasts_while_other_flows_are_asked() -> None:
     """A look of another plan, between two that were blind, does not end it."""
     blind: FlowPorts = {TCP: ((1, 20),)}

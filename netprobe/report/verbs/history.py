@@ -18,9 +18,9 @@ from netprobe.report.run.json import write_document
 from netprobe.report.verbs.history_page import write_history_page
 
 HISTORY_SCHEMA: Final = "netprobe.history/1"
-_TIMES: Final = ("last_good", "first_bad", "last_bad", "first_good")
+TIMES: Final = ("last_good", "first_bad", "last_bad", "first_good")
 _COLUMNS: Final = (
-    "finding", "title", "requirement", *_TIMES, "looks", "flows", "reason", "proof", "where",
+    "finding", "title", "requirement", *TIMES, "looks", "flows", "reason", "proof", "where",
     "rejected_by",
 )  # fmt: skip
 
@@ -112,7 +112,7 @@ def _ports_to_json(part: tuple[int, int]) -> dict[str, int | None]:
 
 
 def _times_to_json(times: Interval) -> dict[str, str | None]:
-    return {name: stamp_time(getattr(times, name)) for name in _TIMES}
+    return {name: stamp_time(getattr(times, name)) for name in TIMES}
 
 
 def write_history_csv(history: History, stream: TextIO) -> None:
