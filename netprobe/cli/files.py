@@ -97,6 +97,10 @@ def schema_verb(kind: str) -> int:
         from netprobe.report.verbs.audit import audit_schema_text
 
         text = audit_schema_text()
+    elif kind == "history":
+        from netprobe.report.verbs.history_schema import history_schema_text
+
+        text = history_schema_text()
     else:
         from netprobe.load.schema import schema_text
 

@@ -36,7 +36,7 @@ def add_verb(options: HistoryAddOptions) -> int:
     found = [(path, *_read_look(path)) for path in options.runs]
     with open_ledger(options.history, create=True) as ledger:
         for path, look, run in found:
-            if not ledger.add(look, os.path.basename(path), run):
+            if not ledger.add(look, run):
                 tell(f"netprobe: {path} is in {options.history} already")
                 continue
             found_words = plural(len(look.findings), "finding")
@@ -48,6 +48,8 @@ def history_verb(options: HistoryOptions) -> int:
     """Print outages, or with ``--when`` the report of a moment."""
     now = datetime.now(UTC)
     if options.when:
+        if options.since or options.flow:
+            raise RequestError("--when prints one run's report: give it without --since and --flow")
         return _report_moment(options, _read_moment("--when", options.when, now))
     wanted = read_outputs(options.outputs, HISTORY_FORMATS, options)
     since = _read_moment("--since", options.since, now) if options.since else None
@@ -74,11 +76,11 @@ def _read_moment(name: str, words: str, now: datetime) -> float:
     Raises RequestError.
     """
     ago = re.fullmatch(r"(\d{1,6})([smhdw])", words, re.ASCII)
-    if ago:
-        return (now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])).timestamp()
     try:
+        if ago:
+            return (now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])).timestamp()
         return datetime.fromisoformat(words).astimezone().timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         raise RequestError(
             f"{name} {words}: expected how long ago, such as 7d or 90m, or a time such as "
             "2027-01-31T14:00Z"
@@ -115,7 +117,7 @@ def _choose_part(
     blind = (one for one in history.blind if since is None or (one.until or since) >= since)
     return replace(
         history,
-        begin=max(history.begin, since or 0.0),
+        looks=tuple(one for one in history.looks if since is None or one[1] >= since),
         outages=tuple(one for one in outages if flow is None or _has_flow(one, flow)),
         blind=tuple(one for one in blind if flow is None or one.host == flow[0]),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from netprobe.cli.asked import HistoryAddOptions, HistoryOptions
 from netprobe.cli.help import VerbGroup
 from netprobe.cli.options import take_options
+from netprobe.errors import RequestError
 
 
 @click.group(cls=VerbGroup, invoke_without_command=True)
@@ -21,10 +23,19 @@ def history(context: click.Context, options: HistoryOptions) -> int:
       netprobe history --when 2027-01-31T14:00Z
     """
     if context.invoked_subcommand is not None:
+        _refuse_before(context, context.invoked_subcommand)
         return 0
     from netprobe.cli.history import history_verb
 
     return history_verb(options)
+
+
+def _refuse_before(context: click.Context, verb: str) -> None:
+    """Raises RequestError for an option before the verb, which would not heed it."""
+    for parameter in context.command.params:
+        given = context.get_parameter_source(str(parameter.name))
+        if given is ParameterSource.COMMANDLINE:
+            raise RequestError(f"{parameter.opts[-1]} stands before {verb!r}: give it after that")
 
 
 @history.command("add")

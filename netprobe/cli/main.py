@@ -327,10 +327,13 @@ def merge(options: MergeOptions) -> int:
 
 
 @cli.command()
-@click.argument("kind", type=click.Choice(("matrix", "inventory", "accepted", "run", "audit")))
+@click.argument(
+    "kind",
+    type=click.Choice(("matrix", "inventory", "accepted", "run", "audit", "history")),
+)
 def schema(kind: str) -> int:
     """Print the JSON Schema of files that people write (matrix, inventory, accepted flows), for
-    editors, or of what runs and audits leave (JSON report and record), for programs."""
+    editors, or of what runs, audits and histories leave (JSON report and record), for programs."""
     from netprobe.cli.files import schema_verb
 
     return schema_verb(kind)

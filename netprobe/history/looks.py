@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+import os
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from netprobe.errors import RequestError
@@ -15,16 +17,14 @@ from netprobe.report.record.changes import key_of
 
 # A look of these verdicts knows nothing of a flow.
 _BLIND = ("not-tested", "inconclusive")
+# What ``report/record/earlier.py`` writes, since 0.1.0.
+_TAKEN_OVER = re.compile(r"(RETRIED|RESUMED): .* \(begun (.*?)\) kept, not probed again")
 
 
 def look_of_run(
     path: str, info: RunInfo, results: Iterable[Result], found: Iterable[Finding]
 ) -> RunLook:
     """Make the look that a run was. Raises RequestError for a run without a time."""
-    try:
-        begun = datetime.fromisoformat(info.started_at).timestamp()
-    except ValueError:
-        raise RequestError(f"{path}: the run does not say when it began") from None
     asked: dict[ResultKey, list[PortRange]] = {}
     blind: dict[tuple[str, str], dict[ResultKey, list[PortRange]]] = {}
     for one in results:
@@ -33,13 +33,43 @@ def look_of_run(
         if one.verdict in _BLIND:
             unseen = blind.setdefault((one.source, one.reason), {})
             unseen.setdefault(key_of(one), []).extend(ports)
+    begun, decided, retried = _date_look(path, info)
     return RunLook(
         begun,
-        begun + info.elapsed_s,
+        decided,
         _normalise_flows(asked),
         tuple(map(_see_finding, (one for one in found if one.verdict in ("blocked", "exposed")))),
-        {source: _normalise_flows(flows) for source, flows in blind.items()},
+        {source: _normalise_flows(flows) for source, flows in sorted(blind.items())},
+        retried,
     )
+
+
+def _date_look(path: str, info: RunInfo) -> tuple[float, float, float | None]:
+    """Tell when a look began and ended, and which run it retried.
+
+    A run that has no end ended before its file was written last. What a resumed run kept was seen
+    since the other one began.
+    """
+    begun = _read_time(path, info.started_at)
+    try:
+        decided = begun + info.elapsed_s if info.elapsed_s else os.path.getmtime(path)
+        datetime.fromtimestamp(decided, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise RequestError(f"{path}: the run does not say when it ended") from None
+    decided = max(begun, decided)
+    taken = _TAKEN_OVER.match(info.earlier or "")
+    if taken is None:
+        return begun, decided, None
+    before = _read_time(path, taken[2])
+    return (begun, decided, before) if taken[1] == "RETRIED" else (before, decided, None)
+
+
+def _read_time(path: str, words: str) -> float:
+    try:
+        at = datetime.fromisoformat(words)
+        return at.replace(tzinfo=at.tzinfo or UTC).timestamp()
+    except (ValueError, OverflowError):
+        raise RequestError(f"{path}: the run does not say when it began") from None
 
 
 def _see_finding(finding: Finding) -> SeenFinding:
@@ -71,26 +101,15 @@ def _read_flow(words: list[Any]) -> tuple[ResultKey, tuple[PortRange, ...]]:
     return key, tuple((first, last) for first, last in ports)
 
 
-def failures_to_json(look: RunLook) -> dict[str, Any]:
-    """Give what did not pass, and what could not be seen, as plain values."""
-    return {
-        "findings": [
-            [one.title, *_cause_to_json(one.cause), one.proof, flows_to_json(one.flows)]
-            for one in look.findings
-        ],
-        "blind": [[*source, flows_to_json(flows)] for source, flows in look.blind.items()],
-    }
+def finding_to_json(finding: SeenFinding) -> list[Any]:
+    """Give a finding as plain values."""
+    cause = finding.cause
+    words = (cause.verdict, cause.reason, list(cause.where), cause.rejected_by)
+    return [finding.title, *words, finding.proof, flows_to_json(finding.flows)]
 
 
-def _cause_to_json(cause: Cause) -> Iterator[Any]:
-    yield from (cause.verdict, cause.reason, list(cause.where), cause.rejected_by)
-
-
-def look_from_json(begun: float, decided: float, asked: FlowPorts, data: dict[str, Any]) -> RunLook:
-    """Make a look again of what is kept of it."""
-    findings = tuple(
-        SeenFinding(title, Cause(verdict, reason, tuple(where), by), proof, flows_from_json(flows))
-        for title, verdict, reason, where, by, proof, flows in data["findings"]
-    )
-    blind = {(host, reason): flows_from_json(flows) for host, reason, flows in data["blind"]}
-    return RunLook(begun, decided, asked, findings, blind)
+def finding_from_json(data: Iterable[Any]) -> SeenFinding:
+    """Read what ``finding_to_json`` gave."""
+    title, verdict, reason, where, by, proof, flows = data
+    cause = Cause(verdict, reason, tuple(where), by)
+    return SeenFinding(title, cause, proof, flows_from_json(flows))

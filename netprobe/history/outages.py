@@ -1,7 +1,8 @@
 """Outages of looks: a replay in the order of time.
 
 A flow is bad from a look that found it blocked or exposed until one that asked it and found it
-good. A look that was blind for it, or did not ask it, changes nothing.
+good. A look that was blind for it, or did not ask it, changes nothing. Of two looks at the same
+time it is not known which saw a flow first: the one neither dates nor ends what the other saw.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netprobe.model.outage import (
     Blindness,
@@ -22,38 +23,55 @@ from netprobe.model.outage import (
     RunLook,
     SeenFinding,
 )
-from netprobe.model.ports import Ports, count, intersect, subtract, union
+from netprobe.model.ports import Ports, count, intersect, subtract
 from netprobe.model.result import ResultKey
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Part:
-    """Ports of one flow that are bad together."""
+    """Ports of one flow that are bad together; ``seen``: the last look that saw them bad."""
 
     key: ResultKey
     ports: Ports
+    course: _Course
     last_good: float | None
     first_bad: float
-    last_bad: float
+    seen: RunLook
     first_good: float | None = None
 
-    def cut(self, ports: Ports) -> _Part:
-        """Give the same of these ports only."""
-        times = (self.last_good, self.first_bad, self.last_bad, self.first_good)
-        return _Part(self.key, ports, *times)
+    def split(self, ports: Ports) -> _Part:
+        """Give the part of these ports of it; what is left stays this one."""
+        if ports == self.ports:
+            return self
+        self.ports = subtract(self.ports, ports)
+        other = replace(self, ports=ports)
+        self.course.parts.append(other)
+        return other
+
+    def may_end(self, look: RunLook) -> bool:
+        """Whether what a look found good of it was seen after it was bad."""
+        if look.retried is not None:
+            return look.retried == self.seen.begun
+        return look.begun >= self.seen.decided
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Course:
-    """An outage while looks are replayed."""
+    """An outage while looks are replayed; ``seen``: the last look that saw it."""
 
     id: str
     title: str
     cause: Cause
     proof: str
+    seen: RunLook | None = None
     looks: int = 0
-    open: dict[ResultKey, list[_Part]] = field(default_factory=dict)
-    ended: list[_Part] = field(default_factory=list)
+    parts: list[_Part] = field(default_factory=list)
+
+    def see(self, look: RunLook) -> None:
+        """Count a look, once."""
+        if self.seen is not look:
+            self.looks += 1
+            self.seen = look
 
 
 def replay(looks: Iterable[RunLook]) -> History:
@@ -64,137 +82,155 @@ def replay(looks: Iterable[RunLook]) -> History:
     return state.history()
 
 
+@dataclass(slots=True)
+class _Standing:
+    """A finding of the last look, with its parts and their outages."""
+
+    finding: SeenFinding
+    parts: list[_Part]
+    courses: list[_Course] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.courses = list({id(part.course): part.course for part in self.parts}.values())
+
+
 class _Replay:
+    """A finding that is the same object in the next look costs next to nothing there, and most are.
+
+    ``_standing``: those of the last look. ``_waiting``: open parts that it did not see.
+    """
+
     def __init__(self) -> None:
         self._looks: list[RunLook] = []
-        self._open: list[_Course] = []
-        self._ended: list[_Course] = []
-        self._blind: dict[tuple[str, str], float] = {}
+        self._courses: list[_Course] = []
+        self._open: dict[ResultKey, list[_Part]] = {}
+        self._standing: dict[int, _Standing] = {}
+        self._waiting: list[_Part] = []
+        self._blind: dict[tuple[str, str], tuple[float, FlowPorts]] = {}
         self._blind_ended: list[Blindness] = []
 
     def take(self, look: RunLook) -> None:
         """Go on to the next look."""
-        blind = _join_flows(look.blind.values())
-        bad = _join_flows(one.flows for one in look.findings)
-        self._end_parts(look, bad, blind)
-        seen = [self._take_finding(look, finding) for finding in look.findings]
-        for course in {one.id: one for some in seen for one in some}.values():
-            course.looks += 1
+        before, self._standing = self._standing, {}
+        for finding in look.findings:
+            if id(finding) in before:
+                self._standing[id(finding)] = same = before.pop(id(finding))
+                for part in same.parts:
+                    part.seen = look
+        gone = [part for one in before.values() for part in one.parts] + self._waiting
+        for finding in look.findings:
+            if id(finding) not in self._standing:
+                self._standing[id(finding)] = _Standing(finding, self._take_finding(look, finding))
+        self._end_parts(look, [part for part in gone if part.seen is not look])
+        self._waiting = [one for one in gone if one.seen is not look and one.first_good is None]
+        for standing in self._standing.values():
+            for course in standing.courses:
+                course.see(look)
         self._take_blindness(look)
-        still = [course for course in self._open if course.open]
-        self._ended += [course for course in self._open if not course.open]
-        self._open = still
         self._looks.append(look)
 
-    def _end_parts(self, look: RunLook, bad: FlowPorts, blind: FlowPorts) -> None:
+    def _end_parts(self, look: RunLook, gone: Iterable[_Part]) -> None:
         """End what this look asked and found good."""
-        for course in self._open:
-            for key in [key for key in course.open if key in look.asked]:
-                unknown = union((bad.get(key, ()), blind.get(key, ())))
-                good = subtract(look.asked[key], unknown)
-                kept: list[_Part] = []
-                for part in course.open.pop(key):
-                    now_good = intersect(part.ports, good)
-                    if now_good:
-                        ended = part.cut(now_good)
-                        ended.first_good = look.decided
-                        course.ended.append(ended)
-                    rest = subtract(part.ports, good)
-                    if rest:
-                        kept.append(part.cut(rest))
-                if kept:
-                    course.open[key] = kept
+        for part in gone:
+            good = look.find_good(part.key, part.ports) if part.may_end(look) else ()
+            if not good:
+                continue
+            ended = part.split(good)
+            ended.first_good = look.decided
+            if ended is part:
+                self._open[part.key].remove(part)
 
-    def _take_finding(self, look: RunLook, finding: SeenFinding) -> list[_Course]:
-        """Let flows that are bad already go on, and new ones join the outage of most of these.
-
-        Give the outages that the finding is a part of.
-        """
+    def _take_finding(self, look: RunLook, finding: SeenFinding) -> list[_Part]:
+        """Let flows that are bad already go on, and new ones join the outage of most of these."""
+        parts: list[_Part] = []
         new: dict[ResultKey, Ports] = {}
-        going_on: Counter[str] = Counter()
         for key, ports in finding.flows.items():
             rest = ports
-            for course in self._open:
-                known = self._go_on(course, key, rest, look)
-                going_on[course.id] += count(known)
-                rest = subtract(rest, known)
+            for part in self._go_on(key, ports, look):
+                parts.append(part)
+                rest = () if rest == part.ports else subtract(rest, part.ports)
             if rest:
                 new[key] = rest
-        seen = [course for course in self._open if going_on[course.id]]
         if new:
-            alike = [one for one in seen if _is_same_cause(one.cause, finding.cause)]
-            joined = max(alike, key=lambda one: going_on[one.id], default=None)
-            joined = joined or self._begin_course(finding, look)
+            course = self._choose_course(finding, look, parts)
+            # It names all flows of this cause, those that were bad already too.
+            course.title, course.proof = finding.title, finding.proof
             for key, ports in new.items():
-                joined.open.setdefault(key, []).extend(self._begin_parts(key, ports, look))
-            seen.append(joined)
-        return seen
+                begun = list(self._begin_parts(course, key, ports, look))
+                self._open.setdefault(key, []).extend(begun)
+                course.parts += begun
+                parts += begun
+        return parts
 
-    def _begin_course(self, finding: SeenFinding, look: RunLook) -> _Course:
-        name = _name_outage(finding, look)
-        course = _Course(name, finding.title, finding.cause, finding.proof)
-        self._open.append(course)
-        return course
-
-    def _go_on(self, course: _Course, key: ResultKey, ports: Ports, look: RunLook) -> Ports:
-        """Note that ports of an open outage are bad still; which they are."""
-        known: list[Ports] = []
-        for part in list(course.open.get(key, ())):
-            same = intersect(part.ports, ports)
+    def _go_on(self, key: ResultKey, ports: Ports, look: RunLook) -> Iterator[_Part]:
+        """Note which ports of open outages are bad still."""
+        for part in list(self._open.get(key, ())):
+            same = ports if part.ports == ports else intersect(part.ports, ports)
             if not same:
                 continue
-            known.append(same)
-            rest = subtract(part.ports, same)
-            if rest:
-                course.open[key].append(part.cut(rest))
-                part.ports = same
-            part.last_bad = look.begun
-        return union(known)
+            going_on = part.split(same)
+            if going_on is not part:
+                self._open[key].append(going_on)
+            going_on.seen = look
+            yield going_on
 
-    def _begin_parts(self, key: ResultKey, ports: Ports, look: RunLook) -> Iterator[_Part]:
+    def _choose_course(
+        self, finding: SeenFinding, look: RunLook, parts: Iterable[_Part]
+    ) -> _Course:
+        """Give the outage of the same cause that has most of these parts, or a new one."""
+        sizes: Counter[_Course] = Counter()
+        for part in parts:
+            if _is_same_cause(part.course.cause, finding.cause):
+                sizes[part.course] += count(part.ports)
+        if sizes:
+            return max(sizes, key=lambda one: sizes[one])
+        name = _name_outage(finding, look)
+        self._courses.append(_Course(name, finding.title, finding.cause, finding.proof))
+        return self._courses[-1]
+
+    def _begin_parts(
+        self, course: _Course, key: ResultKey, ports: Ports, look: RunLook
+    ) -> Iterator[_Part]:
         """Begin with ports that were not bad: with the last look that saw each of them good."""
         rest = ports
         for earlier in reversed(self._looks):
-            seen = intersect(rest, earlier.asked.get(key, ()))
-            for flows in earlier.blind.values():
-                seen = subtract(seen, flows.get(key, ()))
-            for one in earlier.findings:
-                seen = subtract(seen, one.flows.get(key, ()))
+            if earlier.decided > look.begun or earlier.retried is not None:
+                continue
+            seen = earlier.find_good(key, rest)
             if seen:
-                yield _Part(key, seen, earlier.begun, look.decided, look.begun)
+                yield _Part(key, seen, course, earlier.begun, look.decided, look)
                 rest = subtract(rest, seen)
             if not rest:
                 return
-        yield _Part(key, rest, None, look.decided, look.begun)
+        yield _Part(key, rest, course, None, look.decided, look)
 
     def _take_blindness(self, look: RunLook) -> None:
-        for source in [one for one in self._blind if one not in look.blind]:
-            self._blind_ended.append(Blindness(*source, self._blind.pop(source), look.begun))
-        for source in look.blind:
-            self._blind.setdefault(source, look.begun)
+        """A host is not blind any more where one of those flows was asked, and found out."""
+        for source, (since, flows) in list(self._blind.items()):
+            if source not in look.blind and any(key in look.asked for key in flows):
+                self._blind_ended.append(Blindness(*source, since, look.begun))
+                del self._blind[source]
+        for source, flows in look.blind.items():
+            since, before = self._blind.get(source, (look.begun, flows))
+            if not before.keys() >= flows.keys():
+                before = {**before, **flows}
+            self._blind[source] = (since, before)
 
     def history(self) -> History:
         """Give what all looks tell."""
-        outages = map(_close_course, [*self._ended, *self._open])
         blind = [
             *self._blind_ended,
-            *(Blindness(*one, at, None) for one, at in self._blind.items()),
+            *(Blindness(*one, since, None) for one, (since, _) in self._blind.items()),
         ]
         return History(
-            len(self._looks),
-            self._looks[0].begun if self._looks else 0.0,
-            self._looks[-1].decided if self._looks else 0.0,
-            tuple(sorted(outages, key=lambda one: (one.times.first_bad, one.id))),
+            tuple((look.begun, look.decided) for look in self._looks),
+            tuple(
+                sorted(
+                    map(_close_course, self._courses), key=lambda one: (one.times.first_bad, one.id)
+                )
+            ),
             tuple(sorted(blind, key=lambda one: (one.since, one.host, one.reason))),
         )
-
-
-def _join_flows(parts: Iterable[FlowPorts]) -> FlowPorts:
-    joined: dict[ResultKey, Ports] = {}
-    for flows in parts:
-        for key, ports in flows.items():
-            joined[key] = union((joined.get(key, ()), ports))
-    return joined
 
 
 def _is_same_cause(one: Cause, other: Cause) -> bool:
@@ -207,20 +243,22 @@ def _is_same_cause(one: Cause, other: Cause) -> bool:
 
 
 def _name_outage(finding: SeenFinding, look: RunLook) -> str:
-    """A short name that no later outage has: of the cause, the first flow, and the moment."""
-    cause, (first, *_) = finding.cause, finding.flows
-    words = (cause.verdict, cause.reason, cause.rejected_by or "", *first, str(look.begun))
-    return hashlib.sha256("\0".join(words).encode("utf-8")).hexdigest()[:8]
+    """A short name that no other outage has: of the cause, the first flow, and the moment."""
+    cause, ((first, ports), *_) = finding.cause, finding.flows.items()
+    words = (
+        *(cause.verdict, cause.reason, cause.rejected_by or ""),
+        *(*first, str(ports[0][0]), str(look.begun)),
+    )
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _close_course(course: _Course) -> Outage:
-    parts = [*course.ended, *(part for some in course.open.values() for part in some)]
-    parts.sort(key=lambda one: (one.key, one.ports))
+    parts = sorted(course.parts, key=lambda one: (one.key, one.ports, one.first_bad))
     members = tuple(
         OutageMember(
             one.key,
             one.ports,
-            Interval(one.last_good, one.first_bad, one.last_bad, one.first_good),
+            Interval(one.last_good, one.first_bad, one.seen.begun, one.first_good),
         )
         for one in parts
     )
@@ -229,7 +267,7 @@ def _close_course(course: _Course) -> Outage:
     times = Interval(
         first.last_good,
         first.first_bad,
-        max(one.last_bad for one in parts),
+        max(one.seen.begun for one in parts),
         None if None in ends else max(end for end in ends if end is not None),
     )
     return Outage(course.id, course.title, course.cause, course.proof, course.looks, times, members)

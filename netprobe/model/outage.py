@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from netprobe.model.ports import Ports
+from netprobe.model.ports import Ports, intersect, subtract
 from netprobe.model.result import Place, ResultKey, Verdict
 
 # Flows by key; ``PORTLESS`` stands for the one of a protocol without ports.
@@ -41,7 +41,8 @@ class SeenFinding:
 class RunLook:
     """One run over required flows: when, which flows it asked, and which did not pass.
 
-    ``blind``: the flows of which it found nothing out, by source host and reason.
+    ``blind``: the flows of which it found nothing out, by source host and reason. ``retried``: when
+    the run began of which it kept what passed, and asked again what did not; else None.
     """
 
     begun: float
@@ -49,6 +50,14 @@ class RunLook:
     asked: FlowPorts
     findings: tuple[SeenFinding, ...]
     blind: Mapping[tuple[str, str], FlowPorts]
+    retried: float | None = None
+
+    def find_good(self, key: ResultKey, ports: Ports) -> Ports:
+        """Give those of these ports that it asked and found good."""
+        good = intersect(ports, self.asked.get(key, ()))
+        for flows in (*self.blind.values(), *(one.flows for one in self.findings)):
+            good = subtract(good, flows.get(key, ()))
+        return good
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +115,18 @@ class Blindness:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What looks tell together. ``begin``, ``end``: of the first and the last look."""
+    """What looks tell together. ``looks``: when each began and ended."""
 
-    looks: int
-    begin: float
-    end: float
+    looks: tuple[tuple[float, float], ...]
     outages: tuple[Outage, ...]
     blind: tuple[Blindness, ...]
+
+    @property
+    def begin(self) -> float | None:
+        """When the first look began; None without any."""
+        return min((begun for begun, _ in self.looks), default=None)
+
+    @property
+    def end(self) -> float | None:
+        """When the last look ended; None without any."""
+        return max((decided for _, decided in self.looks), default=None)

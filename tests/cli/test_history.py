@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +20,9 @@ from tests.report.samples import BLOCKED, INFO, PASSED, flow, report_of
 pytestmark = pytest.mark.slow
 
 
-def write_run(folder: Path, name: str, begun: str, *results: object) -> None:
+def write_run(folder: Path, name: str, begun: str, *results: object, **changes: Any) -> None:
     """A JSON report of a run that took 20 s."""
-    info = replace(INFO, started_at=begun, elapsed_s=20.0, findings=None)
+    info = replace(INFO, **{"started_at": begun, "elapsed_s": 20.0, "findings": None, **changes})
     stream = io.StringIO()
     REPORTS["json"](report_of(list(results), info=info), stream)  # type: ignore[arg-type]
     (folder / name).write_text(stream.getvalue(), encoding="utf-8")
@@ -95,6 +98,11 @@ def test_wrong_requests_are_one_line(three: Path) -> None:
         ("history", "--history", "text"): "text: this is no history of netprobe",
         ("history", "--since", "yesterday"): "--since yesterday: expected how long ago",
         ("history", "--flow", "a->b"): "--flow a->b: expected SOURCE:DESTINATION:PROTOCOL/PORT",
+        ("history", "--since", "999999w"): "--since 999999w: expected how long ago",
+        ("history", "--when", "9d", "--since", "9d"): "give it without --since and --flow",
+        ("history", "--history", "h", "add", "1.json"): "--history stands before 'add'",
+        ("history", "-o", "json=netprobe.db"): "which would be overwritten",
+        ("history", "--when", "1d", "-o", "json=netprobe.db"): "which would be overwritten",
         ("history", "-o", "wide"): "-o wide: no such format, expected one of text, json, csv, html",
     }
     for words, expected in cases.items():
@@ -102,6 +110,80 @@ def test_wrong_requests_are_one_line(three: Path) -> None:
         assert (done.returncode, done.stdout) == (2, ""), words
         assert expected in done.stderr, words
         assert not (three / "netprobe.db").exists()
+
+
+def test_what_since_leaves_out_is_not_counted(three: Path) -> None:
+    """Looks and their time are those since then; where there are none, the page is whole too."""
+    netprobe("history", "add", "1.json", "2.json", cwd=three)
+    words = ("--since", "2026-11-20T08:30:00Z")
+    found = json.loads(netprobe("history", *words, "-o", "json", cwd=three).stdout)
+    later = netprobe("history", "--since", "2030-01-01", "-o", "json", cwd=three)
+    page = netprobe("history", "--since", "2030-01-01", "-o", "html", cwd=three).stdout
+
+    assert (found["looks"], found["begin"]) == (1, "2026-11-20T09:00:00.000000Z")
+    none = json.loads(later.stdout)
+    assert (none["looks"], none["begin"], len(none["outages"])) == (0, None, 1)
+    assert "0 looks<" in page
+    assert 'width="-' not in page
+
+
+def test_a_flow_that_was_never_seen_good(three: Path) -> None:
+    """The first look that asked it may be a later one: it says no more than that."""
+    netprobe("history", "add", "2.json", cwd=three)
+
+    assert "began before 2026-11-20 09:00:20Z, no look before saw it good, still there" in (
+        netprobe("history", cwd=three).stdout
+    )
+
+
+def read_times(folder: Path, *names: str) -> list[tuple[object, ...]]:
+    """The four times of the outages that these files give, without their day."""
+    assert netprobe("history", "add", *names, cwd=folder).returncode == 0
+    found = json.loads(netprobe("history", "-o", "json", cwd=folder).stdout)["outages"]
+    names_of_times = ("last_good", "first_bad", "last_bad", "first_good")
+    return [tuple(one[name] and one[name][11:19] for name in names_of_times) for one in found]
+
+
+def test_what_a_run_did_not_see_itself(three: Path) -> None:
+    """What it kept of a run that it retried or resumed."""
+    day, kept = "2026-11-20T", "kept, not probed again"
+    write_run(
+        three, "retry.json", f"{day}09:20:00Z", PASSED,
+        earlier=f"RETRIED: 1 pass of 1.json (begun {day}08:00:00Z) {kept}",
+    )  # fmt: skip
+    write_run(
+        three, "resume.json", f"{day}09:30:00Z", PASSED,
+        earlier=f"RESUMED: 1 pass of 1.json (begun {day}08:00:00Z) {kept}; and so on",
+    )  # fmt: skip
+    names = ("1.json", "2.json", "retry.json", "resume.json")
+
+    assert read_times(three, *names) == [("08:00:00", "09:00:20", "09:00:00", None)]
+    write_run(
+        three, "mended.json", f"{day}09:40:00Z", PASSED,
+        earlier=f"RETRIED: 1 pass of 2.json (begun {day}09:00:00Z) {kept}",
+    )  # fmt: skip
+    assert read_times(three, "mended.json") == [("08:00:00", "09:00:20", "09:00:00", "09:40:20")]
+
+
+def test_a_run_without_an_end(three: Path) -> None:
+    """It may have seen a failure as late as its file was written."""
+    write_run(three, "killed.json", "2026-11-20T09:00:00Z", BLOCKED, elapsed_s=0.0, complete=False)
+    written = datetime(2026, 11, 20, 9, 5, tzinfo=UTC).timestamp()
+    os.utime(three / "killed.json", (written, written))
+
+    assert read_times(three, "1.json", "killed.json") == [
+        ("08:00:00", "09:05:00", "09:00:00", None)
+    ]
+
+
+def test_times_that_no_calendar_has(three: Path) -> None:
+    """A run that lasts for ever, and one that began before there were years: one line each."""
+    write_run(three, "long.json", "2026-11-20T09:00:00Z", BLOCKED, elapsed_s=1e15)
+    write_run(three, "early.json", "0001-01-01T00:00:00+14:00", BLOCKED)
+    for name in ("long.json", "early.json"):
+        done = netprobe("history", "add", name, cwd=three)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert f"{name}: the run does not say when it " in done.stderr
 
 
 def test_the_page_has_a_lane_for_each_outage(three: Path) -> None:

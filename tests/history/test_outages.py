@@ -117,6 +117,78 @@ def test_an_outage_that_comes_again_is_another_one() -> None:
     assert found[0].id != found[1].id
 
 
+def test_the_title_counts_flows_that_joined() -> None:
+    """It is that of the finding with which the last flows joined; the name stays."""
+    few, more = (
+        bad({TCP: ((5, 9),)}, title="one"),
+        bad({TCP: ((5, 9),), OTHER: ((1, 1),)}, title="two"),
+    )
+    (before,) = replay([look(10, few)]).outages
+    (found,) = replay([look(10, few), look(20, more), look(30, few)]).outages
+
+    assert (found.title, found.id) == ("two", before.id)
+
+
+def test_blindness_lasts_while_other_flows_are_asked() -> None:
+    """A look of another plan, between two that were blind, does not end it."""
+    blind: FlowPorts = {TCP: ((1, 20),)}
+    looks = [
+        look(10, blind=blind),
+        look(20, asked={OTHER: ((1, 20),)}),
+        look(30, blind=blind),
+        look(40),
+    ]
+    history = replay(looks)
+
+    assert [(one.since, one.until) for one in history.blind] == [(10, 40)]
+
+
+def test_looks_at_the_same_time_say_nothing_of_each_other() -> None:
+    """What a long run saw bad may have begun after a short one inside of it saw it good."""
+    drop = bad({TCP: ((5, 9),)})
+    long = RunLook(20, 60, ASKED, (drop,), {})
+    inside = look(30)
+    (found,) = replay([look(10), long, inside, look(70)]).outages
+
+    assert times(found) == (10, 60, 20, 71)
+    good = RunLook(20, 60, ASKED, (), {})
+    (found,) = replay([look(10), good, look(30, drop)]).outages
+    assert times(found) == (10, 31, 30, None)
+
+
+def test_a_retry_ends_what_it_asked_again() -> None:
+    """What it kept of the run before it, it did not see: that ends and dates nothing."""
+    drop, hole = bad({TCP: ((5, 9),)}), bad({OTHER: ((1, 20),)}, DROP, "hole")
+    retry = RunLook(30, 31, ASKED, (), {}, retried=10)
+    looks = [look(10, drop), look(20, hole, asked={OTHER: ((1, 20),)}), retry]
+    found = replay([*looks, look(40, bad({ECHO: PORTLESS}))]).outages
+
+    assert [times(one) for one in found] == [
+        (None, 11, 10, 31), (10, 21, 20, 41), (10, 41, 40, None),
+    ]  # fmt: skip
+
+
+def test_findings_of_one_look_have_different_names() -> None:
+    """Two that differ in their ports only, with the same cause and the same first flow."""
+    found = replay([look(10, bad({TCP: ((1, 2),)}), bad({TCP: ((8, 9),)}))]).outages
+
+    assert len({one.id for one in found}) == 2
+
+
+def test_findings_that_split_and_merge_are_one_outage() -> None:
+    """Its flows go on, whichever findings fold them, and each look counts once."""
+    both = bad({TCP: ((5, 9),), OTHER: ((1, 1),)})
+    looks = [
+        look(10, both),
+        look(20, bad({TCP: ((5, 9),)}), bad({OTHER: ((1, 1),)})),
+        look(30, both),
+    ]
+    (found,) = replay([*looks, look(40)]).outages
+
+    assert times(found) == (None, 11, 30, 41)
+    assert found.looks == 3
+
+
 FLOWS = [(TCP, port) for port in range(1, 6)] + [(OTHER, port) for port in range(1, 4)]
 
 
@@ -139,12 +211,14 @@ def test_every_interval_holds_what_was_true(
     def is_bad(flow: tuple[ResultKey, int], at: int) -> bool:
         return any(begin <= at < end for begin, end in true[flow])
 
+    # As a ledger gives them: a finding that does not change is the same object.
+    findings = {flow: bad(join({flow})) for flow in FLOWS}
     looks = []
     for at, unseen in sorted(moments, key=lambda one: one[0]):
         failing = {flow for flow in FLOWS if is_bad(flow, at)} - unseen
         asked = {key: ((1, 5),) if key == TCP else ((1, 3),) for key in (TCP, OTHER)}
         looks.append(
-            RunLook(at, at, asked, (bad(join(failing)),) if failing else (),
+            RunLook(at, at, asked, tuple(findings[flow] for flow in sorted(failing)),
                  {("a", "no-agent"): join(unseen)} if unseen else {})
         )  # fmt: skip
     outages = replay(looks).outages

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from netprobe.model.outage import Interval
+from netprobe.model.outage import History, Interval
+from netprobe.report.page.wording import plural
 
 
 def word_time(seconds: float) -> str:
@@ -15,7 +16,7 @@ def word_time(seconds: float) -> str:
 def word_begin(times: Interval) -> str:
     """Say when an outage began, as far as looks know."""
     if times.last_good is None:
-        return "bad since the first look"
+        return f"began before {word_time(times.first_bad)}, no look before saw it good"
     return f"began between {word_time(times.last_good)} and {word_time(times.first_bad)}"
 
 
@@ -25,3 +26,11 @@ def word_end(times: Interval) -> str:
     if times.first_good is None:
         return f"still there in the look of {last}"
     return f"ended between {last} and {word_time(times.first_good)}"
+
+
+def word_looks(history: History) -> str:
+    """Say how many looks there are, and of which time."""
+    words = plural(len(history.looks), "look")
+    if history.begin is None or history.end is None:
+        return words
+    return f"{words} from {word_time(history.begin)} to {word_time(history.end)}"

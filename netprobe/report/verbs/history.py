@@ -12,15 +12,15 @@ from netprobe.model.ports import count
 from netprobe.model.printable import disarm_cell
 from netprobe.model.result import PORTLESS, ResultKey
 from netprobe.report.page.page import Line, PagePart, align, section, write_page
-from netprobe.report.page.times import word_begin, word_end, word_time
+from netprobe.report.page.times import word_begin, word_end, word_looks, word_time
 from netprobe.report.page.wording import plural
 from netprobe.report.run.json import write_document
 from netprobe.report.verbs.history_page import write_history_page
 
 HISTORY_SCHEMA: Final = "netprobe.history/1"
-_TIMES: Final = ("last_good", "first_bad", "last_bad", "first_good")
+TIMES: Final = ("last_good", "first_bad", "last_bad", "first_good")
 _COLUMNS: Final = (
-    "finding", "title", "requirement", *_TIMES, "looks", "flows", "reason", "proof", "where",
+    "finding", "title", "requirement", *TIMES, "looks", "flows", "reason", "proof", "where",
     "rejected_by",
 )  # fmt: skip
 
@@ -47,11 +47,8 @@ def write_history_text(history: History, stream: TextIO) -> None:
 
 def _word_totals(history: History) -> str:
     going_on = sum(one.is_open for one in history.outages)
-    return (
-        f"{plural(len(history.outages), 'outage')}, {going_on} open; "
-        f"{plural(history.looks, 'look')} from {word_time(history.begin)} "
-        f"to {word_time(history.end)}"
-    )
+    outages = plural(len(history.outages), "outage")
+    return f"{outages}, {going_on} open; {word_looks(history)}"
 
 
 def _describe_outage(outage: Outage) -> Iterator[Line]:
@@ -65,7 +62,7 @@ def _describe_outage(outage: Outage) -> Iterator[Line]:
 def write_history_json(history: History, stream: TextIO) -> None:
     """Write ``netprobe.history/1``: one outage a line."""
     document = {
-        "looks": history.looks,
+        "looks": len(history.looks),
         "begin": stamp_time(history.begin),
         "end": stamp_time(history.end),
         "outages": map(_outage_to_json, history.outages),
@@ -115,7 +112,7 @@ def _ports_to_json(part: tuple[int, int]) -> dict[str, int | None]:
 
 
 def _times_to_json(times: Interval) -> dict[str, str | None]:
-    return {name: stamp_time(getattr(times, name)) for name in _TIMES}
+    return {name: stamp_time(getattr(times, name)) for name in TIMES}
 
 
 def write_history_csv(history: History, stream: TextIO) -> None:

@@ -11,7 +11,7 @@ from typing import Final, TextIO
 from netprobe.model.outage import History, Outage
 from netprobe.model.ports import text
 from netprobe.model.result import PORTLESS
-from netprobe.report.page.times import word_begin, word_end, word_time
+from netprobe.report.page.times import word_begin, word_end, word_looks, word_time
 from netprobe.report.page.wording import plural
 from netprobe.report.run.html.document import read_asset
 from netprobe.report.run.html.elements import Markup, element, raw_element, source_hash
@@ -45,7 +45,7 @@ def write_history_page(history: History, stream: TextIO) -> None:
             "header",
             element("p", "netprobe", class_="brand"),
             element("h1", title),
-            element("p", _word_span(history), class_="quiet"),
+            element("p", word_looks(history), class_="quiet"),
         ),
         element("main", *_list_sections(history)),
     )
@@ -58,20 +58,16 @@ def _word_title(history: History) -> str:
     return f"{plural(len(history.outages), 'outage')}, {going_on} open"
 
 
-def _word_span(history: History) -> str:
-    span = f"{word_time(history.begin)} to {word_time(history.end)}"
-    return f"{plural(history.looks, 'look')}, {span}"
-
-
 def _list_sections(history: History) -> Iterator[Markup]:
     if history.outages:
         yield element("h2", "Outages over time")
         yield element(
             "p", "Light: it began or ended in this time. Dark: it was there.", class_="quiet"
         )
-        yield _draw_axis(history)
+        span = _find_span(history)
+        yield _draw_axis(*span)
         for one in history.outages:
-            yield _draw_lane(history, one)
+            yield _draw_lane(span, one)
     if history.blind:
         yield element("h2", "Not seen")
         rows = (
@@ -81,19 +77,25 @@ def _list_sections(history: History) -> Iterator[Markup]:
         yield _write_table(("host", "reason", "since", "until"), rows)
 
 
-def _draw_axis(history: History) -> Markup:
-    span = history.end - history.begin
-    moments = [history.begin + span * number / _TICKS for number in range(_TICKS + 1)]
+def _find_span(history: History) -> tuple[float, float]:
+    """Give the time that lanes show: that of the looks, or of open outages where there are none."""
+    last = max(one.times.last_bad for one in history.outages)
+    begin = last if history.begin is None else history.begin
+    return begin, max(begin + 1.0, last if history.end is None else history.end)
+
+
+def _draw_axis(begin: float, end: float) -> Markup:
+    moments = [begin + (end - begin) * number / _TICKS for number in range(_TICKS + 1)]
     return element("ol", *(element("li", word_time(at)) for at in moments), class_="axis")
 
 
-def _draw_lane(history: History, outage: Outage) -> Markup:
+def _draw_lane(span: tuple[float, float], outage: Outage) -> Markup:
     state = "open" if outage.is_open else "ended"
     words = f"{outage.id}, {state}: {outage.title}"
     return element(
         "details",
         element(
-            "summary", element("b", f"{state} "), outage.title, _draw_bars(history, outage, words)
+            "summary", element("b", f"{state} "), outage.title, _draw_bars(span, outage, words)
         ),
         element("p", _word_times(outage)),
         _write_members(outage),
@@ -102,10 +104,10 @@ def _draw_lane(history: History, outage: Outage) -> Markup:
     )
 
 
-def _draw_bars(history: History, outage: Outage, words: str) -> Markup:
+def _draw_bars(span: tuple[float, float], outage: Outage, words: str) -> Markup:
     times = outage.times
-    begin = history.begin if times.last_good is None else times.last_good
-    end = history.end if times.first_good is None else times.first_good
+    begin = span[0] if times.last_good is None else times.last_good
+    end = span[1] if times.first_good is None else times.first_good
     bars = (
         (begin, times.first_bad, "unsure"),
         (times.first_bad, max(times.last_bad, times.first_bad), "bad"),
@@ -114,18 +116,18 @@ def _draw_bars(history: History, outage: Outage, words: str) -> Markup:
     return element(
         "svg",
         element("title", words),
-        *(_draw_bar(history, *bar) for bar in bars),
+        *(_draw_bar(span, *bar) for bar in bars),
         viewBox=f"0 0 {_WIDTH:g} {_HEIGHT}",
         preserveAspectRatio="none",
         role="img",
     )
 
 
-def _draw_bar(history: History, begin: float, end: float, kind: str) -> Markup:
-    span = max(history.end - history.begin, 1.0)
-    left = _WIDTH * (max(begin, history.begin) - history.begin) / span
-    width = max(_WIDTH * (end - max(begin, history.begin)) / span, _LEAST if kind == "bad" else 0.0)
-    left = min(left, _WIDTH - width)
+def _draw_bar(span: tuple[float, float], begin: float, end: float, kind: str) -> Markup:
+    scale = _WIDTH / (span[1] - span[0])
+    left = max(begin, span[0])
+    width = max((min(end, span[1]) - left) * scale, _LEAST if kind == "bad" else 0.0)
+    left = min((left - span[0]) * scale, _WIDTH - width)
     return element(
         "rect", x=f"{left:.1f}", y="0", width=f"{width:.1f}", height=str(_HEIGHT), class_=kind
     )
