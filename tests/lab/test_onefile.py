@@ -25,7 +25,8 @@ from tests.patience import PATIENCE_S
 from tests.release.roots import CACHE, FILE, JumpHost, onefile_of
 from tests.vantage.runtime.support import EVERYWHERE, has_busybox
 
-pytestmark = pytest.mark.slow
+# The file is built once, which takes a minute of processor time and a package index.
+pytestmark = [pytest.mark.slow, pytest.mark.full]
 VERSION = f"netprobe {__version__}\n"
 NO_ROOM = (
     r"no place to unpack it: .*make \d+ MB free in one of them, or give another: "
@@ -99,7 +100,6 @@ def test_root_with_the_home_of_a_user(hosts: list[JumpHost], onefile: Path) -> N
     assert (list(home.iterdir()), hosts[0].unpacked()) == ([], [])
 
 
-@pytest.mark.full
 def test_noexec_tmp_and_home(hosts: list[JumpHost], onefile: Path) -> None:
     """It takes the first place where programs may run; where there is none, each is named with its
     reason, exit status 4, and nothing is left."""
@@ -118,7 +118,6 @@ def test_noexec_tmp_and_home(hosts: list[JumpHost], onefile: Path) -> None:
     assert (hosts[1].unpacked(), list((hosts[1].inside / "root").iterdir())) == ([], [])
 
 
-@pytest.mark.full
 @pytest.mark.needs("other users")
 def test_a_home_that_cannot_be_written(hosts: list[JumpHost], onefile: Path) -> None:
     """Read only, or of a user without a home, a name or anything: the next place will do."""
@@ -133,7 +132,6 @@ def test_a_home_that_cannot_be_written(hosts: list[JumpHost], onefile: Path) -> 
     assert [Path(one).parent for one in hosts[1].unpacked()] == [Path("/dev/shm/netprobe-12345")]
 
 
-@pytest.mark.full
 def test_no_room(hosts: list[JumpHost], onefile: Path) -> None:
     """Everything is full, also where it turns out only while it is unpacked: exit status 4, one
     line, nothing left."""
@@ -150,7 +148,6 @@ def test_no_room(hosts: list[JumpHost], onefile: Path) -> None:
         assert (hosts[0].unpacked(), list((hosts[0].inside / "root").iterdir())) == ([], [])
 
 
-@pytest.mark.full
 @pytest.mark.needs("other users")
 def test_the_folder_of_another_user(hosts: list[JumpHost], onefile: Path) -> None:
     """What a user unpacked is not run by root, and a place that is another user's, or open to
@@ -175,7 +172,6 @@ def test_the_folder_of_another_user(hosts: list[JumpHost], onefile: Path) -> Non
         assert list(place.iterdir()) == []
 
 
-@pytest.mark.full
 def test_what_was_changed_since(hosts: list[JumpHost], onefile: Path) -> None:
     """A file that is gone, or has another size or time, or that was added: all of it is unpacked
     again at the next start. What keeps size and time is found by --verify."""
@@ -210,7 +206,6 @@ def test_what_was_changed_since(hosts: list[JumpHost], onefile: Path) -> None:
     )
 
 
-@pytest.mark.full
 def test_extracted_to_look_at(hosts: list[JumpHost], onefile: Path) -> None:
     """--extract unpacks it into a new folder, with a command that starts; it writes into no other
     folder and over none."""
@@ -223,7 +218,6 @@ def test_extracted_to_look_at(hosts: list[JumpHost], onefile: Path) -> None:
     assert (again.status, again.stderr.count("\n")) == (REFUSED, 1)
 
 
-@pytest.mark.full
 def test_every_shell(hosts: list[JumpHost], onefile: Path) -> None:
     """Whatever sh is, and whatever the file is called (a plugin of kubectl, a link): it starts."""
     hosts.append(JumpHost(onefile))
@@ -256,7 +250,6 @@ requirements:
 """
 
 
-@pytest.mark.full
 def test_the_environment_of_the_caller(hosts: list[JumpHost], onefile: Path) -> None:
     """PYTHONHOME, PYTHONPATH and LD_LIBRARY_PATH would break the Python that came along, and reach
     ssh as they are."""
@@ -317,7 +310,6 @@ AUTHORITIES = (
 )
 
 
-@pytest.mark.full
 def test_name_services_and_authorities_of_the_host(hosts: list[JumpHost], onefile: Path) -> None:
     """Where nsswitch.conf names sss: /etc/hosts, DNS and /etc/passwd are read, and no library of
     the host is loaded. The host's authorities are found where Debian, RHEL and SLES keep them."""
@@ -352,7 +344,6 @@ def test_name_services_and_authorities_of_the_host(hosts: list[JumpHost], onefil
         server.communicate()
 
 
-@pytest.mark.full
 def test_every_module_is_there(hosts: list[JumpHost], onefile: Path) -> None:
     """All of netprobe can be imported, and the packet library with what it is used for."""
     hosts.append(JumpHost(onefile))
@@ -370,7 +361,6 @@ def test_every_module_is_there(hosts: list[JumpHost], onefile: Path) -> None:
     assert (ended.stdout, ended.stderr) == ("True\n", "")
 
 
-@pytest.mark.full
 def test_the_estate_of_the_demo(hosts: list[JumpHost], onefile: Path) -> None:
     """From a jump host with busybox alone, to hosts with busybox alone: exactly what the firewall
     stops is blocked. All agents run with the Python that the file brought; none was built."""
@@ -406,7 +396,6 @@ def test_the_estate_of_the_demo(hosts: list[JumpHost], onefile: Path) -> None:
     assert all(one["facts"].get("python_sent") for one in document["hosts"])
 
 
-@pytest.mark.full
 @pytest.mark.needs("qemu-aarch64-static")
 def test_the_other_architecture(tmp_path: Path) -> None:
     """The file for aarch64 starts where a processor of that kind is imitated."""
