@@ -25,12 +25,8 @@ from netprobe.cli.asked import (
     ReportOptions,
     RequestOptions,
     RunOptions,
-    RuntimeOptions,
-    ShowOptions,
-    SourceOptions,
 )
 from netprobe.cli.help import AUDIT_STATUS, RUN_STATUS, TUNNEL_STATUS, VerbGroup
-from netprobe.cli.history_group import history
 from netprobe.cli.options import take_options
 from netprobe.cli.streams import (
     guard_streams,
@@ -39,6 +35,7 @@ from netprobe.cli.streams import (
     tell_unexpected,
     tell_usage,
 )
+from netprobe.cli.verb_groups import history, matrix, runtime
 from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 from netprobe.report.outputs import discard_stdout
 
@@ -63,7 +60,8 @@ def cli() -> None:
     """
 
 
-cli.add_command(history)
+for group in (matrix, history, runtime):
+    cli.add_command(group)
 
 
 @cli.command(epilog=RUN_STATUS)
@@ -114,37 +112,6 @@ def check(options: CheckOptions) -> int:
     if options.files:
         raise click.UsageError("--hosts takes no FILES; give --matrix and --inventory.")
     return check_hosts_verb(options)
-
-
-@cli.group()
-def matrix() -> None:
-    """The bundled matrices, and your own."""
-
-
-@matrix.command("list")
-def matrix_list() -> int:
-    """List the bundled matrices."""
-    from netprobe.cli.files import matrix_list_verb
-
-    return matrix_list_verb()
-
-
-@matrix.command("show")
-@take_options(ShowOptions)
-def matrix_show(options: ShowOptions) -> int:
-    """Show a matrix: a bundled NAME, or a file."""
-    from netprobe.cli.files import matrix_show_verb
-
-    return matrix_show_verb(options)
-
-
-@matrix.command("source")
-@take_options(SourceOptions)
-def matrix_source(options: SourceOptions) -> int:
-    """Show the document of a matrix: its files, their commits, and the hash of their tables."""
-    from netprobe.cli.files import matrix_source_verb
-
-    return matrix_source_verb(options)
 
 
 @cli.command(epilog=RUN_STATUS)
@@ -262,32 +229,6 @@ def diagnose_konnectivity(options: DiagnoseOptions) -> int:
     from netprobe.cli.diagnose import konnectivity_verb
 
     return konnectivity_verb(options)
-
-
-@cli.group()
-def runtime() -> None:
-    """The Pythons that netprobe sends to hosts that have none."""
-
-
-@runtime.command("build")
-@take_options(RuntimeOptions)
-def runtime_build(options: RuntimeOptions) -> int:
-    """Build one out of this machine's Python and its libraries, for hosts of its architecture.
-
-    Runs do this by themselves when a host needs it. Build it by hand where hosts are of another
-    architecture than the machine that runs netprobe: on a machine that is like them.
-    """
-    from netprobe.cli.launch import build_verb
-
-    return build_verb(options.python, options.output)
-
-
-@runtime.command("list")
-def runtime_list() -> int:
-    """List those that are kept on this machine."""
-    from netprobe.cli.launch import list_verb
-
-    return list_verb()
 
 
 @cli.command()
