@@ -84,6 +84,15 @@ def test_a_run_of_one_matrix_is_compared_by_any_name() -> None:
         assert (back.only_later.flows, back.only_earlier.flows) == (0, 0)
 
 
+def test_a_fault_of_a_host_is_the_same_in_any_matrix() -> None:
+    """Which matrix makes a run look for it changes when a layer is added."""
+    fault = replace(BLOCKED, requirement="clock", destination="master-0", address="10.0.0.10")
+    changes = compare(fates_of([fault]), [replace(fault, matrix="cni-calico")])
+
+    assert len(changes.still) == 1
+    assert (changes.only_later.flows, changes.only_earlier.flows) == (0, 0)
+
+
 def test_a_name_of_some_ports_is_none_of_others() -> None:
     """Port 10250 is of both rows, 10251 of one: each is found where it was."""
     both = replace(SHARED, port=10250, end_port=10250)

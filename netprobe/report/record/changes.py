@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from netprobe.model.plan import CLOCK, RESOLVER
+from netprobe.model.plan import CLOCK, OF_HOSTS, RESOLVER
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
 from netprobe.model.result import PORTLESS, Place, Result, State
 from netprobe.model.run import RunInfo
@@ -26,8 +26,13 @@ key_of: Callable[[Result], ResultKey] = attrgetter(*FLOW_KEYS)
 
 
 def keys_of(result: Result) -> tuple[ResultKey, ...]:
-    """Give the keys of a flow by all of its names, first the written one."""
+    """Give the keys of a flow by all of its names, first the written one.
+
+    A fault of a host is the same whichever matrix makes a run look for it.
+    """
     key = key_of(result)
+    if result.requirement in OF_HOSTS:
+        return (key, ("", *key[1:]))
     return (key, *((*name, *key[2:]) for name in result.names[1:])) if result.also else (key,)
 
 
