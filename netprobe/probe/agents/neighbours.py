@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from netprobe.agent.wire.host_messages import Holders, HoldersOrder, Routed
 from netprobe.errors import AgentError
@@ -31,12 +31,19 @@ async def find_neighbours(
 
 def distance(address: str, others: Iterable[str]) -> int:
     """Give how far the nearest of the others is, as the size of the network that holds both."""
-    here = ipaddress.ip_address(address)
-    known = [ipaddress.ip_address(one) for one in others]
+    here = ip_address(address)
+    known = list(_read_addresses(others))
     return min(
         ((int(one) ^ int(here)).bit_length() for one in known if one.version == here.version),
         default=here.max_prefixlen + 1,
     )
+
+
+def _read_addresses(texts: Iterable[str]) -> Iterator[IPv4Address | IPv6Address]:
+    """Read addresses; what an agent says of itself may be none."""
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            yield ip_address(text)
 
 
 class HolderAnswers:

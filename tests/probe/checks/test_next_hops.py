@@ -179,3 +179,5 @@ def test_distance_is_the_size_of_the_common_network() -> None:
     assert distance("10.0.0.2", {"10.0.0.3", "192.0.2.1"}) == 1
     assert distance("10.0.0.2", {"10.0.1.2"}) == 9
     assert distance("10.0.0.2", {"fd00::1"}) > 32
+    # What an agent says of itself may be no address.
+    assert distance("10.0.0.2", {"", "10.0.0.3"}) == 1
