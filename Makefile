@@ -92,7 +92,8 @@ steady: setup ## `make test` again and again, quiet and loaded in turn, COUNT=6 
 		$(IN_PARTS) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: lab
-lab: setup lab-packages ## only the tests with real firewalls, and what `make test` leaves out; PART="names or seen": a part
+lab: setup ## only the tests with real firewalls, and what `make test` leaves out; PART="names or seen": a part
+	@sh tests/lab/packages.sh full
 	NETPROBE_LAB_FULL=1 $(IN_PARTS) $(SIDE_BY_SIDE) -m "lab or full" $(if $(PART),-k "$(PART)") $(PYTEST_ARGS)
 	$(if $(filter-out accuracy,$(PART)),,$(WITH_RIGHTS) $(BIN)/python -m tests.lab.accuracy)
 
