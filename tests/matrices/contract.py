@@ -167,6 +167,7 @@ EXISTING = {
 CLAIMS = {
     "rke2": "{cni}",
     "k3s": "{flannel-backend}",
+    "kubeadm": "none",  # it has no row of a CNI: a layer has them
     "openshift-upi": "{network}",
     "openshift-ipi": "{network}",
     "cni-cilium": "cilium",
