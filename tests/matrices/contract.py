@@ -164,6 +164,8 @@ EXISTING = {
     "harvester": {"rancher-lb"},
 }
 # What a cluster has one of, and which one it is; a word in braces is a setting.
+# Whose setting api-port is the API's port: given to one alone it contradicts the other.
+PORT_CLAIMS = ("kubeadm", "cni-calico")
 CLAIMS = {
     "rke2": "{cni}",
     "k3s": "{flannel-backend}",

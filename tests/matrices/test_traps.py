@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.matrices.source import requirements
 
 # Matrix -> rows: words that a warning of each of these rows must have.
-TRAPS = {
+TRAPS: dict[str, dict[str, tuple[str, ...]]] = {
     "rke2": {
         "flannel-vxlan": ("8472", "4789"),
         "kubelet": ("metrics server", "always"),
