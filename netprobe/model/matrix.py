@@ -23,6 +23,8 @@ WEIGHTS: Final[tuple[Weight, ...]] = get_args(Weight)
 
 # Values of ``claims`` by which a matrix leaves a part of the cluster to another one.
 CLAIMS_NOTHING: Final = ("none", "custom", "false", "")
+# Those of them by which it is there all the same, and another matrix has its rows.
+LEFT_TO_ANOTHER: Final = ("none", "custom")
 
 # Parts that hosts play in every platform, and the words that inventories of many tools have for
 # them, folded.

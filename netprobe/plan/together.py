@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from netprobe.model.matrix import CLAIMS_NOTHING, ChosenMatrix, SettingRef
+from netprobe.model.matrix import CLAIMS_NOTHING, LEFT_TO_ANOTHER, ChosenMatrix, SettingRef
 from netprobe.model.plan import Block
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import word_command
@@ -22,6 +22,7 @@ def list_contradictions(chosen: Sequence[ChosenMatrix], blocks: Sequence[Block])
     """List what matrices say against each other, and what they lack; ``blocks`` are not merged."""
     return [
         *_list_lonely_layers(chosen),
+        *_list_left_out(chosen),
         *_compare_claims(chosen),
         *word_contradictions(blocks),
         *dict.fromkeys(_compare_blocks(blocks)),
@@ -50,12 +51,29 @@ def _compare_claims(chosen: Sequence[ChosenMatrix]) -> Iterator[str]:
                 )
 
 
+def _list_left_out(chosen: Sequence[ChosenMatrix]) -> Iterator[str]:
+    """What each matrix that knows of it leaves to another one, and none has."""
+    for name in dict.fromkeys(name for one in chosen for name in one.matrix.claims):
+        knowing = [one for one in chosen if name in one.matrix.claims]
+        leaving = [one for one in knowing if _read_value(one, name) in LEFT_TO_ANOTHER]
+        if leaving and not any(_read_claim(one, name) for one in knowing):
+            yield (
+                f"{leaving[0].matrix.name} leaves the {name} to another matrix"
+                f"{_name_setting(leaving[0], name)}, and no chosen one claims it: without "
+                "a layer its rows are missing (`netprobe matrix list` has the layers)"
+            )
+
+
 def _read_claim(chosen: ChosenMatrix, name: str) -> str | None:
     """Read the value that a matrix claims; None where it claims nothing."""
+    text = _read_value(chosen, name)
+    return None if text in CLAIMS_NOTHING else text
+
+
+def _read_value(chosen: ChosenMatrix, name: str) -> str:
     claim = chosen.matrix.claims.get(name, "")
     value = chosen.settings[claim.setting] if isinstance(claim, SettingRef) else claim
-    text = str(value).lower() if isinstance(value, bool) else _join_value(value)
-    return None if text in CLAIMS_NOTHING else text
+    return str(value).lower() if isinstance(value, bool) else _join_value(value)
 
 
 def _join_value(value: object) -> str:
@@ -63,9 +81,13 @@ def _join_value(value: object) -> str:
 
 
 def _word_claim(chosen: ChosenMatrix, name: str) -> str:
-    claim = chosen.matrix.claims[name]
-    by = f" (setting {claim.setting})" if isinstance(claim, SettingRef) else ""
+    by = _name_setting(chosen, name)
     return f"{chosen.matrix.name} says {name} {_read_claim(chosen, name)}{by}"
+
+
+def _name_setting(chosen: ChosenMatrix, name: str) -> str:
+    claim = chosen.matrix.claims[name]
+    return f" (setting {claim.setting})" if isinstance(claim, SettingRef) else ""
 
 
 def _advise_claims(chosen: Iterable[ChosenMatrix], name: str) -> str:

@@ -164,9 +164,12 @@ EXISTING = {
     "harvester": {"rancher-lb"},
 }
 # What a cluster has one of, and which one it is; a word in braces is a setting.
+# Whose setting api-port is the API's port: given to one alone it contradicts the other.
+PORT_CLAIMS = ("kubeadm", "cni-calico")
 CLAIMS = {
     "rke2": "{cni}",
     "k3s": "{flannel-backend}",
+    "kubeadm": "none",  # it has no row of a CNI: a layer has them
     "openshift-upi": "{network}",
     "openshift-ipi": "{network}",
     "cni-cilium": "cilium",

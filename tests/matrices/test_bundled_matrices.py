@@ -294,9 +294,10 @@ def test_head(name: str) -> None:
 
 @each_matrix
 def test_layers(name: str) -> None:
-    """These four are layers, and a matrix claims the CNI that it, or a setting of it, names."""
+    """These four are layers; a matrix claims the CNI and port that it, or its setting, names."""
     matrix = read(name)
     claims = {"cni": contract.CLAIMS[name]} if name in contract.CLAIMS else {}
+    claims |= {"api-port": "{api-port}"} if name in contract.PORT_CLAIMS else {}
 
     assert matrix.get("layer", False) is (name in LAYERS)
     assert {key: claimed(value) for key, value in matrix.get("claims", {}).items()} == claims

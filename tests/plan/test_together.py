@@ -72,6 +72,22 @@ def test_a_layer_alone_is_told_what_it_lacks() -> None:
     assert notes(cni, claiming("rke2", {})) == []
 
 
+def test_what_is_left_to_another_matrix_is_missed_where_none_has_it() -> None:
+    """A platform that leaves its network to a layer, without one; false needs no layer."""
+    by_setting = claiming("rke2", {"cni": SettingRef("cni")}, "none")
+    always = claiming("kubeadm", {"cni": "none"})
+    cilium = claiming("cni-cilium", {"cni": "cilium"}, layer=True)
+
+    assert notes(by_setting) == [
+        "rke2 leaves the cni to another matrix (setting cni), and no chosen one claims it: without "
+        "a layer its rows are missing (`netprobe matrix list` has the layers)"
+    ]
+    assert notes(always)[0].startswith("kubeadm leaves the cni to another matrix, and no chosen")
+    assert len(notes(by_setting, always)) == 1
+    for chosen in ((by_setting, cilium), (cilium, always), (claiming("x", {"lb": "false"}),)):
+        assert notes(*chosen) == []
+
+
 def test_two_ports_of_one_overlay_are_said_with_both_rows() -> None:
     """4789 beside 8472 on one pair: a cluster has one VXLAN."""
     rows = {
