@@ -127,9 +127,10 @@ class HistoryFile:
             lru_cache(64)(self._read_finding),
         )
         with self._guard("read"):
+            # All at once: a statement that is half read would hold the file.
             rows = self._connection.execute(
                 "SELECT begun, decided, retried, asked, seen FROM look ORDER BY begun, id"
-            )
+            ).fetchall()
             for begun, decided, retried, asked, seen in rows:
                 data = json.loads(self._read_text(seen))
                 findings = tuple(map(read_finding, data["findings"]))
@@ -191,7 +192,6 @@ def open_ledger(path: str, *, create: bool = False) -> HistoryFile:
         _refuse_others(path)
     try:
         connection = _connect_file(path)
-        connection.execute("PRAGMA synchronous = FULL")
     except _DAMAGES as error:
         raise NetprobeError(f"cannot open {path}: {_word_damage(error)}") from error
     return HistoryFile(path, connection)
@@ -200,7 +200,13 @@ def open_ledger(path: str, *, create: bool = False) -> HistoryFile:
 def _connect_file(path: str) -> sqlite3.Connection:
     """Open a file that is there; as an address, no name has another meaning to SQLite."""
     uri = f"{Path(path).absolute().as_uri()}?mode=rw"
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+    except _DAMAGES:
+        connection.close()
+        raise
+    return connection
 
 
 def _create_file(path: str) -> None:

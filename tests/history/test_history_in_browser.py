@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium")
-pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.needs("chromium")]
 EVIL = "</title><script>window.hacked=1</script>" + "x" * 5000
 
 
