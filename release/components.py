@@ -94,14 +94,16 @@ def _list_wheels(arch: Arch) -> list[Component]:
     for path in fetch_wheels(arch):
         with zipfile.ZipFile(path) as archive:
             name = next(one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
-            told = Parser().parsestr(archive.read(name).decode("utf-8"), headersonly=True)
-        key = re.sub(r"[-_.]+", "-", told["Name"]).lower()
-        version = told["Version"]
+            metadata = Parser().parsestr(archive.read(name).decode("utf-8"), headersonly=True)
+        key = re.sub(r"[-_.]+", "-", metadata["Name"]).lower()
+        version = metadata["Version"]
         where = f"PyPI: pip download --no-binary :all: --no-deps {key}=={version}"
         digest = hash_of(path)
         assert digest in allowed[key]
         found.append(
-            Component(key, version, _licence_of(told), digest, f"pkg:pypi/{key}@{version}", where)
+            Component(
+                key, version, _licence_of(metadata), digest, f"pkg:pypi/{key}@{version}", where
+            )
         )
     return found
 
@@ -111,13 +113,13 @@ def hash_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _licence_of(told: Message) -> str:
-    if told["License-Expression"]:
-        return str(told["License-Expression"])
-    words = str(told["License"] or "").strip()
+def _licence_of(metadata: Message) -> str:
+    if metadata["License-Expression"]:
+        return str(metadata["License-Expression"])
+    words = str(metadata["License"] or "").strip()
     if words and "\n" not in words:
         return _WORDS.get(words, words)
-    classifiers = told.get_all("Classifier") or []
+    classifiers = metadata.get_all("Classifier") or []
     named = [one.rpartition(" :: ")[2] for one in classifiers if one.startswith("License :: OSI")]
     return _WORDS.get(named[0], named[0]) if named else "NOASSERTION"
 

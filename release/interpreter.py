@@ -127,8 +127,8 @@ def python_command(folder: Path) -> list[str]:
 def compile_modules(folder: Path, names: Iterable[tuple[str, str]], kind: str) -> None:
     """Let the travelling Python compile modules: each a source and its target below the folder.
 
-    ``kind``: ``plain``, or ``hashed`` where the source stays beside it and nobody looks whether it
-    has changed.
+    ``kind``: ``plain``, or ``hashed``: the source stays beside it, and Python does not check it for
+    changes.
     """
     argv = [*python_command(host_interpreter()), "-S", "-c", _COMPILE, str(folder), kind]
     run_program(argv, input=json.dumps(list(names)))

@@ -73,7 +73,7 @@ def lay_out_tree(arch: Arch, tree: Path) -> None:
 def join_tree(arch: Arch, own: Path, tree: Path) -> Path:
     """Put the two halves of a tree together; gives the Python for hosts that have none.
 
-    The files are links to those that are kept: nobody may write to them, only beside them.
+    The files are links to those that are kept: write beside them, never to them.
     """
     for part in (base_folder(arch), own):
         shutil.copytree(part, tree, copy_function=os.link, dirs_exist_ok=True)

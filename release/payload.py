@@ -37,7 +37,7 @@ def list_files(folder: Path) -> Iterator[tuple[str, Path]]:
 def add_member(
     tar: tarfile.TarFile, name: str, data: bytes | None, mode: int, when: int = FILE_TIME
 ) -> None:
-    """Add a file, or a folder where there are no data, that says nothing of who packed it."""
+    """Add a file, or a folder where there are no data; it names no user and no machine."""
     member = tarfile.TarInfo(name)
     member.mode, member.mtime = mode, when
     if data is None:

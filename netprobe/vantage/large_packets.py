@@ -50,7 +50,7 @@ LINES: Final = (
 
 
 async def find_hole(argv: Sequence[str], answer_s: float = ANSWER_S) -> Hole | None:
-    """Find the way on which only small packets get through; None: there is none, or nobody knows.
+    """Find the way on which only small packets get through; None: none was found.
 
     ``argv`` carries out the script of this module on the host.
     """
@@ -68,7 +68,7 @@ async def find_hole(argv: Sequence[str], answer_s: float = ANSWER_S) -> Hole | N
                 return line.hole
         return None
     except EOFError:
-        return None  # who hangs up does not lose packets
+        return None  # the host has hung up: no packet was lost
     finally:
         await process.end(END_S)
 
