@@ -304,6 +304,19 @@ class HistoryAddOptions(AskedOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WatchOptions(PlanOptions, LookOptions, LaunchOptions):
+    """``netprobe watch``."""
+
+    every: str = option(
+        "--every", metavar="TIME", default="5m", help="From one round to the next: 30s, 5m, 1h."
+    )
+    history: str = _HISTORY
+    strict: bool = STRICT_OPTION
+    rate: int | None = again(ScriptOptions.rate)
+    forks: int = FORKS_OPTION
+
+
+@dataclass(frozen=True, kw_only=True)
 class AcceptOptions(AskedOptions):
     """``netprobe accept``."""
 

@@ -52,6 +52,7 @@ class ProbeSettings:
     ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
     ``record``: whether agents record the packets of the run, where they may. ``keep`` gets packets
     of what did not pass; None: agents keep none. ``live``: everything is supposed to run.
+    ``places``: it is looked for where flows end that fail.
     """
 
     timeout_s: float | None = None
@@ -63,6 +64,7 @@ class ProbeSettings:
     record: bool = True
     keep: Keep | None = None
     ready_s: float = READY_S
+    places: bool = True
 
     @property
     def look_ms(self) -> int:
