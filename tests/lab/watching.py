@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from netprobe.history.ledger import open_ledger
 from netprobe.history.outages import replay
-from netprobe.model.outage import History
+from netprobe.model.outage import History, Interval, Outage, RunLook
 from tests.lab.cli import COMMAND, environment, netprobe
 from tests.lab.netlab import Lab, Namespace
 from tests.patience import PATIENCE_S, wait_until
@@ -39,12 +39,24 @@ DROP_UDP = "udp dport 53 drop"
 TABLE = "table ip f; delete table ip f"
 
 
-@dataclass
-class Planted:
-    """An outage as it was: wall times before it was planted, and after it was taken away."""
+class Moment(NamedTuple):
+    """When something was done, by the lab's clock: after the first time and before the second."""
 
-    begun: float
-    ended: float
+    after: float
+    before: float
+
+
+def contains(times: Interval, begun: Moment, ended: Moment) -> bool:
+    """Whether an outage as it was recorded has the true begin and end within its error bars."""
+    last_good, first_good = times.last_good, times.first_good
+    return (
+        last_good is not None
+        and first_good is not None
+        and last_good <= begun.before
+        and times.first_bad >= begun.after
+        and times.last_bad <= ended.before
+        and first_good >= ended.after
+    )
 
 
 @dataclass
@@ -68,8 +80,23 @@ class WatchLab:
         """Put a host into the inventory."""
         vantage = {"command": namespace.enter}
         self.hosts[name] = {"address": address, "roles": [role], "vantage": vantage}
+        self.write_inventory()
+
+    def write_inventory(self) -> None:
         document = {"schema": "netprobe.inventory/1", "hosts": self.hosts}
         self.lab.write("inventory.yaml", yaml.safe_dump(document, sort_keys=False))
+
+    def __getitem__(self, name: str) -> Namespace:
+        return self.lab[name]
+
+    def let_agent_die(self, name: str) -> Path:
+        """Give a file: while it is there, no agent starts on this host."""
+        down = self.folder / f"{name}-is-down"
+        words = shlex.join(self.lab[name].enter)
+        script = f'test ! -e {down} || exit 1; exec {words} "$@"'
+        self.hosts[name]["vantage"] = {"command": ["sh", "-c", script, "sh"]}
+        self.write_inventory()
+        return down
 
     def start(self) -> subprocess.Popen[bytes]:
         """Begin to watch."""
@@ -85,8 +112,7 @@ class WatchLab:
         """Watch, from the first look that is kept until it is ended in order."""
         process = self.start()
         try:
-            looks = self.count_looks()
-            self.wait_for_looks(looks + 1, process)
+            self.wait_for_next_look(process)
             yield process
         finally:
             process.send_signal(signal.SIGCONT)
@@ -101,50 +127,50 @@ class WatchLab:
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
+    def read_looks(self) -> list[RunLook]:
+        """The looks that are kept now."""
+        if not self.db.exists():
+            return []
+        with open_ledger(str(self.db)) as ledger:
+            return list(ledger.looks())
+
     def read(self) -> History:
         """The history as it is now."""
-        with open_ledger(str(self.db)) as ledger:
-            return replay(ledger.looks())
+        return replay(self.read_looks())
 
-    def count_looks(self) -> float:
-        """When the last look ended; 0 without any."""
-        return (self.read().end or 0.0) if self.db.exists() else 0.0
-
-    def wait_for_looks(self, later_than: float, process: subprocess.Popen[bytes]) -> None:
-        def is_later() -> bool:
-            assert process.poll() is None, self.log()
-            return self.count_looks() >= later_than - 1 and self.count_looks() > 0
-
-        wait_until(is_later, f"a look; {self.folder}/log")
-
-    def wait_for_next_look(self) -> None:
-        """Wait until a look is kept that began after now."""
+    def wait_for_next_look(self, process: subprocess.Popen[bytes] | None = None) -> None:
+        """Wait until a look is kept that began after now, and was blind for nothing."""
         now = time.time()
-        wait_until(
-            lambda: any(begun > now for begun, _ in self.read().looks), f"a look; {self.log()}"
-        )
 
-    def plant(self, *rules: str) -> float:
-        """Let the router have these rules and no others; gives the time just before."""
+        def is_there() -> bool:
+            assert process is None or process.poll() is None, self.log()
+            return any(one.begun > now and not one.blind for one in self.read_looks())
+
+        wait_until(is_there, f"a look; {self.folder}/log")
+
+    def wait_for(self, *states: bool) -> tuple[Outage, ...]:
+        """Wait until there are outages of which these are open (True) and ended (False)."""
+
+        def has_them() -> bool:
+            return sorted(one.is_open for one in self.read().outages) == sorted(states)
+
+        wait_until(has_them, f"outages {states}; {self.log()}")
+        return self.read().outages
+
+    def plant(self, *rules: str) -> Moment:
+        """Let the router have these rules and no others; gives when it was done."""
         before = time.time()
-        text = f"; table ip f {{ chain c {{ type filter hook forward priority 0; {'; '.join(rules)}; }}; }}"
-        self.lab["router"].nft(TABLE + (text if rules else ""))
-        return before
+        chain = f"chain c {{ type filter hook forward priority 0; {'; '.join(rules)}; }}"
+        self.lab["router"].nft(TABLE + (f"; table ip f {{ {chain}; }}" if rules else ""))
+        return Moment(before, time.time())
 
-    def clear(self) -> float:
-        """Take all rules away; gives the time just after."""
-        self.plant()
-        return time.time()
+    def clear(self) -> Moment:
+        """Take all rules away; gives when it was done."""
+        return self.plant()
 
     def history(self) -> dict[str, Any]:
         """What `netprobe history` tells."""
         return netprobe("history", "--history", str(self.db), "-o", "json").document
-
-
-def seconds(text: str | None) -> float:
-    """A time of the history, in seconds since 1970."""
-    assert text is not None
-    return datetime.fromisoformat(text).timestamp()
 
 
 @contextmanager

@@ -1,0 +1,114 @@
+"""``netprobe watch``: outages that are planted on a router, by the lab's own clock."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.watching import DROP, DROP_UDP, REJECT, WatchLab, contains, watch_lab
+from tests.patience import wait_until
+
+pytestmark = [pytest.mark.lab, pytest.mark.needs("namespaces")]
+
+
+@pytest.fixture
+def lab() -> Iterator[WatchLab]:
+    """A lab that is watched every second."""
+    with watch_lab(1) as lab:
+        yield lab
+
+
+def test_an_outage_is_an_interval_that_contains_the_true_one(lab: WatchLab) -> None:
+    """It has the flow that was rejected and no other, says by whom, and a second watch ends it."""
+    with lab.watching():
+        begun = lab.plant(REJECT)
+        lab.wait_for(True)
+    with lab.watching():
+        ended = lab.clear()
+        (outage,) = lab.wait_for(False)
+
+    (member,) = outage.members
+    assert (member.key[1:4], member.ports) == (("web", "client", "server"), ((3001, 3001),))
+    assert (outage.cause.reason, outage.cause.rejected_by) == ("admin-prohibited", "10.96.1.1")
+    assert contains(outage.times, begun, ended), (outage.times, begun, ended)
+    assert "is open: 10.96.1.1 rejects tcp 3001 from client to server" in lab.log()
+    assert lab["client"].pids() == [] == lab["server"].pids()
+
+
+@pytest.mark.full
+@pytest.mark.alone
+def test_the_error_bars_are_as_short_as_promised() -> None:
+    """EVERY + 2 s at the start and 2 s at the end, whatever stops the flow; others stay open."""
+    every_s = 3
+    planted = []
+    with watch_lab(every_s) as lab, lab.watching():
+        for number in range(12):
+            rule = (DROP, REJECT, DROP_UDP)[number % 3]
+            begun = lab.plant(rule)
+            lab.wait_for(*[False] * number, True)
+            time.sleep(number * 0.13)
+            planted.append((begun, lab.clear()))
+            lab.wait_for(*[False] * (number + 1))
+            lab.wait_for_next_look()
+        outages = lab.read().outages
+    assert [len(one.members) for one in outages] == [1] * len(planted)
+    for outage, (begun, ended) in zip(outages, planted, strict=True):
+        times = outage.times
+        assert contains(times, begun, ended), (times, begun, ended)
+        assert times.last_good is not None and times.first_good is not None
+        assert begun.after - times.last_good <= every_s + 2
+        assert times.first_good - ended.before <= 2
+
+
+def test_a_host_whose_agent_is_gone_is_blind(lab: WatchLab) -> None:
+    """That is no outage, in neither direction, though nothing of the host answers; it comes back."""
+    down = lab.let_agent_die("server")
+    with lab.watching():
+        down.touch()
+        lab.plant("drop")
+        for pid in lab["server"].pids():
+            lab["server"].run("kill", "-9", str(pid))
+        wait_until(lambda: lab.read().blind, lab.log())
+        lab.clear()
+        down.unlink()
+        wait_until(lambda: lab.read().blind[0].until is not None, lab.log())
+        history = lab.read()
+    assert {(one.host, one.reason) for one in history.blind} == {("server", "agent-lost")}
+    assert history.outages == ()
+    assert "blind for server: " in lab.log() and "server is back" in lab.log()
+
+
+def test_a_cable_that_is_out_is_an_outage(lab: WatchLab) -> None:
+    """The agent goes on, so that it is known that the host is there."""
+    with lab.watching():
+        lab["server"].ip("link set eth0 down")
+        (outage,) = lab.wait_for(True)
+        names = {(one.key[1], one.key[2]) for one in outage.members}
+    assert {("web", "client"), ("dns", "client")} <= names
+
+
+@pytest.mark.full
+def test_a_watch_that_stood_still_invents_no_outage(lab: WatchLab) -> None:
+    """What went wrong and was mended while it was stopped was not seen; it goes on afterwards."""
+    with lab.watching() as process:
+        process.send_signal(signal.SIGSTOP)
+        lab.plant("drop")
+        time.sleep(40)  # its agents end after 30 s without a word
+        lab.clear()
+        process.send_signal(signal.SIGCONT)
+        lab.wait_for_next_look(process)
+        lab.plant(REJECT)
+        (outage,) = lab.wait_for(True)
+    assert [one.ports for one in outage.members] == [((3001, 3001),)]
+
+
+def test_one_watch_has_a_history(lab: WatchLab) -> None:
+    """A second one ends with status 4 and one line; the first one goes on."""
+    with lab.watching() as first:
+        second = lab.start()
+        assert second.wait(60) == 4
+        assert lab.log().count("another netprobe watch has this history") == 1
+        lab.wait_for_next_look(first)
