@@ -32,6 +32,7 @@ HOMES = {
     "cryptography": ("protocols",),
     "click": ("cli",),
     "rich": ("report", "cli"),
+    "prometheus_client": ("watch",),
     "xlsxwriter": ("request",),
     # netprobe is under the MIT licence: Ansible is a program to it, and no library.
     "ansible": (),
@@ -42,6 +43,7 @@ HOMES = {
 IMPORT_NAMES = {"pyyaml": "yaml", "dnspython": "dns"}
 SILENT_FOLDERS = ("agent", "probe", "protocols", "vantage")
 HEAVY = {
+    "prometheus_client",
     "xlsxwriter",
     "pydantic",
     "rich",

@@ -311,6 +311,12 @@ class WatchOptions(PlanOptions, LookOptions, LaunchOptions):
         "--every", metavar="TIME", default="5m", help="From one round to the next: 30s, 5m, 1h."
     )
     history: str = _HISTORY
+    metrics: str | None = option(
+        "--metrics",
+        metavar="HOST:PORT",
+        show_default="none",
+        help="Serve metrics for Prometheus there, such as 127.0.0.1:9815.",
+    )
     strict: bool = STRICT_OPTION
     rate: int | None = again(ScriptOptions.rate)
     forks: int = FORKS_OPTION

@@ -24,7 +24,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Reports": (
         "output", "undo", "folder", "per-host", "redact", "title", "record", "evidence",
-        "verbose", "quiet",
+        "metrics", "verbose", "quiet",
     ),
     "After a fix": (
         "resume", "retry", "accepted", "max-acceptance", "baseline", "fail-on", "next",

@@ -7,6 +7,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from netprobe.cli.asked import WatchOptions
 from netprobe.cli.given import read_seconds
@@ -18,7 +19,7 @@ from netprobe.errors import NetprobeError, RequestError
 from netprobe.history.ledger import open_ledger
 from netprobe.judge.verdict import Rules
 from netprobe.model.exit import PASS
-from netprobe.model.outage import Outage
+from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
 from netprobe.probe.collect import list_hosts
@@ -29,6 +30,9 @@ from netprobe.vantage.launch import Launcher
 from netprobe.vantage.limits import make_room_for_agents
 from netprobe.watch.keeping import LookKeeper
 from netprobe.watch.watch import Watch, WatchRequest
+
+if TYPE_CHECKING:
+    from netprobe.watch.metrics import WatchMetrics
 
 
 def watch_verb(options: WatchOptions) -> int:
@@ -49,12 +53,16 @@ def watch_verb(options: WatchOptions) -> int:
         tell_host=HostLines().tell,
         tell=tell_note,
     )
+    metrics = _open_metrics(options.metrics) if options.metrics else None
     with _lock_history(options.history), open_ledger(options.history, create=True) as ledger:
-        keeper = LookKeeper(ledger, OutageLines(options.history))
+        lines = OutageLines(options.history, metrics)
+        keeper = LookKeeper(ledger, lines)
+        lines.changed(keeper.history)
         _tell_start(options, plan, keeper)
         gc.freeze()
         gc.set_threshold(GARBAGE_OBJECTS)
-        run_until_signal(Watch(request, ledger, keeper).run(plan))
+        seen = (lambda _: None) if metrics is None else metrics.take_round
+        run_until_signal(Watch(request, ledger, keeper, seen).run(plan))
     return PASS
 
 
@@ -63,6 +71,14 @@ def _tell_start(options: WatchOptions, plan: Plan, keeper: LookKeeper) -> None:
     tell(f"netprobe: watching {flows} between {hosts} every {options.every}: {options.history}")
     for outage in keeper.open.values():
         tell(f"netprobe: outage {outage.id} is open: {outage.title}; {word_begin(outage.times)}")
+
+
+def _open_metrics(where: str) -> WatchMetrics:
+    from netprobe.watch.metrics import WatchMetrics
+
+    metrics = WatchMetrics()
+    metrics.listen(where)
+    return metrics
 
 
 @contextmanager
@@ -82,10 +98,16 @@ def _lock_history(path: str) -> Iterator[None]:
 
 
 class OutageLines:
-    """Prints a line when an outage begins and when it ends."""
+    """Prints a line when an outage begins and when it ends, and hands all on to the metrics."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, metrics: WatchMetrics | None) -> None:
         self._path = path
+        self._metrics = metrics
+
+    def changed(self, history: History) -> None:
+        """Hand on what is known."""
+        if self._metrics is not None:
+            self._metrics.state.take_history(history)
 
     def began(self, outage: Outage) -> None:
         """Print that an outage began."""
@@ -97,6 +119,8 @@ class OutageLines:
 
     def trouble(self, words: str) -> None:
         """Print what is wrong with the history, or that it can be written again."""
+        if self._metrics is not None:
+            self._metrics.trouble(words)
         tell(f"netprobe: {words}" if words else f"netprobe: {self._path} can be written again")
 
 

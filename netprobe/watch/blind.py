@@ -10,6 +10,7 @@ from netprobe.errors import AgentError
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.plan import Plan
 from netprobe.model.result import Result
+from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import Work
 
@@ -19,28 +20,31 @@ STARTING = ("agent-lost", "its agent is starting again")
 _KNOWN = ("blocked", "exposed", "inconclusive")
 
 
-async def find_blind(fleet: Fleet) -> BlindHosts:
-    """Find the hosts that should have an agent and have none."""
+async def find_blind(fleet: Fleet, reached: set[str]) -> BlindHosts:
+    """Find the hosts that should have an agent and have none.
+
+    ``reached``: those that had one in this watch, of which these are lost; hosts that have one now
+    are added.
+    """
+    reached |= {agent.host.name for agent in fleet.agents() if agent.alive}
     return {
-        agent.host.name: why
+        agent.host.name: await _find_reason(agent, was_there=agent.host.name in reached)
         for agent in fleet.agents()
         if agent.host.vantage.kind != "none" and not agent.alive
-        for why in [await _find_reason(fleet, agent.host.name)]
     }
 
 
-async def _find_reason(fleet: Fleet, name: str) -> tuple[str, str]:
-    agent = next(one for one in fleet.agents() if one.host.name == name)
+async def _find_reason(agent: AgentMethods, *, was_there: bool) -> tuple[str, str]:
     if not agent.settled.is_set():
         return STARTING
     try:
         await agent.wait_ready()
     except AgentError as error:
-        return error.reason, str(error)
+        return "agent-lost" if was_there else error.reason, str(error)
     return STARTING
 
 
-async def find_dead(fleet: Fleet, hosts: Iterable[str]) -> BlindHosts:
+async def find_dead(fleet: Fleet, hosts: Iterable[str], reached: set[str]) -> BlindHosts:
     """Find those of these hosts whose agents answer no beat that is sent now.
 
     A host that has just died is silent like a cable that is out: only its agent tells them apart.
@@ -50,7 +54,8 @@ async def find_dead(fleet: Fleet, hosts: Iterable[str]) -> BlindHosts:
     now = asyncio.get_running_loop().time()
     asked = (agent.count_lost(now, 0.0) for agent in agents)
     await asyncio.gather(*asked, return_exceptions=True)
-    return {name: why for name, why in (await find_blind(fleet)).items() if name in named}
+    blind = await find_blind(fleet, reached)
+    return {name: why for name, why in blind.items() if name in named}
 
 
 def blind_results(plan: Plan, blind: BlindHosts, rules: Rules) -> Iterator[Result]:

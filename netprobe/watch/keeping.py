@@ -24,6 +24,9 @@ class OutageEvents(Protocol):
     def ended(self, outage: Outage) -> None:
         """Tell that an outage ended."""
 
+    def changed(self, history: History) -> None:
+        """Tell what is known after a look."""
+
     def trouble(self, words: str) -> None:
         """Tell what is wrong with the watch itself; empty words: no more."""
 
@@ -69,6 +72,7 @@ class LookKeeper:
         for outage in self.history.outages:
             if outage.id in before and not outage.is_open:
                 self._events.ended(outage)
+        self._events.changed(self.history)
 
     def _take_look(self, look: RunLook, run: bytes | None) -> None:
         self._replay.take(look)

@@ -73,6 +73,7 @@ class Watch:
         self._looker = Looker(request.settings, request.rules, clock, self._stillness)
         self._held = HeldLedger(ledger.held())
         self._reload = asyncio.Event()
+        self._reached: set[str] = set()
         # Flows that are outages, with the results that found them; and healthy ones beside them.
         self._open: list[Result] = []
         self._controls: list[Result] = []
@@ -193,7 +194,7 @@ class Watch:
         for place, ports in self._held.note(await find_held(plan, fleet)).items():
             self._ledger.keep_held(place, ports)
         served = self._serve_plan(plan)
-        blind = await find_blind(fleet)
+        blind = await find_blind(fleet, self._reached)
         # What nobody can look at is open in the history, and a suspect when it is seen again.
         self._open = [one for one in hide(self._open, blind) if is_bad(one)]
         kept = [*self._open, *blind_results(served, blind, self._request.rules)]
@@ -214,7 +215,7 @@ class Watch:
         """Ask new failures every second until each is an outage or good; gives whom it is blind
         for by then."""
         now = asyncio.get_running_loop().time
-        blind = await find_blind(fleet)
+        blind = await find_blind(fleet, self._reached)
         failures = filter(is_bad, hide(seen.failures(), blind))
         suspects = Suspects(leave(failures, flows_of(self._open)))
         asked = [*suspects.waiting, *self._open]
@@ -228,7 +229,7 @@ class Watch:
             suspects.note(again if told else ())
             await asyncio.sleep(max(0.0, begun + ASK_S - now()) if suspects.waiting else 0.0)
         ends = {end for one in suspects.hard for end in (one.source, one.destination)}
-        return suspects, blind | await find_dead(fleet, ends)
+        return suspects, blind | await find_dead(fleet, ends, self._reached)
 
     def _keep_round(self, seen: RoundSeen, suspects: Suspects, asked_at: float) -> None:
         """Keep the look. Open outages are a part of it only where new ones may join them."""

@@ -154,7 +154,7 @@ class WatchLab:
         def has_them() -> bool:
             return sorted(one.is_open for one in self.read().outages) == sorted(states)
 
-        wait_until(has_them, f"outages {states}; {self.log()}")
+        wait_until(has_them, f"outages {states}; {self.folder}/log")
         return self.read().outages
 
     def plant(self, *rules: str) -> Moment:
@@ -175,7 +175,7 @@ class WatchLab:
 
 @contextmanager
 def watch_lab(every_s: int, *words: str) -> Iterator[WatchLab]:
-    """Build the lab."""
+    """Build the lab. The watch is over before its hosts are gone."""
     with Lab() as lab:
         router = lab.router("router", "10.96.1.1")
         client = lab.host("client", router, "10.96.1.2")
