@@ -58,13 +58,14 @@ def test_the_error_bars_are_as_short_as_promised() -> None:
     for outage, (begun, ended) in zip(outages, planted, strict=True):
         times = outage.times
         assert contains(times, begun, ended), (times, begun, ended)
-        assert times.last_good is not None and times.first_good is not None
+        assert times.last_good is not None
+        assert times.first_good is not None
         assert begun.after - times.last_good <= every_s + 2
         assert times.first_good - ended.before <= 2
 
 
 def test_a_host_whose_agent_is_gone_is_blind(lab: WatchLab) -> None:
-    """That is no outage, in neither direction, though nothing of the host answers; it comes back."""
+    """That is no outage, in neither direction, though nothing of it answers; it comes back."""
     down = lab.let_agent_die("server")
     with lab.watching():
         down.touch()

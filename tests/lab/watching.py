@@ -67,6 +67,9 @@ class WatchLab:
     every_s: int
     words: tuple[str, ...] = ()
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # What was read last, and the file's time then: who waits reads again and again.
+    _read_at: int = 0
+    _looks: list[RunLook] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -131,8 +134,11 @@ class WatchLab:
         """The looks that are kept now."""
         if not self.db.exists():
             return []
-        with open_ledger(str(self.db)) as ledger:
-            return list(ledger.looks())
+        stamp = self.db.stat().st_mtime_ns
+        if stamp != self._read_at:
+            with open_ledger(str(self.db)) as ledger:
+                self._read_at, self._looks = stamp, list(ledger.looks())
+        return self._looks
 
     def read(self) -> History:
         """The history as it is now."""
