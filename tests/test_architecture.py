@@ -25,7 +25,7 @@ HOMES = {
     "pydantic_core": ("load",),
     "scapy": ("protocols",),
     "dns": ("protocols",),
-    "httpx": ("protocols",),
+    "httpx": ("protocols", "watch"),
     "httpcore": ("protocols",),
     "ssl": ("protocols",),
     "h2": ("protocols",),

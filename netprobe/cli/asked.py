@@ -317,6 +317,12 @@ class WatchOptions(PlanOptions, LookOptions, LaunchOptions):
         show_default="none",
         help="Serve metrics for Prometheus there, such as 127.0.0.1:9815.",
     )
+    notify: Texts = repeat_option(
+        "--notify",
+        metavar="KIND=WHERE",
+        show_default="nobody",
+        text="Tell when outages begin and end: alertmanager=URL, webhook=URL, exec=PROGRAM.",
+    )
     strict: bool = STRICT_OPTION
     rate: int | None = again(ScriptOptions.rate)
     forks: int = FORKS_OPTION

@@ -24,7 +24,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Reports": (
         "output", "undo", "folder", "per-host", "redact", "title", "record", "evidence",
-        "metrics", "verbose", "quiet",
+        "metrics", "notify", "verbose", "quiet",
     ),
     "After a fix": (
         "resume", "retry", "accepted", "max-acceptance", "baseline", "fail-on", "next",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import gc
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from netprobe.cli.asked import WatchOptions
@@ -16,7 +17,7 @@ from netprobe.cli.plan import make_plan, tell_note
 from netprobe.cli.run import GARBAGE_OBJECTS
 from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
-from netprobe.history.ledger import open_ledger
+from netprobe.history.ledger import HistoryFile, open_ledger
 from netprobe.judge.verdict import Rules
 from netprobe.model.exit import PASS
 from netprobe.model.outage import History, Outage
@@ -29,15 +30,18 @@ from netprobe.signals import run_until_signal
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.limits import make_room_for_agents
 from netprobe.watch.keeping import LookKeeper
+from netprobe.watch.round import RoundSeen
 from netprobe.watch.watch import Watch, WatchRequest
 
 if TYPE_CHECKING:
     from netprobe.watch.metrics import WatchMetrics
+    from netprobe.watch.notify import Notifier
 
 
 def watch_verb(options: WatchOptions) -> int:
     """Watch until a signal; what was seen is in the history then."""
     every_s = read_seconds("--every", options.every)
+    _check_receivers(options.notify)
     password = read_become_password(options)
     runtimes = make_runtimes(options.agent_python)
     plan = make_plan(options, probing=True)
@@ -53,17 +57,61 @@ def watch_verb(options: WatchOptions) -> int:
         tell_host=HostLines().tell,
         tell=tell_note,
     )
-    metrics = _open_metrics(options.metrics) if options.metrics else None
-    with _lock_history(options.history), open_ledger(options.history, create=True) as ledger:
-        lines = OutageLines(options.history, metrics)
-        keeper = LookKeeper(ledger, lines)
-        lines.changed(keeper.history)
-        _tell_start(options, plan, keeper)
+    with (
+        _open_metrics(options.metrics) as metrics,
+        _lock_history(options.history),
+        open_ledger(options.history, create=True) as ledger,
+    ):
         gc.freeze()
         gc.set_threshold(GARBAGE_OBJECTS)
-        seen = (lambda _: None) if metrics is None else metrics.take_round
-        run_until_signal(Watch(request, ledger, keeper, seen).run(plan))
+        run_until_signal(_watch_plan(options, request, ledger, plan, metrics))
     return PASS
+
+
+async def _watch_plan(
+    options: WatchOptions,
+    request: WatchRequest,
+    ledger: HistoryFile,
+    plan: Plan,
+    metrics: WatchMetrics | None,
+) -> None:
+    told = OutageTelling(options.history)
+    takers: list[Callable[[RoundSeen], None]] = []
+    notifiers: list[Notifier] = []
+    if metrics is not None:
+        takers.append(metrics.take_round)
+        told.histories.append(metrics.state.take_history)
+        told.troubles.append(metrics.trouble)
+    if options.notify:
+        from netprobe.watch.asking_for import RuleTexts
+        from netprobe.watch.notify import Notifier, read_receiver
+
+        rules = RuleTexts()
+        takers.append(rules.take_round)
+        for text in options.notify:
+            notifiers.append(Notifier(read_receiver(text), ledger, rules, request.every_s))
+        told.histories += (one.take_history for one in notifiers)
+    keeper = LookKeeper(ledger, told)
+    _tell_start(options, plan, keeper)
+    told.changed(keeper.history)
+
+    def take_round(seen: RoundSeen) -> None:
+        for take in takers:
+            take(seen)
+
+    async with asyncio.TaskGroup() as group:
+        for one in notifiers:
+            group.create_task(one.run())
+        await Watch(request, ledger, keeper, take_round).run(plan)
+
+
+def _check_receivers(texts: Sequence[str]) -> None:
+    """Raises RequestError for what ``--notify`` does not know."""
+    if texts:
+        from netprobe.watch.notify import read_receiver
+
+        for text in texts:
+            read_receiver(text)
 
 
 def _tell_start(options: WatchOptions, plan: Plan, keeper: LookKeeper) -> None:
@@ -73,12 +121,17 @@ def _tell_start(options: WatchOptions, plan: Plan, keeper: LookKeeper) -> None:
         tell(f"netprobe: outage {outage.id} is open: {outage.title}; {word_begin(outage.times)}")
 
 
-def _open_metrics(where: str) -> WatchMetrics:
+@contextmanager
+def _open_metrics(where: str | None) -> Iterator[WatchMetrics | None]:
+    """Serve metrics meanwhile, where that is asked for."""
+    if where is None:
+        yield None
+        return
     from netprobe.watch.metrics import WatchMetrics
 
-    metrics = WatchMetrics()
-    metrics.listen(where)
-    return metrics
+    with closing(WatchMetrics()) as metrics:
+        metrics.listen(where)
+        yield metrics
 
 
 @contextmanager
@@ -97,17 +150,18 @@ def _lock_history(path: str) -> Iterator[None]:
         os.close(file)
 
 
-class OutageLines:
-    """Prints a line when an outage begins and when it ends, and hands all on to the metrics."""
+class OutageTelling:
+    """Prints a line when an outage begins and when it ends, and hands all on."""
 
-    def __init__(self, path: str, metrics: WatchMetrics | None) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._metrics = metrics
+        self.histories: list[Callable[[History], None]] = []
+        self.troubles: list[Callable[[str], None]] = []
 
     def changed(self, history: History) -> None:
         """Hand on what is known."""
-        if self._metrics is not None:
-            self._metrics.state.take_history(history)
+        for take in self.histories:
+            take(history)
 
     def began(self, outage: Outage) -> None:
         """Print that an outage began."""
@@ -119,8 +173,8 @@ class OutageLines:
 
     def trouble(self, words: str) -> None:
         """Print what is wrong with the history, or that it can be written again."""
-        if self._metrics is not None:
-            self._metrics.trouble(words)
+        for take in self.troubles:
+            take(words)
         tell(f"netprobe: {words}" if words else f"netprobe: {self._path} can be written again")
 
 

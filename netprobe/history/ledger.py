@@ -13,7 +13,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -54,6 +54,10 @@ CREATE INDEX look_run ON look (run);
 CREATE TABLE held (
     host TEXT NOT NULL, protocol TEXT NOT NULL, address TEXT NOT NULL, ports TEXT NOT NULL,
     PRIMARY KEY (host, protocol, address)
+);
+CREATE TABLE told (
+    receiver TEXT NOT NULL, finding TEXT NOT NULL, status TEXT NOT NULL,
+    PRIMARY KEY (receiver, finding)
 );
 """
 
@@ -144,6 +148,20 @@ class HistoryFile:
                 (host, protocol, address): tuple((first, last) for first, last in json.loads(ports))
                 for host, protocol, address, ports in rows
             }
+
+    def keep_told(self, receiver: str, told: Mapping[str, str]) -> None:
+        """Keep what a receiver was told of outages."""
+        with self._writing():
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO told VALUES (?, ?, ?)",
+                [[receiver, *one] for one in told.items()],
+            )
+
+    def told(self, receiver: str) -> dict[str, str] | None:
+        """Give what a receiver was told of outages; None where it is a new one."""
+        with self._guard("read"):
+            query = "SELECT finding, status FROM told WHERE receiver = ?"
+            return dict(self._connection.execute(query, [receiver]).fetchall()) or None
 
     def _keep_json(self, data: Any) -> int:
         return self._keep_text(json.dumps(data, separators=(",", ":")).encode("ascii"))

@@ -7,5 +7,9 @@ held       ports that services hold: no listener is ever opened there
 looking    one look: a request over the fleet, and what it saw
 suspects   which failures become outages
 keeping    the ledger, and what begins and ends in it
+round      what a round saw: a look of the ledger, and a run's file
+metrics    the metrics for Prometheus
+asking_for the firewall rules that would end an outage
+notify     who is told of outages, and what was told already
 watch      rounds, suspects, pauses
 """

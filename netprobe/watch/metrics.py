@@ -7,6 +7,7 @@ import time
 from collections import Counter as Counts
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
+from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -39,7 +40,7 @@ class WatchMetrics:
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self.registry = CollectorRegistry()
-        self._now = now
+        self._server: WSGIServer | None = None
         gauges = {
             "round_duration_seconds": "How long the last round took.",
             "last_round_timestamp_seconds": "When the last round ended.",
@@ -69,10 +70,16 @@ class WatchMetrics:
         if not host or not port.isdecimal() or int(port) > 65535:
             raise RequestError(f"--metrics {where}: expected HOST:PORT, such as 127.0.0.1:9815")
         try:
-            start_http_server(int(port), host.strip("[]"), self.registry)
+            self._server, _ = start_http_server(int(port), host.strip("[]"), self.registry)
         except OSError as error:
             words = error.strerror or error
             raise NetprobeError(f"--metrics {where}: cannot listen there: {words}") from error
+
+    def close(self) -> None:
+        """Serve no more."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
 
     def trouble(self, words: str) -> None:
         """Note whether the history can be written."""

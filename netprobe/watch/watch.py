@@ -192,7 +192,8 @@ class Watch:
         fleet.start_again()
         await asyncio.gather(*(agent.settle(AGAIN_S) for agent in fleet.agents()))
         for place, ports in self._held.note(await find_held(plan, fleet)).items():
-            self._ledger.keep_held(place, ports)
+            with suppress(NetprobeError):  # this watch knows it anyhow
+                self._ledger.keep_held(place, ports)
         served = self._serve_plan(plan)
         blind = await find_blind(fleet, self._reached)
         # What nobody can look at is open in the history, and a suspect when it is seen again.
@@ -247,9 +248,9 @@ class Watch:
         if hard:
             self._young_until = asyncio.get_running_loop().time() + YOUNG_S
             self._open += hard
+        self._seen(seen)
         self._keeper.keep(look, run)
         self._last = look
-        self._seen(seen)
 
     def _is_same(self, look: RunLook) -> bool:
         """Whether it saw what the last round saw, so that one report holds for both."""

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.watching import DROP, DROP_UDP, REJECT, WatchLab, contains, watch_lab
+from tests.lab.watching import (
+    DROP,
+    DROP_UDP,
+    REJECT,
+    Moment,
+    WatchLab,
+    contains,
+    watch_lab,
+)
 from tests.patience import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.needs("namespaces")]
@@ -64,6 +74,7 @@ def test_the_error_bars_are_as_short_as_promised() -> None:
         assert times.first_good - ended.before <= 2
 
 
+@pytest.mark.full
 def test_a_host_whose_agent_is_gone_is_blind(lab: WatchLab) -> None:
     """That is no outage, in neither direction, though nothing of it answers; it comes back."""
     down = lab.let_agent_die("server")
@@ -83,6 +94,7 @@ def test_a_host_whose_agent_is_gone_is_blind(lab: WatchLab) -> None:
     assert "server is back" in lab.log()
 
 
+@pytest.mark.full
 def test_a_cable_that_is_out_is_an_outage(lab: WatchLab) -> None:
     """The agent goes on, so that it is known that the host is there: one of each direction."""
     with lab.watching():
@@ -107,6 +119,7 @@ def test_a_watch_that_stood_still_invents_no_outage(lab: WatchLab) -> None:
     assert [one.ports for one in outage.members] == [((3001, 3001),)]
 
 
+@pytest.mark.full
 def test_one_watch_has_a_history(lab: WatchLab) -> None:
     """A second one ends with status 4 and one line; the first one goes on."""
     with lab.watching() as first:
@@ -114,3 +127,92 @@ def test_one_watch_has_a_history(lab: WatchLab) -> None:
         assert second.wait(60) == 4
         assert lab.log().count("another netprobe watch has this history") == 1
         lab.wait_for_next_look(first)
+
+
+@pytest.mark.full
+def test_a_kill_at_any_moment_loses_nothing(lab: WatchLab) -> None:
+    """Killed again and again while an outage begins, goes on and ends: it is one, and whole."""
+    chosen = random.Random(33)
+    planted: list[tuple[Moment, Moment]] = []
+    with lab.watching():
+        pass
+    for number in range(8):
+        process = lab.start()
+        begun = lab.plant(REJECT)
+        lab.wait_for(*[False] * number, True)
+        process = kill_and_start(lab, process, chosen)
+        process = kill_and_start(lab, process, chosen)
+        ended = lab.clear()
+        lab.wait_for(*[False] * (number + 1))
+        planted.append((begun, ended))
+        time.sleep(chosen.random())
+        process.kill()
+        process.wait()
+    with lab.watching():
+        outages = lab.read().outages
+    for outage, (begun, ended) in zip(outages, planted, strict=True):
+        assert contains(outage.times, begun, ended), (outage.times, begun, ended)
+        assert len(outage.members) == 1
+
+
+def kill_and_start(
+    lab: WatchLab, process: subprocess.Popen[bytes], chosen: random.Random
+) -> subprocess.Popen[bytes]:
+    """Kill a watch at some moment, and start the next one."""
+    time.sleep(2 * chosen.random())
+    process.kill()
+    process.wait()
+    return lab.start()
+
+
+@pytest.mark.full
+def test_loss_is_no_outage(lab: WatchLab) -> None:
+    """A network that loses 1 % of all packets each way, for 60 rounds."""
+    for device in ("eth0", "eth1"):
+        lab["router"].run("tc", "qdisc", "add", "dev", device, "root", "netem", "loss", "1%")
+    with lab.watching():
+        for _ in range(60):
+            lab.wait_for_next_look()
+        assert lab.read().outages == ()
+
+
+@pytest.mark.full
+def test_a_service_gets_its_port_back(lab: WatchLab) -> None:
+    """While it is away the watch says so, and listens nowhere on its port; then it is good."""
+    words = ("python3", "-m", "http.server", "3000", "--bind", "10.96.2.2")
+    service = lab["server"].spawn(*words)
+    lab["server"].wait_until_listening("tcp 10.96.2.2:3000")
+    with lab.watching():
+        lab.wait_for_next_look()
+        service.kill()
+        service.wait()
+        (outage,) = lab.wait_for(True)
+        assert (outage.cause.reason, outage.cause.where) == ("nothing-listens", ("service",))
+        assert [one.ports for one in outage.members] == [((3000, 3000),)]
+        lab["server"].spawn(*words)
+        lab["server"].wait_until_listening("tcp 10.96.2.2:3000")
+        lab.wait_for(False)
+    with lab.watching():
+        lab.wait_for(False)
+
+
+@pytest.mark.full
+def test_a_hangup_reads_the_inventory_again(lab: WatchLab) -> None:
+    """New hosts are watched, those that are gone are not; bad files change nothing."""
+    router = lab["router"]
+    with lab.watching() as process:
+        lab.lab.write("inventory.yaml", "hosts: [")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "the old inventory and matrices stay: " in lab.log())
+        lab.wait_for_next_look()
+        lab.add_host("second", "client", lab.lab.host("second", router, "10.96.3.2"), "10.96.3.2")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: any(key[2] == "second" for key in lab.read_looks()[-1].asked))
+        assert {key[2] for key in lab.read_looks()[-1].asked} == {"client", "second", "server"}
+        del lab.hosts["second"]
+        lab.write_inventory()
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: all(key[2] != "second" for key in lab.read_looks()[-1].asked))
+        assert lab["second"].pids() == []
+    assert lab.read().outages == ()
+    assert lab.read().blind == ()
