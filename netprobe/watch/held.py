@@ -77,9 +77,9 @@ def without_listeners(plan: Plan, held: PortsHeld) -> Plan:
     """Give the plan in which these ports are served: nothing of ours listens there."""
     if not held:
         return plan
-    return replace(
-        plan, blocks=tuple(part for one in plan.blocks for part in _cut_block(one, held))
-    )
+    parts = (part for one in plan.blocks for part in _cut_block(one, held))
+    # A pair may be in two of them, and each flow needs a place of its own.
+    return replace(plan, blocks=tuple(replace(one, index=at) for at, one in enumerate(parts)))
 
 
 def _cut_block(block: Block, held: PortsHeld) -> Iterator[Block]:

@@ -26,7 +26,7 @@ from netprobe.vantage.launch import Launcher
 from netprobe.watch.blind import BlindHosts, blind_results, find_blind, find_dead, hide
 from netprobe.watch.clock import LabelClock, Stillness
 from netprobe.watch.flows import flows_of, is_bad, leave, pick
-from netprobe.watch.held import HeldLedger, find_held, without_listeners
+from netprobe.watch.held import HeldLedger, PortsHeld, find_held, without_listeners
 from netprobe.watch.keeping import LookKeeper
 from netprobe.watch.looking import LookEnd, Looker
 from netprobe.watch.round import RoundSeen, look_of_results, settle
@@ -81,6 +81,7 @@ class Watch:
         self._young_until = 0.0
         self._asked_at = 0.0
         self._took_s = 0.0
+        self._served: tuple[Plan, PortsHeld, Plan] | None = None
         self._last: RunLook | None = None
 
     async def run(self, plan: Plan) -> None:
@@ -122,20 +123,13 @@ class Watch:
                     return plan
 
     def _load_again(self, plan: Plan) -> Plan:
-        """Load the plan; what cannot be read leaves the old one. Flows that are gone go."""
+        """Load the plan; what cannot be read leaves the old one."""
         try:
             plan = self._request.load()
         except NetprobeError as error:
             self._request.tell(f"the old inventory and matrices stay: {error}")
             return plan
         self._request.tell(f"read again: {plan.flow_count():,} flows of {len(plan.hosts())} hosts")
-        rows = {(one.matrix, one.id) for one in plan.requirements}
-        hosts = plan.hosts()
-        self._open = [
-            one
-            for one in self._open
-            if (one.matrix, one.requirement) in rows and {one.source, one.destination} <= {*hosts}
-        ]
         return plan
 
     async def _wait_round(self, fleet: LiveFleet, plan: Plan, due: float) -> None:
@@ -159,7 +153,16 @@ class Watch:
         return min(max(self._pause_s, rest_s), self._request.every_s)
 
     def _serve_plan(self, plan: Plan) -> Plan:
-        return without_listeners(plan, self._held.left_alone())
+        """Give the plan without listeners at held ports.
+
+        Where it is another one than before, the next round asks outages like all other flows.
+        """
+        held = self._held.left_alone()
+        before = self._served
+        if before is None or before[0] is not plan or before[1] != held:
+            self._served = before = plan, held, without_listeners(plan, held)
+            self._open = []
+        return before[2]
 
     async def _ask_open(self, fleet: LiveFleet, plan: Plan) -> None:
         """Ask the flows that are outages whether they still are."""

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -154,6 +155,11 @@ class WatchLab:
 
         wait_until(is_there, f"a look; {self.folder}/log")
 
+    def wait_for_next_round(self) -> None:
+        """Wait until a look is kept that began after now, whatever it was blind for."""
+        now = time.time()
+        wait_until(lambda: self.read_looks()[-1].begun > now, f"a look; {self.folder}/log")
+
     def wait_for(self, *states: bool) -> tuple[Outage, ...]:
         """Wait until there are outages of which these are open (True) and ended (False)."""
 
@@ -170,13 +176,17 @@ class WatchLab:
         self.lab["router"].nft(TABLE + (f"; table ip f {{ {chain}; }}" if rules else ""))
         return Moment(before, time.time())
 
+    def count_now(self) -> Counter[tuple[str, str]]:
+        """The flows of each requirement by their verdict, as the report of now has them."""
+        words = ("--history", str(self.db), "--when", "0s", "-o", "json")
+        found: Counter[tuple[str, str]] = Counter()
+        for one in netprobe("history", *words).results:
+            found[one["requirement"], one["verdict"]] += one["end_port"] - one["port"] + 1
+        return found
+
     def clear(self) -> Moment:
         """Take all rules away; gives when it was done."""
         return self.plant()
-
-    def history(self) -> dict[str, Any]:
-        """What `netprobe history` tells."""
-        return netprobe("history", "--history", str(self.db), "-o", "json").document
 
 
 @contextmanager

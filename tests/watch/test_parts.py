@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from netprobe.history.ledger import open_ledger
 from netprobe.history.outages import replay
 from netprobe.model.outage import History, Outage
+from netprobe.model.plan import Plan
+from netprobe.model.ports import each
 from netprobe.watch.blind import hide
 from netprobe.watch.clock import LabelClock, Stillness
 from netprobe.watch.flows import flows_of
@@ -129,7 +131,7 @@ def test_a_port_that_a_service_held_twice_is_never_listened_on_again() -> None:
 
 
 def test_held_ports_are_served_and_all_flows_stay() -> None:
-    """The plan has the same flows at the same places; nothing of ours listens at the held ones."""
+    """The plan has the same flows, each with a place of its own; at held ones nothing listens."""
     plan = plan_of(("web", "tcp", ((1, 4), (5, 9))), ("dns", "udp", ((53, 53),)))
     address = plan.blocks[0].destinations[0][1].text
     name = plan.blocks[0].destinations[0][0].name
@@ -139,19 +141,23 @@ def test_held_ports_are_served_and_all_flows_stay() -> None:
     assert {(end.name, one.ports) for one in held for end, _ in one.destinations} == {
         (name, ((4, 4), (5, 6)))
     }
-    places = {
-        one.order(a, b)
+    places = [
+        one.order(source, end)
         for one in served.blocks
-        for a in range(len(one.sources))
-        for b in one.peers(a)
+        for source in range(len(one.sources))
+        for end in one.peers(source)
+    ]
+    assert len(places) == len(set(places))
+    assert flows_in(served) == flows_in(plan)
+
+
+def flows_in(plan: Plan) -> set[tuple[str, str, str, int]]:
+    """Every port of every flow."""
+    return {
+        (one.block.requirement.id, one.source.name, one.destination.name, port)
+        for one in plan.flows()
+        for port in each(one.block.ports)
     }
-    whole = {
-        one.order(a, b)
-        for one in plan.blocks
-        for a in range(len(one.sources))
-        for b in one.peers(a)
-    }
-    assert places == whole
 
 
 class Told:
