@@ -39,6 +39,7 @@ def test_an_outage_is_an_interval_that_contains_the_true_one(lab: WatchLab) -> N
     with lab.watching():
         ended = lab.clear()
         (outage,) = lab.wait_for(False)
+        lab.wait_for_next_look()
 
     assert lab.count_now() == {("web", "pass"): 2, ("dns", "pass"): 1, ("back", "pass"): 1}
     (member,) = outage.members
