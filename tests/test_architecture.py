@@ -40,7 +40,11 @@ HOMES = {
     "ansible_runner": (),
 }
 # What the distribution's name is called when it is imported, where the two differ.
-IMPORT_NAMES = {"pyyaml": "yaml", "dnspython": "dns"}
+IMPORT_NAMES = {
+    "pyyaml": "yaml",
+    "dnspython": "dns",
+    "prometheus-client": "prometheus_client",
+}
 SILENT_FOLDERS = ("agent", "probe", "protocols", "vantage")
 HEAVY = {
     "prometheus_client",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from netprobe.model.story import Keep
 
@@ -64,7 +64,7 @@ class ProbeSettings:
     record: bool = True
     keep: Keep | None = None
     ready_s: float = READY_S
-    places: bool = True
+    places: ClassVar[bool] = True
 
     @property
     def look_ms(self) -> int:
@@ -76,3 +76,10 @@ class ProbeSettings:
         """The looks of an ordinary order; the agent learns the first from the host's answers."""
         first_ms = None if self.timeout_s is None else self.look_ms
         return Timing(first_ms, self.look_ms, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class QuickSettings(ProbeSettings):
+    """Those of a look that asks only whether flows get through."""
+
+    places: ClassVar[bool] = False

@@ -12,7 +12,7 @@ from netprobe.model.run import RunInfo, Sink
 from netprobe.plan.asked import keep_asked
 from netprobe.plan.choices import PlanPart
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.settings import ProbeSettings
+from netprobe.probe.settings import ProbeSettings, QuickSettings
 from netprobe.session import RunRequest, Session
 from netprobe.watch.clock import LabelClock, Stillness
 
@@ -49,12 +49,14 @@ class Looker:
     ) -> None:
         self.rules = rules
         self._settings = settings
-        self._quick = replace(
-            settings,
+        self._quick = QuickSettings(
             timeout_s=settings.timeout_s or QUICK_S,
             looks=1,
+            rate=settings.rate,
+            forks=settings.forks,
+            listen=settings.listen,
+            live=settings.live,
             record=False,
-            places=False,
             ready_s=0.0,
         )
         self._clock = clock
