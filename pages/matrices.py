@@ -1,36 +1,89 @@
-"""Writes the tables of docs/matrices.md from the matrices: which row became which requirement.
+"""The bundled matrices as docs/matrices.md shows them: which row became which requirement.
 
-``python -m tests.matrices.walk`` rewrites the page; a test says when it is stale.
+The comment at the head of a file has the words about its document; ``drift/rows`` has the reasons
+why rows are no flows.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.matrices.source import NAMES, Plain, as_list, read
+import yaml
 
-PAGE = Path(__file__).parents[2] / "docs" / "matrices.md"
+MATRICES = Path(__file__).parents[1] / "matrices"
+ROWS = Path(__file__).parents[1] / "drift" / "rows"
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
 
+# A matrix or a requirement as YAML gives it.
+Plain = dict[str, Any]
 
-def fresh(page: str) -> str:
-    """The page with the text between each pair of markers made new; the prose is left alone."""
-    for name in NAMES:
-        start, end = f"<!-- walk {name} -->", f"<!-- end {name} -->"
-        pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.DOTALL)
-        if len(pattern.findall(page)) != 1:
-            raise ValueError(f"{PAGE}: expected one pair of markers for {name}")
-        before, after = pattern.split(page)
-        page = f"{before}{start}\n{walk(read(name))}\n{end}{after}"
-    return page
+
+@cache
+def list_names() -> list[str]:
+    """The platforms' matrices by their names, then the layers."""
+    names = [path.stem for path in MATRICES.glob("*.yaml")]
+    return sorted(names, key=lambda name: (bool(read(name).get("layer")), name))
+
+
+@cache
+def read(name: str) -> Plain:
+    """The matrix of that name as it stands in its file."""
+    data: Plain = yaml.load(read_text(name), yaml.CSafeLoader)
+    return data
+
+
+def read_text(name: str) -> str:
+    """The text of a matrix's file."""
+    return (MATRICES / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def print_list() -> str:
+    """A line for each matrix, with a link to its section."""
+    lines = ["| matrix | of | document |", "|---|---|---|"]
+    for name in list_names():
+        matrix = read(name)
+        document = f"{matrix['document']['publisher']}, *{matrix['document']['title']}*"
+        lines.append(f"| [{name}](#{name}) | {matrix['title']} | {document} |")
+    return "\n".join(lines)
+
+
+def print_sections() -> str:
+    """A section for each matrix: what its file says of the document, no flows, then the tables."""
+    return "\n\n".join("\n".join(print_section(name)) for name in list_names())
+
+
+def print_section(name: str) -> Iterator[str]:
+    """The lines about one matrix."""
+    yield from (f"## {name}", "", *read_notes(read_text(name)), "")
+    yield from explain_rows(name)
+    yield walk(read(name))
+
+
+def read_notes(text: str) -> list[str]:
+    """The comment at the head of a file; a list in Markdown has an empty line before it."""
+    lines = text.splitlines()
+    end = next(number for number, line in enumerate(lines) if not line.startswith("#"))
+    return [line[2:] for line in lines[:end]]
+
+
+def explain_rows(name: str) -> Iterator[str]:
+    """The rows of the document that are no flows, and why."""
+    path = ROWS / f"{name}.yaml"
+    kept = yaml.load(path.read_text("utf-8"), yaml.CBaseLoader) if path.exists() else {}
+    if why := kept.get("no_flows"):
+        yield from ("| row | why it is no flow |", "|---|---|")
+        yield from (f"| {row} | {reason} |" for row, reason in why.items())
+        yield ""
 
 
 def walk(matrix: Plain) -> str:
     """Roles, settings and one table of requirements for each table of the document."""
-    lines = ["Roles: " + "; ".join(role_text(*role) for role in matrix["roles"].items()) + ".", ""]
-    lines += ["| setting | values | default |", "|---|---|---|"]
+    lines = ["| role | which hosts |", "|---|---|"]
+    lines += [role_line(name, body or {}) for name, body in matrix["roles"].items()]
+    lines += ["", "| setting | values | default | what it says |", "|---|---|---|---|"]
     lines += [setting_line(name, body) for name, body in matrix["settings"].items()]
     row = None
     for requirement in matrix["requirements"]:
@@ -47,13 +100,15 @@ def walk(matrix: Plain) -> str:
     return "\n".join(lines)
 
 
-def role_text(name: str, body: Plain) -> str:
-    """A role and what it implies."""
+def role_line(name: str, body: Plain) -> str:
+    """A line of the roles table: the role, what it implies, and which hosts have it."""
     implied = ", ".join(as_list(body.get("implies")))
     marks = [f"implies {implied}"] if implied else []
     marks += ["existing"] if body.get("existing") else []
     marks += ["nothing can run there"] if body.get("vantage") == "none" else []
-    return f"`{name}`" + (f" ({'; '.join(marks)})" if marks else "")
+    marked = f" ({'; '.join(marks)})" if marks else ""
+    described = body.get("description", "")
+    return f"| `{name}`{marked} | {described} |"
 
 
 def setting_line(name: str, body: Plain) -> str:
@@ -65,7 +120,8 @@ def setting_line(name: str, body: Plain) -> str:
         default = f"as `{default['setting']}`"
     if isinstance(default, list):
         default = "all" if default == body["values"] else (", ".join(default) or "none")
-    return f"| `{name}` | {listed}{values} | {value_text(default) or 'empty'} |"
+    described = body.get("description", "")
+    return f"| `{name}` | {listed}{values} | {value_text(default) or 'empty'} | {described} |"
 
 
 def requirement_line(one: Plain) -> str:
@@ -114,5 +170,8 @@ def value_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-if __name__ == "__main__":
-    PAGE.write_text(fresh(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+def as_list(value: Any) -> list[Any]:
+    """A scalar as a list of one; nothing as an empty list."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
