@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pages import matrices
+from pages import keys, matrices
 
 ROOT = Path(__file__).parents[1]
 # Pages that are printed as a whole say so in their third line.
@@ -19,6 +19,15 @@ PART = re.compile(r"(<!-- printed: ([a-z -]+) -->\n).*?(<!-- end -->)", re.DOTAL
 PARTS: Mapping[str, Callable[[], str]] = {
     "list of matrices": matrices.print_list,
     "matrices": matrices.print_sections,
+    "keys of a matrix": keys.print_matrix_keys,
+    "keys of a requirement": keys.print_requirement_keys,
+    "keys of parts": keys.print_parts_of_a_matrix,
+    "keys of a setting": keys.print_setting_keys,
+    "keys of http": keys.print_http_keys,
+    "common words": keys.print_common_words,
+    "keys of an inventory": keys.print_inventory_keys,
+    "keys of a host": keys.print_host_keys,
+    "keys of an acceptance": keys.print_acceptance_keys,
 }
 # Bytes that all pages written by hand may have together.
 LIMIT = 250_000
