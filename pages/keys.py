@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import get_args
 
 from netprobe.load.accepted import AcceptanceFile
@@ -19,6 +19,7 @@ from netprobe.load.matrix.models import (
 from netprobe.load.matrix.probe_models import HttpFile, Probe
 from netprobe.load.yaml.validation import FileModel
 from netprobe.model.matrix import COMMON_WORDS
+from netprobe.report.run.key_words import FINDING_KEYS, OVERVIEW_KEYS, RESULT_KEYS, RUN_KEYS
 
 
 def print_keys(model: type[FileModel], title: str = "key") -> str:
@@ -86,3 +87,29 @@ def print_common_words() -> str:
         f"| `{part}` | {', '.join(words)} |" for part, words in COMMON_WORDS.items()
     )
     return "\n".join(["| `common` | words (`_` is `-`) |", "|---|---|", *lines])
+
+
+def print_words(words: Mapping[str, str]) -> str:
+    """A line for each key of what a run leaves."""
+    lines = (f"| `{key}` | {text} |" for key, text in words.items())
+    return "\n".join(["| key | what it is |", "|---|---|", *lines])
+
+
+def print_run_keys() -> str:
+    """The keys of a run."""
+    return print_words(RUN_KEYS)
+
+
+def print_result_keys() -> str:
+    """The keys of a result."""
+    return print_words(RESULT_KEYS)
+
+
+def print_finding_keys() -> str:
+    """The keys of a finding."""
+    return print_words(FINDING_KEYS)
+
+
+def print_overview_keys() -> str:
+    """The keys of the summary for people."""
+    return print_words(OVERVIEW_KEYS)

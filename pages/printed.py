@@ -28,6 +28,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "keys of an inventory": keys.print_inventory_keys,
     "keys of a host": keys.print_host_keys,
     "keys of an acceptance": keys.print_acceptance_keys,
+    "keys of a run": keys.print_run_keys,
+    "keys of a result": keys.print_result_keys,
+    "keys of a finding": keys.print_finding_keys,
+    "keys of the overview": keys.print_overview_keys,
 }
 # Bytes that all pages written by hand may have together.
 LIMIT = 250_000
