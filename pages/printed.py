@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pages import keys, matrices
+from pages import keys, matrices, rules
 
 ROOT = Path(__file__).parents[1]
 # Pages that are printed as a whole say so in their third line.
@@ -32,6 +32,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "keys of a result": keys.print_result_keys,
     "keys of a finding": keys.print_finding_keys,
     "keys of the overview": keys.print_overview_keys,
+    "rules of the audit": rules.print_audit_rules,
+    "troubles with names": rules.print_name_rows,
+    "checks": rules.print_checks,
+    "packages": rules.print_packages,
 }
 # Bytes that all pages written by hand may have together.
 LIMIT = 250_000

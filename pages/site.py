@@ -56,6 +56,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Why it says so": (
         "design.md",
+        "checks.md",
         "network-facts.md",
         "accuracy.md",
         "performance.md",
