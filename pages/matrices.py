@@ -50,6 +50,15 @@ def print_list() -> str:
     return "\n".join(lines)
 
 
+def print_platforms() -> str:
+    """The same for somebody who looks for a platform, with links from the top of the project."""
+    lines = ["| matrix | of |", "|---|---|"]
+    lines += [
+        f"| [`{one}`](docs/matrices.md#{one}) | {read(one)['title']} |" for one in list_names()
+    ]
+    return "\n".join(lines)
+
+
 def print_sections() -> str:
     """A section for each matrix: what its file says of the document, no flows, then the tables."""
     return "\n\n".join("\n".join(print_section(name)) for name in list_names())

@@ -16,8 +16,11 @@ ROOT = Path(__file__).parents[1]
 # Pages that are printed as a whole say so in their third line.
 WHOLE = "<!-- Printed from "
 PART = re.compile(r"(<!-- printed: ([a-z -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+# What programs wrote that measure for an hour.
+MEASURED = re.compile(r"(<!-- measured by [^>]+ -->\n).*?(<!-- end -->)", re.DOTALL)
 PARTS: Mapping[str, Callable[[], str]] = {
     "list of matrices": matrices.print_list,
+    "platforms": matrices.print_platforms,
     "matrices": matrices.print_sections,
     "keys of a matrix": keys.print_matrix_keys,
     "keys of a requirement": keys.print_requirement_keys,
@@ -53,8 +56,10 @@ def print_parts(text: str) -> str:
 
 
 def count_by_hand(text: str) -> int:
-    """How many bytes of a page are no printed part."""
-    return 0 if WHOLE in text[:200] else len(PART.sub(r"\1\3", text).encode())
+    """How many bytes of a page are printed by no program."""
+    if WHOLE in text[:200]:
+        return 0
+    return len(MEASURED.sub(r"\1\2", PART.sub(r"\1\3", text)).encode())
 
 
 def list_sizes() -> Iterator[tuple[str, int, int]]:
