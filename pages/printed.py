@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[1]
 # Pages that are printed as a whole say so in their third line.
 WHOLE = "<!-- Printed from "
 PART = re.compile(r"(<!-- printed: ([a-z -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-# What programs wrote that measure for an hour.
+# Commands whose output a test compares with the page.
+CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```)", re.DOTALL | re.MULTILINE)
+# Numbers of programs that measure for an hour.
 MEASURED = re.compile(r"(<!-- measured by [^>]+ -->\n).*?(<!-- end -->)", re.DOTALL)
 PARTS: Mapping[str, Callable[[], str]] = {
     "list of matrices": matrices.print_list,
@@ -39,6 +41,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "troubles with names": rules.print_name_rows,
     "checks": rules.print_checks,
     "packages": rules.print_packages,
+    "syntaxes": rules.print_syntaxes,
 }
 # Bytes that all pages written by hand may have together.
 LIMIT = 250_000
@@ -59,7 +62,7 @@ def count_by_hand(text: str) -> int:
     """How many bytes of a page are printed by no program."""
     if WHOLE in text[:200]:
         return 0
-    return len(MEASURED.sub(r"\1\2", PART.sub(r"\1\3", text)).encode())
+    return len(CONSOLE.sub("", MEASURED.sub(r"\1\2", PART.sub(r"\1\3", text))).encode())
 
 
 def list_sizes() -> Iterator[tuple[str, int, int]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from netprobe.audit.table import RULES
 from netprobe.judge.name_rows import ROWS
 from netprobe.probe.checks import CHECKS, FINAL_CHECKS
+from netprobe.request.syntaxes import SYNTAXES
 
 PACKAGE = Path(__file__).parents[1] / "netprobe"
 # Beside the stages, from top to bottom; of a folder its first line speaks.
@@ -35,6 +36,17 @@ def print_name_rows() -> str:
     for row in ROWS.values():
         reason = f"`{row.reason}`" if row.reason else "warning"
         lines.append(f"| {reason} | {fill_words(row.said)} | {fill_words(row.to_do)} |")
+    return "\n".join(lines)
+
+
+def print_syntaxes() -> str:
+    """What ``netprobe request -o`` writes: for whom, and what ``--into`` and ``--undo`` may say."""
+    lines = ["| `-o` | for | `--into` | `--undo` |", "|---|---|---|---|"]
+    for name, syntax in SYNTAXES.items():
+        needs = f"; needs `netprobe-matrix[{name}]`" if syntax.library else ""
+        into = syntax.into.words if syntax.into else ""
+        undo = "yes" if syntax.undo else ""
+        lines.append(f"| `{name}` | {syntax.purpose}{needs} | {into} | {undo} |")
     return "\n".join(lines)
 
 
