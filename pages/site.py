@@ -1,7 +1,8 @@
 """The pages of the site: ``python -m pages.site FOLDER`` writes them, with mkdocs' settings.
 
 The site is the project's own pages in the order in which people need them, and a page with the help
-of every command. Links that leave ``docs/`` become words, since the site is read without the rest.
+of every command. Links that leave these become words, since the site is read without the rest: so
+do those to decisions, which are a record for whoever changes netprobe.
 """
 
 from __future__ import annotations
@@ -66,7 +67,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "wire.md",
     ),
 }
-DECISIONS = "Decisions"
 # Pages of the project's own folder, by their names in the site.
 OUTER = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}
 PICTURES = tuple(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.png"))
@@ -77,7 +77,7 @@ LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 
 def site_pages() -> dict[str, str]:
     """The text of each page by its path in the site."""
-    pages = {str(path.relative_to(DOCS)): path.read_text("utf-8") for path in DOCS.rglob("*.md")}
+    pages = {path.name: path.read_text("utf-8") for path in DOCS.glob("*.md")}
     pages |= {name: (ROOT / file).read_text("utf-8") for name, file in OUTER.items()}
     placed = {name: _place_links(name, text, pages) for name, text in pages.items()}
     return placed | {"commands.md": commands_page()}
@@ -85,7 +85,6 @@ def site_pages() -> dict[str, str]:
 
 def settings() -> dict[str, Any]:
     """What mkdocs is to do: no font and no script comes from a network."""
-    decisions = sorted(str(path.relative_to(DOCS)) for path in DOCS.glob("decisions/*.md"))
     return {
         "site_name": "netprobe",
         "docs_dir": "pages",
@@ -105,10 +104,7 @@ def settings() -> dict[str, Any]:
         "extra": {"polyfills": [SHIM]},
         "markdown_extensions": ["tables", "pymdownx.superfences", {"toc": {"permalink": True}}],
         "validation": {"anchors": "warn", "unrecognized_links": "warn"},
-        "nav": [
-            *({title: list(pages)} for title, pages in SECTIONS.items()),
-            {DECISIONS: decisions},
-        ],
+        "nav": [{title: list(pages)} for title, pages in SECTIONS.items()],
     }
 
 
