@@ -59,6 +59,23 @@ def print_platforms() -> str:
     return "\n".join(lines)
 
 
+def print_names_in_settings() -> str:
+    """The settings whose values hosts look up, and the roles whose addresses these have."""
+    lines = ["| matrix | settings that are names (roles whose addresses they have) |", "|---|---|"]
+    for name in list_names():
+        settings = read(name)["settings"].items()
+        cells = [
+            name_text(key, body["resolves_to"]) for key, body in settings if "resolves_to" in body
+        ]
+        lines += [f"| `{name}` | {', '.join(cells)} |"] if cells else []
+    return "\n".join(lines)
+
+
+def name_text(setting: str, roles: Any) -> str:
+    """A setting with the roles whose addresses its value must have, if there are some."""
+    return f"`{setting}`" + (f" ({', '.join(as_list(roles))})" if roles else "")
+
+
 def print_sections() -> str:
     """A section for each matrix: what its file says of the document, no flows, then the tables."""
     return "\n\n".join("\n".join(print_section(name)) for name in list_names())

@@ -24,6 +24,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "list of matrices": matrices.print_list,
     "platforms": matrices.print_platforms,
     "matrices": matrices.print_sections,
+    "names in settings": matrices.print_names_in_settings,
     "keys of a matrix": keys.print_matrix_keys,
     "keys of a requirement": keys.print_requirement_keys,
     "keys of parts": keys.print_parts_of_a_matrix,
