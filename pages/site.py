@@ -70,6 +70,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 # Pages of the project's own folder, by their names in the site.
 OUTER = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}
 PICTURES = tuple(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.png"))
+# Names in the first column of a table are never broken.
+STYLE = "assets/tables.css"
+STYLES = "td:first-child > code { white-space: nowrap; }\n"
 # iframe-worker 1.0.4 (MIT), where the site finds it.
 SHIM = "assets/iframe-worker.js"
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
@@ -102,6 +105,7 @@ def settings() -> dict[str, Any]:
         "plugins": ["search", "offline"],
         # Browsers start no worker from a file; the search is one.
         "extra": {"polyfills": [SHIM]},
+        "extra_css": [STYLE],
         "markdown_extensions": ["tables", "pymdownx.superfences", {"toc": {"permalink": True}}],
         "validation": {"anchors": "warn", "unrecognized_links": "warn"},
         "nav": [{title: list(pages)} for title, pages in SECTIONS.items()],
@@ -153,6 +157,7 @@ def write_site(folder: Path) -> None:
         shutil.copyfile(DOCS / name, folder / "pages" / name)
     (folder / "pages" / SHIM).parent.mkdir(exist_ok=True)
     shutil.copyfile(Path(__file__).with_name("iframe-worker") / "shim.js", folder / "pages" / SHIM)
+    (folder / "pages" / STYLE).write_text(STYLES, "utf-8")
     (folder / "mkdocs.yml").write_text(yaml.safe_dump(settings(), sort_keys=False), "utf-8")
 
 

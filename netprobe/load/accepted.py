@@ -72,25 +72,25 @@ class AcceptanceFile(FileModel):
     # The fields are those of model/accepted.py.
 
     id: NameField = Field(
-        description="A name of its own for the entry; `netprobe accept` makes one."
+        description="A name for the entry, unique in the file. `netprobe accept` makes one."
     )
     matrix: NameField = Field(description="The matrix of the flows.")
     requirement: NameField = Field(description="The requirement of the flows.")
     from_: Hosts = Field(alias="from", description="The host, or the hosts, that flows start at.")
     to: Hosts = Field(
-        description="The host, or the hosts, that they go to: all of the first to all of the "
-        "second. A host to itself is meant only where it alone stands at both ends."
+        description="The host, or the hosts, that they go to: all sources to all. A host to itself "
+        "is meant only where it alone stands at both ends."
     )
     addresses: Annotated[list[AddressWord], BeforeValidator(list_one)] = Field(
         default=[], description="Only these addresses of the destinations; else all."
     )
-    protocol: AcceptedProtocol = Field(description="`tcp`, `udp`, `icmp` or `ipproto/N`.")
+    protocol: AcceptedProtocol = Field(description="Tcp, udp, icmp or ipproto/N.")
     ports: PlainPorts = Field(
         default=[], description='Ports of `tcp` and `udp`: numbers and `"FIRST-LAST"`.'
     )
     verdict: AcceptedVerdict = Field(
-        description="What is accepted: `blocked`, `exposed` or `inconclusive`. With another verdict"
-        " the flow decides again; nobody can accept what is `not-tested`."
+        description="The verdict that is accepted: blocked, exposed or inconclusive. With another "
+        "verdict the flow decides again; nobody can accept what is `not-tested`."
     )
     where: Annotated[list[Place], BeforeValidator(list_one)] = Field(
         default=[],
@@ -102,8 +102,8 @@ class AcceptanceFile(FileModel):
     ticket: FilledText = Field(description="Where it is written down.")
     since: Date = Field(description="The day on which it was accepted.")
     until: Until = Field(
-        description="The last day on which it is accepted. `never` has no end; otherwise it is at "
-        "most 365 days after `since` (`--max-acceptance 90d`)."
+        description="The last day on which it is accepted, or never. It is at most 365 "
+        "days after `since` (`--max-acceptance 90d`)."
     )
 
 

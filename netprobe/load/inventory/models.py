@@ -207,8 +207,8 @@ class HostFile(FileModel):
         "stands in quotes.",
     )
     roles: NameList = Field(
-        description="A role of the matrix, or a list. A host none of whose roles is known to a "
-        "chosen matrix is an error; a further unknown role is a note."
+        description="What the host is for: roles of the matrix. A host none of whose roles is known"
+        " to a chosen matrix is an error; a further unknown role is a note."
     )
     vantage: VantageField | None = Field(
         default=None,
@@ -264,5 +264,5 @@ class InventoryFile(FileModel):
         "this inventory stand for in the matrices. An empty list: nothing.",
     )
     hosts: dict[Annotated[str, AfterValidator(check_name)], HostFile] = Field(
-        description="The machines, by their names: at least one."
+        description="The machines, by their names. There is at least one."
     )

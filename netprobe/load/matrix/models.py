@@ -266,8 +266,8 @@ class RequirementFile(ChangeFile):
     """One line of a matrix."""
 
     id: NameField = Field(
-        description="Name of the requirement, unique in the matrix; do not change it once results "
-        "refer to it."
+        description="A name for the requirement, stable once the file is in use. It is unique in "
+        "the matrix, and results refer to it."
     )
     sources: NameList = Field(
         alias="from", description="The role, or the roles, that must reach the others."
