@@ -49,7 +49,7 @@ LIMIT = 250_000
 
 
 def list_pages() -> list[Path]:
-    """The pages for people. A changelog and decisions are a record, which nobody rewrites."""
+    """The pages for people. A changelog and decisions are a record, and stay as they are."""
     outer = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
     return [*outer, *sorted((ROOT / "docs").glob("*.md"))]
 
