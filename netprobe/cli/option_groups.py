@@ -294,11 +294,21 @@ class LookOptions(SilenceOptions):
     )
 
 
+REHEARSE_OPTION = option(
+    "--rehearse",
+    metavar="[=NAME,NAME]",
+    show_default="nothing is rehearsed",
+    help="Play parts of the platform for some seconds, and find what open ports do not show: "
+    "overlay (tunnels of the kernel). Alone: all that exist. It changes hosts for a moment.",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScriptOptions(PlanOptions, CoverOptions, LookOptions):
     """A part of a plan, and how it is probed: by a live run, or by scripts. ``rate``: a second."""
 
     rate: int | None = _RATE
+    rehearse: str | None = REHEARSE_OPTION
     sample: int | None = number(
         "--sample",
         1,

@@ -24,7 +24,7 @@ from netprobe.model.result import (
     Summary,
 )
 from netprobe.model.run import RunInfo
-from netprobe.model.shapes import Name, ProtocolText
+from netprobe.model.shapes import Name, ProtocolText, RowName
 from netprobe.model.story import Story, StoryError, StoryPlace
 
 RUN_SCHEMA = "netprobe.run/1"
@@ -44,8 +44,8 @@ RESULT_DEFAULTS: Json = {
 _PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
-    "path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known", "stops",
-    "story",
+    "path_mtu_bytes", "needed_mtu_bytes", "holder", "device", "driver", "accepted", "known",
+    "stops", "story",
 )  # fmt: skip
 LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything")
 # The keys by which a member of a finding names its result.
@@ -61,7 +61,7 @@ class RecordHeader:
     An element of ``ranges`` is matrix, requirement, protocol and its ranges.
     """
 
-    ranges: tuple[tuple[Name, Name, ProtocolText, tuple[tuple[int, int], ...]], ...] = ()
+    ranges: tuple[tuple[Name, RowName, ProtocolText, tuple[tuple[int, int], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,10 @@ class StoryJson:
 def result_to_json(result: Result) -> Json:
     """Give one element of ``results``, with the keys in the order of docs/result-json.md.
 
-    A result about a path MTU has two more keys, one about a port that is taken has ``holder``, and
-    one that does not decide may have ``accepted`` or ``known``. One whose row says what it stops
-    has ``stops``, and one that was probed and is not ``pass`` has ``story``.
+    A result about a path MTU has two more keys, one about a port that is taken has ``holder``, one
+    about a network card ``device`` and ``driver``. One that does not decide may have ``accepted``
+    or ``known``. One whose row says what it stops has ``stops``, and one that was probed and is not
+    ``pass`` has ``story``.
     """
     data: Json = to_json(replace(result, story=None))
     del data["order"]

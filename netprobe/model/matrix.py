@@ -222,6 +222,7 @@ class Matrix:
     ``local``: a host is tested against its own address where it is source and destination.
     ``document`` holds title, publisher and the ISO date ``retrieved``, as the file says.
     ``ranges`` are documented as open between nodes, ``retired`` ports belong to nobody any more.
+    ``overlay_mtu``: that of the pods' network; None: what the interface sends less the headers.
     """
 
     name: str
@@ -234,6 +235,7 @@ class Matrix:
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
     ranges: tuple[DocumentedPorts, ...] = ()
     retired: tuple[DocumentedPorts, ...] = ()
+    overlay_mtu: int | None = None
 
     def with_implied(self, roles: Iterable[str]) -> tuple[str, ...]:
         """Give these roles and all that they imply, transitively; unknown ones are left out."""

@@ -14,10 +14,14 @@ from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import Coverage
-from netprobe.model.shapes import LineText, Name, ProtocolText
+from netprobe.model.shapes import LineText, Name, ProtocolText, RowName
 
 # The ``probe`` of requirements that ask whether full-size packets get through.
 PATH_MTU = "path-mtu"
+# What is rehearsed, by the word of ``--rehearse``: the ``probe`` of requirements whose id is that
+# of a row and this word (``vxlan/overlay``).
+OVERLAY = "overlay"
+REHEARSALS = (OVERLAY,)
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"
@@ -50,7 +54,8 @@ class Block:
     ``places``: of a part of a block, the places of its sources and destinations in the whole.
     ``sni`` is the name that TLS asks for; empty where one is needed and no setting gives it.
     ``existing``: what listens at the destinations runs before the installation.
-    ``names`` are what its name servers are asked for.
+    ``names`` are what its name servers are asked for. ``overlay_mtu``: that of the pods' network,
+    where the matrix says it.
     """
 
     index: int
@@ -69,6 +74,13 @@ class Block:
     existing: bool = False
     places: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     names: tuple[AskedName, ...] = ()
+    overlay_mtu: int | None = None
+
+    @property
+    def rehearsal(self) -> str | None:
+        """What is rehearsed for its flows; None: they are probed."""
+        probe = self.requirement.probe
+        return probe if isinstance(probe, str) and probe in REHEARSALS else None
 
     def order(self, source: int, destination: int) -> tuple[int, int, int]:
         """Give the place in the plan of a pair, which all its ports share."""
@@ -165,7 +177,7 @@ class Skipped:
     """
 
     matrix: Name
-    requirement: Name
+    requirement: RowName
     reason: str = ""
     source: LineText | None = None
     destination: LineText | None = None
@@ -191,7 +203,7 @@ class PlannedRequirement:
     """
 
     matrix: Name
-    id: Name
+    id: RowName
     from_: tuple[Name, ...]
     to: tuple[Name, ...]
     protocol: ProtocolText
@@ -237,6 +249,12 @@ class Plan:
         """Give every flow in plan order."""
         for block in self.blocks:
             yield from block.flows()
+
+    def split_rehearsals(self) -> tuple[Plan, Plan]:
+        """Give the plan of what is probed, and that of what is rehearsed."""
+        probed = tuple(block for block in self.blocks if block.rehearsal is None)
+        played = tuple(block for block in self.blocks if block.rehearsal is not None)
+        return replace(self, blocks=probed), replace(self, blocks=played)
 
     def flow_count(self) -> int:
         """Tell how many flows (pair and port) the plan holds, without walking them."""

@@ -17,8 +17,11 @@ from netprobe.model.result import Finding, Place
 End = Literal["dropped", "rejected", "reset"]
 # What failures of one cause share: the rule of a firewall · the address that nobody, or somebody
 # else, has · the next hop · the router that says so · the narrow link · the name that does not
-# resolve · the process that holds the port · nothing but the reason: each has it by itself.
-Share = Literal["rule", "address", "next-hop", "router", "link", "name", "holder", "reason"]
+# resolve · the process that holds the port · the driver of network cards · nothing but the reason:
+# each has it by itself.
+Share = Literal[
+    "rule", "address", "next-hop", "router", "link", "name", "holder", "driver", "reason"
+]
 Advice = Mapping[tuple[Place, ...], str]
 # Who must act: who keeps firewalls and routers between hosts; who keeps the hosts; who runs
 # netprobe. Unclear: several of them may have to.
@@ -96,6 +99,10 @@ _UNPROVED_MACHINE = (
     "way onto it, or take the address off another machine."
 )
 _SILENT_NEXT_HOP = "{next_hop}, the next hop of {sources}, answers nothing: {sent}"
+_SWITCH_OFF = (
+    "{commands} (netprobe has not done it); or have the driver or the hypervisor mended, or let "
+    "the CNI switch off transmit checksums on its tunnel device."
+)
 _LET_ICMP = (
     "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way {between}, or "
     "raise the MTU of the link on the way to {needed} bytes, or "
@@ -271,6 +278,35 @@ REASONS: Final[Mapping[str, Reason]] = {
         },
     ),
     "mtu-not-measured": Reason(),
+    # --- what a rehearsal shows ---
+    "tunnel-transfer": Reason(),
+    "overlay-offload": Reason(
+        source_is="its network card",
+        kind="overlay",
+        title="network cards{driver} spoil TCP inside of VXLAN tunnels {between}",
+        rule_causes=False,
+        rule_mends=False,
+        shares="driver",
+        advice={
+            _SOURCE: _SWITCH_OFF,
+            ("destination",): _SWITCH_OFF,
+            ("destination", "source"): _SWITCH_OFF,
+        },
+        owner="hosts",
+    ),
+    "overlay-broken": Reason(
+        kind="overlay",
+        title="VXLAN tunnels do not work {between}, although {what} is open",
+        rule_causes=False,
+        rule_mends=False,
+        shares="reason",
+        advice={
+            _PATH: "Look at what stands between the hosts {between} and at their hypervisors: "
+            "filters of tunnels (by network id, size or content), MTUs of links, and offloads "
+            "of checksums there."
+        },
+    ),
+    "row-blocked": Reason(rule_mends=False),
     "no-buffers": Reason(
         rule_mends=False,
         advice={

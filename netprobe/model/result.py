@@ -11,7 +11,15 @@ from typing import ClassVar, Literal
 
 from netprobe.model.matrix import Expect, Weight
 from netprobe.model.ports import PortRange, Ports
-from netprobe.model.shapes import AddressText, LastDay, LineText, Name, ProtocolText, ReasonWord
+from netprobe.model.shapes import (
+    AddressText,
+    LastDay,
+    LineText,
+    Name,
+    ProtocolText,
+    ReasonWord,
+    RowName,
+)
 from netprobe.model.story import Story
 
 Verdict = Literal["pass", "blocked", "exposed", "inconclusive", "not-tested", "covered"]
@@ -56,7 +64,8 @@ class Result:
     ``next_hop`` the source's own where that is at fault. ``rtt_ms`` is a median over the ports,
     ``attempts`` the maximum. ``path_mtu_bytes`` is the largest packet that the path carries,
     ``needed_mtu_bytes`` the size that the overlay needs; None where no sizes were tried. ``holder``
-    is the process that has taken the port, with the address that it is bound to. ``accepted``:
+    is the process that has taken the port, with the address that it is bound to. ``device``
+    is the interface whose card is at fault, and ``driver`` its driver. ``accepted``:
     somebody accepted this failure. ``known``: the file of the baseline that has it too, where only
     what is new decides. ``stops``: what does not work while it fails, as its row says, else None.
     ``story``: where its packets were seen, unless it passed or was not probed.
@@ -64,7 +73,7 @@ class Result:
 
     order: tuple[int, int, int]
     matrix: Name
-    requirement: Name
+    requirement: RowName
     purpose: str
     row: str
     optional: bool
@@ -91,6 +100,8 @@ class Result:
     path_mtu_bytes: int | None = None
     needed_mtu_bytes: int | None = None
     holder: str | None = None
+    device: Name | None = None
+    driver: Name | None = None
     accepted: AcceptedBy | None = None
     known: str | None = None
     stops: Weight | None = None
@@ -168,7 +179,7 @@ class Member:
     Nobody's words stand here: what a finding says is made of its results when it is read.
     """
 
-    requirement: Name
+    requirement: RowName
     source: LineText
     destination: LineText
     address: AddressText
@@ -295,7 +306,7 @@ class Unprobed:
     """
 
     matrix: Name
-    requirement: Name
+    requirement: RowName
     protocol: ProtocolText
     ports: Ports = ()
     from_zone: LineText = ""

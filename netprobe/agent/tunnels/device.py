@@ -1,9 +1,9 @@
 """A VXLAN device of the kernel in a network namespace that only this process holds.
 
-One RTM_NEWLINK with IFLA_NET_NS_FD goes to the kernel in the host's namespace: the device is made in
-the other one and its UDP socket stays in the host's, which never shows the device. Both end with
-the namespace, and that with the last descriptor and thread in it (docs/network-facts.md, section
-13). Nothing of the host's own devices changes.
+One RTM_NEWLINK with IFLA_NET_NS_FD goes to the kernel in the host's namespace: the device is made
+in the other one and its UDP socket stays in the host's, which never shows the device. Both end with
+the namespace, and that with the last descriptor and thread in it (docs/network-facts.md).
+Nothing of the host's own devices changes.
 """
 
 import array
@@ -12,7 +12,7 @@ import fcntl
 import os
 import socket
 import struct
-from typing import Iterator, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 from ..host.identity import dump_links_of
 from ..net.binding import bind_udp, family_of, wildcard
@@ -33,7 +33,7 @@ CLONE_NEWNET = 0x40000000
 
 DEVICE = "netprobe"
 # Of networks for measurements (RFC 2544, RFC 5180): only the two ends of a tunnel have them.
-ENDS = {
+ENDS: Dict[int, Tuple[str, str, int]] = {
     socket.AF_INET: ("198.18.0.1", "198.18.0.2", 30),
     socket.AF_INET6: ("2001:2::1", "2001:2::2", 126),
 }
@@ -128,9 +128,7 @@ def _leave_namespace() -> None:
 def _create_device(outside: socket.socket, order: TunnelOpenOrder) -> None:
     namespace = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        info = attribute(IFLA_INFO_KIND, b"vxlan\0") + attribute(
-            IFLA_INFO_DATA, _make_vxlan(order)
-        )
+        info = attribute(IFLA_INFO_KIND, b"vxlan\0") + attribute(IFLA_INFO_DATA, _make_vxlan(order))
         body = (
             _IFINFOMSG.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
             + attribute(IFLA_IFNAME, DEVICE.encode() + b"\0")

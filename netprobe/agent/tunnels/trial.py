@@ -33,18 +33,21 @@ class Trial(NamedTuple):
     """What passed, as ``TunnelTried`` has it."""
 
     echo: Optional[bool]
-    opened: bool = False
-    full: bool = False
-    sent: int = 0
-    got: int = 0
-    took_us: int = 0
-    mss: int = 0
-    failure: Optional[str] = None
+    opened: bool
+    full: bool
+    sent: int
+    got: int
+    took_us: int
+    mss: int
+    failure: Optional[str]
+
+
+NOTHING = Trial(None, False, False, 0, 0, 0, 0, None)
 
 
 def try_tunnel(ends: Ends, count: int, tcp_only: bool) -> Trial:
     """Try a tunnel from a thread in its namespace. Raises OSError where a socket fails here."""
-    trial = Trial(None if tcp_only else send_echoes(ends))
+    trial = NOTHING._replace(echo=None if tcp_only else send_echoes(ends))
     sock = socket.socket(family_of(ends.other), socket.SOCK_STREAM)
     try:
         sock.settimeout(CONNECT_S)

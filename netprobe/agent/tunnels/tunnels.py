@@ -35,7 +35,7 @@ from .device import (
     remove_device,
     set_checksums,
 )
-from .trial import Answerer, Trial, try_tunnel
+from .trial import NOTHING, Answerer, Trial, try_tunnel
 
 # A tunnel that its coordinator has forgotten.
 LONGEST_S = 120.0
@@ -64,8 +64,9 @@ class TunnelEnd(threading.Thread):
             if answer.failure is None and not self._order.first:
                 answerer = Answerer(ends_of(self._order))
                 answerer.start()
-        except OSError as error:
-            answer = TunnelOpened(self._order.id, NO_TUNNEL, str(error), None, None)
+        except Exception as error:
+            # A bug must not leave the coordinator without an answer.
+            answer = TunnelOpened(self._order.id, NO_TUNNEL, repr(error), None, None)
         self._results.put(answer)
         if answer.failure is None:
             self._carry_out_orders()
@@ -100,8 +101,9 @@ class TunnelEnd(threading.Thread):
     def _try_out(self, order: TunnelTryOrder) -> Trial:
         try:
             return try_tunnel(ends_of(self._order), order.bytes, order.tcp_only)
-        except OSError as error:
-            return Trial(None, failure=str(error))
+        except Exception as error:
+            # A bug must not leave the coordinator without an answer.
+            return NOTHING._replace(failure=repr(error))
 
     def _set_checksums(self, order: TunnelChecksumsOrder) -> Optional[str]:
         try:
@@ -151,7 +153,7 @@ class AgentTunnels:
         """Send something through a tunnel."""
         end = self._ends.get(order.tunnel)
         if end is None:
-            none = Trial(None, failure=os.strerror(errno.ENOENT))
+            none = NOTHING._replace(failure=os.strerror(errno.ENOENT))
             self._agent.send(TunnelTried(order.id, *none))
         else:
             end.give(order)

@@ -21,8 +21,8 @@ class TunnelOpenOrder(NamedTuple):
 
 
 class TunnelOpened(NamedTuple):
-    """Why there is no device (``failure``, a word of ``wire/failures.py`` or of the agent, and
-    ``words``); the host's interface that carries the tunnel, and its driver as the kernel has it."""
+    """Why there is no device (a word, and ``words``); the host's interface that carries the tunnel,
+    and its driver as the kernel has it."""
 
     id: int
     failure: Optional[str]

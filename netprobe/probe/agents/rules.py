@@ -310,7 +310,9 @@ def _check_tunnel(_order: Any, answer: tunnel_messages.TunnelOpened) -> None:
     _demand_that(failure is None or REASON.fits(failure), f"a failure {failure!r:.40}")
 
 
-def _check_trial(order: tunnel_messages.TunnelTryOrder, answer: tunnel_messages.TunnelTried) -> None:
+def _check_trial(
+    order: tunnel_messages.TunnelTryOrder, answer: tunnel_messages.TunnelTried
+) -> None:
     most = max(answer.sent, answer.got)
     _demand_that(most <= order.bytes, f"{most} bytes of {order.bytes}")
     _demand_that(answer.opened or not (answer.full or most), "bytes without a connection")

@@ -53,6 +53,7 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
             "title": matrix.title,
             "document": dict(matrix.document),
             "local": matrix.local,
+            "overlay-mtu": matrix.overlay_mtu,
             "roles": {role.name: _fields_below(role, "name") for role in matrix.roles.values()},
             "settings": {
                 setting.name: _setting_to_data(setting, chosen.settings)

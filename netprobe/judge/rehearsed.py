@@ -1,0 +1,151 @@
+"""What a rehearsal saw → verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from netprobe.model.rehearsed import Card, OverlayFacts
+from netprobe.model.result import Place, Proof, Result, State, Verdict
+
+OverlayFate = Literal[
+    "carries", "source-card", "destination-card", "both-cards", "nothing", "no-echo", "no-tcp",
+    "no-full-segments", "no-transfer",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsedRow:
+    """One line of the table; ``because`` may use the words of ``_word_facts``."""
+
+    verdict: Verdict
+    state: State
+    reason: str
+    proof: Proof
+    where: tuple[Place, ...]
+    because: str
+
+
+def _make_card_row(where: tuple[Place, ...], cards: str) -> RehearsedRow:
+    return RehearsedRow(
+        "blocked", "open", "overlay-offload", "none", where,
+        "echo requests pass the tunnel and {tcp}; once the CPU makes the checksums, TCP passes: "
+        + cards
+        + " spoils checksums or segments of packets inside of a tunnel. The remedy is {remedy}; "
+        "netprobe has tried it on the tunnel's own device alone, and changed nothing",
+    )  # fmt: skip
+
+
+def _make_broken_row(because: str) -> RehearsedRow:
+    return RehearsedRow("blocked", "open", "overlay-broken", "none", ("path",), because)
+
+
+ROWS: Final[dict[OverlayFate, RehearsedRow]] = {
+    "carries": RehearsedRow(
+        "pass", "open", "tunnel-transfer", "nonce", (),
+        "{bytes} bytes of TCP went each way through a tunnel of both kernels in {seconds} s, and "
+        "an echo request and segments of full size before (VXLAN network id {network}, MTU {mtu})",
+    ),
+    "source-card": _make_card_row(("source",), "{near}"),
+    "destination-card": _make_card_row(("destination",), "{far}"),
+    "both-cards": _make_card_row(("destination", "source"), "{near}, and also {far},"),
+    "nothing": _make_broken_row(
+        "nothing passes a tunnel of both kernels, neither echo requests nor TCP{row}"
+    ),
+    "no-echo": _make_broken_row(
+        "TCP passes a tunnel of both kernels (VXLAN network id {network}), echo requests do not"
+    ),
+    "no-tcp": _make_broken_row(
+        "echo requests pass a tunnel of both kernels and {tcp}, also where the CPU makes the "
+        "checksums: something on the way spoils or drops packets by what is inside of the tunnel"
+    ),
+    "no-full-segments": _make_broken_row(
+        "echo requests and small TCP segments pass a tunnel of both kernels, segments of full "
+        "size do not (MTU {mtu} inside), also where the CPU makes the checksums: a link with a "
+        "smaller MTU, or a filter by size"
+    ),
+    "no-transfer": _make_broken_row(
+        "echo requests and single segments of full size pass a tunnel of both kernels, a transfer "
+        "of 200,000 bytes stops, also where the CPU makes the checksums"
+    ),
+}  # fmt: skip
+
+_MENDED: Final[dict[str, OverlayFate]] = {
+    "source": "source-card", "destination": "destination-card", "both": "both-cards",
+}  # fmt: skip
+
+
+def judge_rehearsal(base: Result, facts: OverlayFacts) -> Result:
+    """Give the result of a tunnel that was tried."""
+    row = ROWS[find_fate(facts)]
+    card = facts.far if row.where == ("destination",) else facts.near
+    at_fault = card if row.reason == "overlay-offload" else Card("", None, None)
+    return replace(
+        base,
+        verdict=row.verdict,
+        state=row.state,
+        reason=row.reason,
+        proof=row.proof,
+        where=row.where,
+        because=row.because.format_map(_word_facts(facts, card)),
+        attempts=1,
+        device=at_fault.device,
+        driver=at_fault.driver,
+    )
+
+
+def find_fate(facts: OverlayFacts) -> OverlayFate:
+    """Give the key of the table."""
+    trial = facts.trial
+    if facts.mended_at is not None:
+        return _MENDED[facts.mended_at]
+    if trial.carries_tcp:
+        return "carries" if trial.echo else "no-echo"
+    if not trial.echo:
+        return "nothing"
+    if not trial.opened:
+        return "no-tcp"
+    return "no-transfer" if trial.full else "no-full-segments"
+
+
+def _word_facts(facts: OverlayFacts, card: Card) -> dict[str, str]:
+    trial = facts.trial
+    return {
+        "bytes": f"{trial.bytes:,}",
+        "seconds": f"{trial.took_us / 1_000_000:.3f}",
+        "network": str(facts.network),
+        "mtu": str(facts.mtu),
+        "near": _word_card(facts.near),
+        "far": _word_card(facts.far),
+        "remedy": word_remedy(card.device),
+        "tcp": _word_tcp(facts),
+        "row": _word_row(facts.row_arrived),
+    }
+
+
+def _word_tcp(facts: OverlayFacts) -> str:
+    if not facts.trial.opened:
+        return "no TCP connection opens"
+    if not facts.trial.full:
+        return "TCP segments of full size do not"
+    return "a transfer over TCP stops"
+
+
+def _word_row(arrived: bool | None) -> str:
+    if not arrived:
+        return ""
+    return (
+        "; netprobe's own packets to the port arrive, so that a filter for VXLAN network ids, or "
+        "for what is inside of a tunnel, is a possible cause (the id was a random one)"
+    )
+
+
+def _word_card(card: Card) -> str:
+    driver = f" (driver {card.driver})" if card.driver else ""
+    return f"{card.device or 'the interface'} of {card.host}{driver}"
+
+
+def word_remedy(device: str | None) -> str:
+    """Give the command that keeps a card from segments and checksums inside of tunnels."""
+    offloads = "tx-udp_tnl-segmentation off tx-udp_tnl-csum-segmentation off"
+    return f"ethtool -K {device or 'INTERFACE'} {offloads}"
