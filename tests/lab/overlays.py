@@ -25,6 +25,11 @@ FAMILIES = (4, 6)
 PAYLOAD = 100_000
 # Independent connections that fail are given up after this.
 GIVE_UP_S = 2.5
+LISTINGS = (
+    ("ip", "-d", "link"), ("ip", "address"), ("ip", "rule"), ("ip", "route", "show", "table", "all"),
+    ("ip", "-6", "route", "show", "table", "all"), ("ss", "-Hanuetpw"), ("nft", "list", "ruleset"),
+    ("sysctl", "-a", "--pattern", "^net[.]"),
+)  # fmt: skip
 INSIDE = {4: ("10.244.0.1", "10.244.0.2", 24), 6: ("fd24::1", "fd24::2", 64)}
 
 
@@ -86,10 +91,22 @@ class OverlayPair:
         self.router.nft(f"table inet lab {{ chain forward {{\n{lines}\n}}\n}}")
 
     def run(
-        self, *words: str, verb: str = "run", row: dict[str, Any] | None = None,
+        self,
+        *words: str,
+        verb: str = "run",
+        row: dict[str, Any] | None = None,
         enter: dict[str, list[str]] | None = None,
-    ) -> Finished:  # fmt: skip
-        """Run netprobe for a row of VXLAN between both hosts, with JSON."""
+    ) -> Finished:
+        """Run netprobe for a row of VXLAN between both hosts."""
+        return netprobe(verb, *words, *self.write_files(row, enter))
+
+    def write_files(
+        self, row: dict[str, Any] | None = None, enter: dict[str, list[str]] | None = None
+    ) -> list[str]:
+        """Write a matrix and an inventory, and give the words that name them.
+
+        ``row``: keys of the row that are otherwise, ``enter``: words before a host's agent.
+        """
         hosts = {
             one.name: {
                 "addresses": one.addresses,
@@ -104,10 +121,18 @@ class OverlayPair:
                               "probe": "vxlan", "purpose": "pods", "row": "r"} | (row or {})],
         }  # fmt: skip
         inventory = yaml.safe_dump({"schema": "netprobe.inventory/1", "hosts": hosts})
-        return netprobe(
-            verb, *words, "-m", str(self.lab.write("matrix.yaml", json.dumps(matrix))),
+        return [
+            "-m", str(self.lab.write("matrix.yaml", json.dumps(matrix))),
             "-i", str(self.lab.write("inventory.yaml", inventory)),
-        )  # fmt: skip
+        ]  # fmt: skip
+
+    def list_all(self) -> dict[str, str]:
+        """List what ``ip``, ``ss``, ``nft`` and ``sysctl`` show of both hosts."""
+        return {
+            f"{one.name}: {' '.join(words)}": one.run(*words)
+            for one in (self.a, self.b)
+            for words in LISTINGS
+        }
 
     def look(self, family: int, *, by_cpu: bool = False, network: int = 77) -> Truth:
         """Make a tunnel with ``ip`` from a to b, and see what passes it."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.netlab import Lab, unprivileged
+from tests.lab.cli import COMMAND, environment, netprobe
+from tests.lab.netlab import Lab, unprivileged, wait_for
 from tests.lab.overlays import FAMILIES, OverlayPair, Truth, overlays
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -170,3 +177,92 @@ def test_a_port_that_a_tunnel_of_the_kernel_holds(lab: Lab) -> None:
     words = "b: the kernel's tunnel flannel.1 holds UDP port 8472"
     assert {one["reason"] for one in skipped} == {words}
     assert done.document["complete"]
+
+
+@pytest.mark.full
+def test_a_run_leaves_nothing(lab: Lab) -> None:
+    """After a rehearsal the hosts show the same devices, sockets, routes, rules and settings."""
+    pair = OverlayPair(lab)
+    before = pair.list_all()
+    assert pair.run("--rehearse").status == 0
+    wait_for(lambda: pair.list_all() == before, "the hosts as they were")
+
+
+@pytest.mark.full
+def test_without_the_option(lab: Lab) -> None:
+    """Nothing is rehearsed in a run without ``--rehearse``."""
+    done = OverlayPair(lab).run("-o", "json")
+    assert {one["requirement"] for one in done.results} == {"vxlan", "path-mtu"}
+    assert done.status == 0
+
+
+@pytest.mark.full
+def test_a_retry_plays_again(lab: Lab) -> None:
+    """What failed in a rehearsal is rehearsed again, without being asked for, and passes now."""
+    pair = OverlayPair(lab)
+    pair.forward("udp dport 8472 udp length > 1300 drop")
+    first = pair.run("--rehearse", "-o", "json")
+    earlier = lab.write("first.json", first.stdout)
+    assert pair.router is not None
+    pair.router.nft("flush ruleset")
+    again = pair.run("--retry", str(earlier), "-o", "json")
+    assert {one["verdict"] for one in overlays(again).values()} == {"pass"}
+    assert len(overlays(again)) == 4
+    assert again.status == 0
+
+
+@pytest.mark.full
+def test_the_explanation_of_a_tunnel(lab: Lab) -> None:
+    """``explain --rehearse`` shows the tunnel as a flow of its own, and its exit status counts."""
+    pair = OverlayPair(lab)
+    pair.forward("udp dport 8472 udp length > 1300 drop")
+    files = pair.write_files()
+    done = netprobe("explain", "--rehearse", "a", pair.b.address(4), "udp/8472", *files)
+    assert "PASS: udp/8472 from a to b" in done.stdout
+    assert "BLOCKED: udp/8472 from a to b" in done.stdout
+    assert "small TCP segments pass" in done.stdout
+    assert done.status == 1
+
+
+@pytest.mark.full
+def test_who_lacks_what(lab: Lab) -> None:
+    """``check --hosts --rehearse`` names the host without the rights, and no other one."""
+    pair = OverlayPair(lab)
+    files = pair.write_files(enter={"b": unprivileged()})
+    done = netprobe("check", "--hosts", "--rehearse", "-o", "json", *files)
+    costs = {one["name"]: " ".join(one["cost"]) for one in json.loads(done.stdout)["hosts"]}
+    assert "vxlan/overlay cannot be rehearsed: the agent lacks CAP_SYS_ADMIN" in costs["b"]
+    assert "rehearsed" not in costs["a"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("who", ["agents", "coordinator"])
+def test_nothing_stays_after_kill_9(lab: Lab, who: str) -> None:
+    """Whenever agents or coordinator are killed in a rehearsal: what the hosts show is as before."""
+    pair = OverlayPair(lab)
+    # Full segments vanish, so that a rehearsal takes its time.
+    pair.forward("udp dport 8472 udp length > 1300 drop")
+    before = pair.list_all()
+    moments = random.Random(31)
+    for _ in range(4):
+        running = subprocess.Popen(
+            [*COMMAND, "run", "--rehearse", *pair.write_files()],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(),
+        )  # fmt: skip
+        try:
+            wait_for(lambda: _has_tunnel(pair), "a tunnel of the kernel")
+            time.sleep(moments.uniform(0, 3))
+            if who == "agents":
+                for pid in (*pair.a.pids(), *pair.b.pids()):
+                    os.kill(pid, signal.SIGKILL)
+        finally:
+            running.kill()
+            running.wait()
+        wait_for(lambda: not pair.a.pids() and not pair.b.pids(), "the end of all agents")
+        wait_for(lambda: pair.list_all() == before, "the hosts as they were")
+
+
+def _has_tunnel(pair: OverlayPair) -> bool:
+    """Tell whether the kernel, and no process, holds the port on a."""
+    lines = pair.a.run("ss", "-Hanup").splitlines()
+    return any(":8472" in line and "users:" not in line for line in lines)

@@ -24,9 +24,11 @@ from netprobe.agent.wire.tunnel_messages import (
     TunnelTryOrder,
 )
 from netprobe.errors import AgentError
+from netprobe.model.plan import Block
 from netprobe.model.rehearsed import Card, CpuEnd, OverlayFacts, TunnelTrial
 from netprobe.model.shapes import NAME
 from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Rehearsal, Stage
 
@@ -59,6 +61,17 @@ class OverlayRehearsal(Rehearsal):
         return OverlayFacts(
             tunnel.network, tunnel.mtu, trial, tunnel.near_card, tunnel.far_card, mended, arrived
         )
+
+    async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
+        """Open one end of a tunnel to the host itself, through which nothing is sent."""
+        number = next(fleet.order_ids)
+        own = "127.0.0.1" if block.family == 4 else "::1"
+        order = TunnelOpenOrder(0, number, None, own, block.ports[0][0], 1, USUAL_MTU, first=True)
+        try:
+            told = await agent.request(order, TunnelOpened)
+        finally:
+            await _close_end(agent, number)
+        return told.words if told.failure is not None else None
 
 
 def _refuse_hopeless(stage: Stage, near: AgentMethods, far: AgentMethods) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.inventory import Host
-from netprobe.model.plan import Skipped
+from netprobe.model.plan import Plan, Skipped
 from netprobe.model.ports import each
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.names import resolve_names
@@ -79,6 +79,22 @@ def _make_skipped(want: Want, why: str) -> Skipped:
     block = want.flow.block
     ends = (want.flow.source.name, want.flow.destination.name)
     return Skipped(block.matrix, block.requirement.id, why, *ends)
+
+
+async def try_parts(host: Host, fleet: Fleet, played: Plan) -> tuple[str, ...]:
+    """Say what a host lacks for each rehearsal in which the plan gives it a part."""
+    lacking: dict[str, None] = {}
+    for block in played.blocks:
+        hosts = {one.name for one in (*block.sources, *(end for end, _ in block.destinations))}
+        if block.rehearsal is None or host.name not in hosts:
+            continue
+        try:
+            words = await PLAYED[block.rehearsal].try_alone(fleet.agent(host), block, fleet)
+        except AgentError as error:
+            words = str(error)
+        if words is not None:
+            lacking[f"{block.requirement.id} cannot be rehearsed: {words}"] = None
+    return tuple(lacking)
 
 
 class Machines:

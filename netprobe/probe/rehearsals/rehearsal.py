@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from netprobe.model.evidence import Evidence
-from netprobe.model.plan import Flow
+from netprobe.model.plan import Block, Flow
 from netprobe.model.rehearsed import OverlayFacts
+from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
 
@@ -77,6 +78,13 @@ class Stage:
 
 class Rehearsal(ABC):
     """A part of the platform that agents play for a moment."""
+
+    @abstractmethod
+    async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
+        """Try what one host can do by itself, and give what it lacks; None: nothing.
+
+        Raises AgentError.
+        """
 
     @abstractmethod
     async def play(self, stage: Stage) -> OverlayFacts:
