@@ -26,7 +26,8 @@ PAYLOAD = 100_000
 # Independent connections that fail are given up after this.
 GIVE_UP_S = 2.5
 LISTINGS = (
-    ("ip", "-d", "link"), ("ip", "address"), ("ip", "rule"), ("ip", "route", "show", "table", "all"),
+    ("ip", "-d", "link"), ("ip", "address"), ("ip", "rule"),
+    ("ip", "route", "show", "table", "all"),
     ("ip", "-6", "route", "show", "table", "all"), ("ss", "-Hanuetpw"), ("nft", "list", "ruleset"),
     ("sysctl", "-a", "--pattern", "^net[.]"),
 )  # fmt: skip

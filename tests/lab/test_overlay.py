@@ -238,7 +238,7 @@ def test_who_lacks_what(lab: Lab) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("who", ["agents", "coordinator"])
 def test_nothing_stays_after_kill_9(lab: Lab, who: str) -> None:
-    """Whenever agents or coordinator are killed in a rehearsal: what the hosts show is as before."""
+    """Whenever agents or coordinator are killed in a rehearsal: the hosts show what they did."""
     pair = OverlayPair(lab)
     # Full segments vanish, so that a rehearsal takes its time.
     pair.forward("udp dport 8472 udp length > 1300 drop")
