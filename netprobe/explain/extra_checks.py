@@ -31,7 +31,7 @@ from netprobe.probe.flows.prober import Prober, source_address
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import PlanPlace, Task, Want, Work, family_of
 from netprobe.probe.rehearsals.playing import play_all
-from netprobe.probe.rehearsals.rehearsal import Arrivals
+from netprobe.probe.rehearsals.rehearsal import RowArrivals
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
@@ -80,7 +80,7 @@ async def watch(
     probed, played = plan.split_rehearsals()
     work, stage = Work(probed), Work(played)
     destination = work.destinations[0]
-    arrivals, left_out = Arrivals(), list[str]()
+    arrivals, left_out = RowArrivals(), list[str]()
     async with open_fleet(list_hosts(plan), launcher, tell) as fleet:
         begin_run(fleet, plan, settings)
         wants = list(work.wants(destination))

@@ -12,7 +12,8 @@ from itertools import chain
 
 from netprobe.judge.rules import Stopped
 from netprobe.judge.walls import Pair, split_into_boxes
-from netprobe.model.reasons import Share, find_reason
+from netprobe.model.reason import Share
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
 
 PacketWay = tuple[str, str, bool]  # who sends, who receives, whether over IPv6

@@ -8,55 +8,11 @@ Titles and advice may use the words that ``judge.advice`` fills in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final
 
+from netprobe.model.reason import Reason, Team
+from netprobe.model.rehearsal_reasons import OF_REHEARSALS
 from netprobe.model.result import Finding, Place
-
-# What became of the packets.
-End = Literal["dropped", "rejected", "reset"]
-# What failures of one cause share: the rule of a firewall · the address that nobody, or somebody
-# else, has · the next hop · the router that says so · the narrow link · the name that does not
-# resolve · the process that holds the port · the driver of network cards · nothing but the reason:
-# each has it by itself.
-Share = Literal[
-    "rule", "address", "next-hop", "router", "link", "name", "holder", "driver", "reason"
-]
-Advice = Mapping[tuple[Place, ...], str]
-# Who must act: who keeps firewalls and routers between hosts; who keeps the hosts; who runs
-# netprobe. Unclear: several of them may have to.
-Team = Literal["network", "hosts", "ourselves", "unclear"]
-OWNERS: Final[tuple[Team, ...]] = get_args(Team)
-
-
-class Reason(NamedTuple):
-    """What one reason means.
-
-    ``kind`` and ``title``: of a finding, where the reason says it all; empty where they are made of
-    ends, hosts and places. ``end``: what became of the packets. ``by``: who did that to them, where
-    the place alone would say something else. ``router_does``: the verb of a router on the way that
-    answers with this reason, and ``router_is`` its part in it. ``source_is``: what of the source is
-    at fault where it is that. ``rule_causes``: a firewall rule may be the cause of a filtered flow;
-    ``rule_mends``: a firewall rule may let it through. ``shares``: what findings fold by.
-    ``always_found``: a finding although it is neither blocked nor exposed. ``of_port``: it is the
-    port's own, whoever asks. ``advice``: what to do, by the places that are left; other places have
-    advice of their own. ``owner``: who must act, where the places say something else.
-    """
-
-    kind: str = ""
-    title: str = ""
-    end: End = "rejected"
-    by: str = ""
-    router_does: str = ""
-    router_is: str = "{router} refused it"
-    source_is: str = "its own firewall or routing table"
-    rule_causes: bool = True
-    rule_mends: bool = True
-    shares: Share = "rule"
-    always_found: bool = False
-    of_port: bool = False
-    advice: Advice = MappingProxyType({})
-    owner: Team | None = None
 
 
 def owner_of(finding: Finding) -> Team:
@@ -99,10 +55,6 @@ _UNPROVED_MACHINE = (
     "way onto it, or take the address off another machine."
 )
 _SILENT_NEXT_HOP = "{next_hop}, the next hop of {sources}, answers nothing: {sent}"
-_SWITCH_OFF = (
-    "{commands} (netprobe has not done it); or have the driver or the hypervisor mended, or let "
-    "the CNI switch off transmit checksums on its tunnel device."
-)
 _LET_ICMP = (
     "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way {between}, or "
     "raise the MTU of the link on the way to {needed} bytes, or "
@@ -278,35 +230,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         },
     ),
     "mtu-not-measured": Reason(),
-    # --- what a rehearsal shows ---
-    "tunnel-transfer": Reason(),
-    "overlay-offload": Reason(
-        source_is="its network card",
-        kind="overlay",
-        title="network cards{driver} spoil TCP inside of VXLAN tunnels {between}",
-        rule_causes=False,
-        rule_mends=False,
-        shares="driver",
-        advice={
-            _SOURCE: _SWITCH_OFF,
-            ("destination",): _SWITCH_OFF,
-            ("destination", "source"): _SWITCH_OFF,
-        },
-        owner="hosts",
-    ),
-    "overlay-broken": Reason(
-        kind="overlay",
-        title="VXLAN tunnels do not work {between}, although {what} is open",
-        rule_causes=False,
-        rule_mends=False,
-        shares="reason",
-        advice={
-            _PATH: "Look at what stands between the hosts {between} and at their hypervisors: "
-            "filters of tunnels (by network id, size or content), MTUs of links, and offloads "
-            "of checksums there."
-        },
-    ),
-    "row-blocked": Reason(rule_mends=False),
+    **OF_REHEARSALS,
     "no-buffers": Reason(
         rule_mends=False,
         advice={

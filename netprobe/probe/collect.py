@@ -22,7 +22,7 @@ from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, Want, WantKey, Work
 from netprobe.probe.rehearsals.playing import SkipFlow, play_all
-from netprobe.probe.rehearsals.rehearsal import Arrivals
+from netprobe.probe.rehearsals.rehearsal import RowArrivals
 from netprobe.probe.settings import ProbeSettings
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
@@ -57,7 +57,7 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     """
     probed, played = plan.split_rehearsals()
     listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
-    arrivals = Arrivals()
+    arrivals = RowArrivals()
 
     def note(want: Want, found: list[Evidence]) -> None:
         if played.blocks:

@@ -60,7 +60,7 @@ class TunnelEnd(threading.Thread):
         """Make the device, carry out orders until one closes the tunnel, and remove all."""
         answerer: Optional[Answerer] = None
         try:
-            answer = self._open()
+            answer = self._open_end()
             if answer.failure is None and not self._order.first:
                 answerer = Answerer(ends_of(self._order))
                 answerer.start()
@@ -74,7 +74,7 @@ class TunnelEnd(threading.Thread):
         if answerer is not None:
             answerer.close()
 
-    def _open(self) -> TunnelOpened:
+    def _open_end(self) -> TunnelOpened:
         order = self._order
         dev = look_up_route(RouteOrder(order.id, order.remote, order.local)).dev
         driver = read_driver(dev) if dev else None

@@ -88,11 +88,11 @@ def _refuse_hopeless(stage: Stage, near: AgentMethods, far: AgentMethods) -> Non
     for arrived, way in ways:
         if arrived is False:
             words = f"UDP port {stage.port} itself is stopped on the way {way}"
-            raise NotPlayedError("row-blocked", f"{words}: first that, and then the tunnel")
+            raise NotPlayedError("row-stopped", f"{words}: first that, and then the tunnel")
 
 
 @dataclass(frozen=True, slots=True)
-class Tunnel:
+class PlayedTunnel:
     """A tunnel that is open at both ends."""
 
     number: int
@@ -115,10 +115,10 @@ class Tunnel:
 
         It must fail again without them at one end at least: else chance would look like a cure.
         """
-        if not await self._passes(near=True, far=True):
+        if not await self._try_with(near=True, far=True):
             return None
-        at_source = await self._passes(near=True, far=False)
-        at_destination = await self._passes(near=False, far=True)
+        at_source = await self._try_with(near=True, far=False)
+        at_destination = await self._try_with(near=False, far=True)
         if at_source and at_destination:
             return None
         if at_source or at_destination:
@@ -131,7 +131,7 @@ class Tunnel:
         await self._set_checksums(self.far, by_cpu=False)
         return await self.try_out(tcp_only=True)
 
-    async def _passes(self, *, near: bool, far: bool) -> bool:
+    async def _try_with(self, *, near: bool, far: bool) -> bool:
         await self._set_checksums(self.near, by_cpu=near)
         await self._set_checksums(self.far, by_cpu=far)
         return (await self.try_out(tcp_only=True)).carries_tcp
@@ -144,7 +144,9 @@ class Tunnel:
 
 
 @contextlib.asynccontextmanager
-async def open_tunnel(stage: Stage, near: AgentMethods, far: AgentMethods) -> AsyncIterator[Tunnel]:
+async def open_tunnel(
+    stage: Stage, near: AgentMethods, far: AgentMethods
+) -> AsyncIterator[PlayedTunnel]:
     """Open a tunnel, and close it whatever comes. Raises NotPlayedError and AgentError."""
     await asyncio.gather(near.wait_ready(), far.wait_ready())
     number, network = next(stage.fleet.order_ids), secrets.randbelow((1 << 24) - 1) + 1
@@ -162,7 +164,7 @@ async def open_tunnel(stage: Stage, near: AgentMethods, far: AgentMethods) -> As
             return_exceptions=True,
         )  # fmt: skip
         cards = [_read_card(agent, one) for agent, one in zip((near, far), opened, strict=True)]
-        yield Tunnel(number, network, mtu, near, far, *cards)
+        yield PlayedTunnel(number, network, mtu, near, far, *cards)
     finally:
         await asyncio.gather(_close_end(near, number), _close_end(far, number))
 

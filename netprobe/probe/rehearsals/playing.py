@@ -22,14 +22,14 @@ from netprobe.probe.flows.prober import find_source_address
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.work import Want, addresses, family_of
 from netprobe.probe.rehearsals import PLAYED
-from netprobe.probe.rehearsals.rehearsal import Arrivals, NotPlayedError, Stage
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError, RowArrivals, Stage
 
 PlayedFlow = Callable[[Want, list[Evidence]], None]
 SkipFlow = Callable[[Skipped, int], None]
 
 
 async def play_all(
-    wants: Iterable[Want], fleet: Fleet, arrivals: Arrivals, emit: PlayedFlow, skip: SkipFlow
+    wants: Iterable[Want], fleet: Fleet, arrivals: RowArrivals, emit: PlayedFlow, skip: SkipFlow
 ) -> None:
     """Rehearse these flows; ``emit`` gets the evidence of each, ``skip`` what is left out on
     purpose, and how many ports."""
@@ -51,7 +51,7 @@ async def play_all(
 
 
 async def _play_port(  # a flow, and the run around it
-    want: Want, address: str, port: int, fleet: Fleet, arrivals: Arrivals, skip: SkipFlow
+    want: Want, address: str, port: int, fleet: Fleet, arrivals: RowArrivals, skip: SkipFlow
 ) -> list[Evidence]:
     word = want.flow.block.rehearsal
     assert word is not None

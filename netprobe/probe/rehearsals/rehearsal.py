@@ -27,7 +27,7 @@ class NotPlayedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class RowArrivals:
     """Whether the packets of rows arrived in this run, as their own probes tell."""
 
     known: dict[RowKey, bool] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Stage:
     port: int
     source_address: str | None
     fleet: Fleet
-    arrivals: Arrivals
+    arrivals: RowArrivals
 
 
 class Rehearsal(ABC):

@@ -1,0 +1,85 @@
+"""What a tunnel that agents played means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from netprobe.judge.findings import fold
+from netprobe.judge.rehearsed import ROWS, find_fate, judge_rehearsal
+from netprobe.judge.verdict import Rules, judge
+from netprobe.model.evidence import Outcome
+from netprobe.model.rehearsed import Card, OverlayFacts, TunnelTrial
+from netprobe.model.result import Result
+from netprobe.request.rules import RequestWishes
+from pages.combinations import OVERLAYS
+from tests.judge.test_verdict import evidence
+from tests.report.samples import BLOCKED, INFO
+from tests.request.flows import ask
+
+REMEDY = "ethtool -K ens192 tx-udp_tnl-segmentation off tx-udp_tnl-csum-segmentation off"
+
+
+def test_each_fate_has_its_facts() -> None:
+    """Every row of the table is reached by facts of its own."""
+    assert {fate: find_fate(facts) for fate, facts in OVERLAYS.items()} == {
+        fate: fate for fate in ROWS
+    }
+
+
+def make_result(source: str, destination: str, mended_at: str, driver: str = "vmxnet3") -> Result:
+    """A tunnel that only the CPU's checksums let through."""
+    cards = (Card(source, "ens192", driver), Card(destination, "ens224", driver))
+    facts = OverlayFacts(7, 1450, TunnelTrial(True), *cards, mended_at=mended_at)  # type: ignore[arg-type]
+    flow = replace(
+        BLOCKED, requirement="vxlan/overlay", source=source, destination=destination,
+        protocol="udp", port=8472, end_port=8472, rejected_by=None,
+    )  # fmt: skip
+    return judge_rehearsal(flow, facts)
+
+
+def test_one_driver_is_one_finding() -> None:
+    """Cards of one driver are one cause, wherever they are; each command names its hosts."""
+    found = fold([
+        make_result("a", "b", "both"), make_result("b", "a", "both"),
+        make_result("a", "c", "source"), make_result("c", "a", "destination"),
+        make_result("d", "e", "source", "ixgbe"),
+    ])  # fmt: skip
+    assert [len(one.members) for one in found] == [4, 1]
+    first = found[0]
+    assert first.title.startswith("network cards (driver vmxnet3) spoil TCP inside of VXLAN")
+    assert f"On a, b run {REMEDY}" in first.advice
+    assert "ens224" in first.advice  # that of a, which c sees as the other end
+    assert first.where == ("destination", "source")
+
+
+@pytest.mark.parametrize("fate", sorted(set(ROWS) - {"carries"}))
+def test_no_rule_helps(fate: str) -> None:
+    """A port that is open needs no rule: the request says so of each."""
+    flow = replace(BLOCKED, requirement="vxlan/overlay", protocol="udp", rejected_by=None)
+    one = judge_rehearsal(flow, OVERLAYS[fate])  # type: ignore[index]
+    request = ask([one], RequestWishes(), INFO)
+    assert not request.rules
+    assert request.unmended
+
+
+def test_a_transfer_is_proof() -> None:
+    """A pass names the bytes, the seconds, the network id and the MTU."""
+    seen = evidence(Outcome("overlay", None), "udp", rehearsed=OVERLAYS["carries"])
+    (one, *_) = judge(seen, (0, 0, 0), Rules(strict=True))
+    assert (one.verdict, one.proof, one.reason) == ("pass", "nonce", "tunnel-transfer")
+    assert one.because.startswith("200,000 bytes of TCP went each way through a tunnel")
+    assert "in 0.001 s" in one.because
+    assert "network id 1, MTU 1450" in one.because
+
+
+def test_a_filter_of_network_ids_is_named_only_if_the_row_arrives() -> None:
+    """Where the row's own packets did not arrive either, or were not sent, nothing is guessed."""
+    words = {
+        arrived: "network ids" in judge_rehearsal(
+            BLOCKED, OVERLAYS["nothing"]._replace(row_arrived=arrived)
+        ).because
+        for arrived in (True, None)
+    }  # fmt: skip
+    assert words == {True: True, None: False}
