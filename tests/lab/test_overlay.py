@@ -218,8 +218,8 @@ def test_the_explanation_of_a_tunnel(lab: Lab) -> None:
     pair.forward("udp dport 8472 udp length > 1300 drop")
     files = pair.write_files()
     done = netprobe("explain", "--rehearse", "a", pair.b.address(4), "udp/8472", *files)
-    assert "PASS: udp/8472 from a to b" in done.stdout
-    assert "BLOCKED: udp/8472 from a to b" in done.stdout
+    assert "PASS: udp 8472 from a to b" in done.stdout
+    assert "BLOCKED: udp 8472 from a to b" in done.stdout
     assert "small TCP segments pass" in done.stdout
     assert done.status == 1
 
@@ -250,7 +250,11 @@ def test_nothing_stays_after_kill_9(lab: Lab, who: str) -> None:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(),
         )  # fmt: skip
         try:
-            wait_for(lambda: _has_tunnel(pair), "a tunnel of the kernel")
+            wait_for(
+                lambda running=running: _has_tunnel(pair) or running.poll() is not None,
+                "a tunnel of the kernel",
+            )
+            assert running.poll() is None
             time.sleep(moments.uniform(0, 3))
             if who == "agents":
                 for pid in (*pair.a.pids(), *pair.b.pids()):
