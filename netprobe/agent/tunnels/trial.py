@@ -12,7 +12,7 @@ import threading
 import time
 from typing import NamedTuple, Optional
 
-from ..net.binding import family_of
+from ..net.binding import LINGER_RESET, family_of
 from ..net.icmp import ECHO_REPLY, ECHO_REQUEST, PROTOCOL
 from .device import Ends
 
@@ -48,7 +48,7 @@ NOTHING = Trial(None, False, False, 0, 0, 0, 0, None)
 def try_tunnel(ends: Ends, count: int, tcp_only: bool) -> Trial:
     """Try a tunnel from a thread in its namespace. Raises OSError where a socket fails here."""
     trial = NOTHING._replace(echo=None if tcp_only else send_echoes(ends))
-    sock = socket.socket(family_of(ends.other), socket.SOCK_STREAM)
+    sock = open_stream_socket(ends)
     try:
         sock.settimeout(CONNECT_S)
         sock.connect((ends.other, PORT))
@@ -67,6 +67,17 @@ def try_tunnel(ends: Ends, count: int, tcp_only: bool) -> Trial:
         return trial._replace(failure=str(error) or type(error).__name__)
     finally:
         sock.close()
+
+
+def open_stream_socket(ends: Ends) -> socket.socket:
+    """Open a socket whose connections end with a reset, those that it accepts, too.
+
+    A connection that the kernel goes on closing after its process holds the namespace, and with it
+    the device and the port, for minutes.
+    """
+    sock = socket.socket(family_of(ends.own), socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+    return sock
 
 
 def exchange(sock: socket.socket, there: int, back: int) -> int:
@@ -128,7 +139,7 @@ class Answerer(threading.Thread):
 
     def __init__(self, ends: Ends) -> None:
         threading.Thread.__init__(self, daemon=True)
-        self._listener = socket.socket(family_of(ends.own), socket.SOCK_STREAM)
+        self._listener = open_stream_socket(ends)
         self._listener.bind((ends.own, PORT))
         self._listener.listen(8)
         self._taken: Optional[socket.socket] = None
