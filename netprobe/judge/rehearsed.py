@@ -48,12 +48,12 @@ ROWS: Final[dict[OverlayFate, RehearsedRow]] = {
     ),
     "source-card": _make_card_row(("source",), "{near}"),
     "destination-card": _make_card_row(("destination",), "{far}"),
-    "both-cards": _make_card_row(("destination", "source"), "{near}, and also {far},"),
+    "both-cards": _make_card_row(("source",), "{near}, and also {far},"),
     "nothing": _make_broken_row(
         "nothing passes a tunnel of both kernels, neither echo requests nor TCP{row}"
     ),
     "no-echo": _make_broken_row(
-        "TCP passes a tunnel of both kernels (VXLAN network id {network}), echo requests do not"
+        "TCP passes a tunnel of both kernels, echo requests do not"
     ),
     "no-tcp": _make_broken_row(
         "echo requests pass a tunnel of both kernels and {tcp}, also where the CPU makes the "

@@ -14,6 +14,7 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
     "tunnel-transfer": Reason(),
     "overlay-offload": Reason(
         source_is="its network card",
+        destination_is="its network card",
         kind="overlay",
         title="network cards{driver} spoil TCP inside of VXLAN tunnels {between}",
         rule_causes=False,
@@ -22,7 +23,6 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
         advice={
             ("source",): SWITCH_OFF,
             ("destination",): SWITCH_OFF,
-            ("destination", "source"): SWITCH_OFF,
         },
         owner="hosts",
     ),
@@ -31,11 +31,10 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
         title="VXLAN tunnels do not work {between}, although {what} is open",
         rule_causes=False,
         rule_mends=False,
-        shares="reason",
+        shares="sentence",
         advice={
-            ("path",): "Look at what stands between the hosts {between} and at their hypervisors: "
-            "filters of tunnels (by network id, size or content), MTUs of links, and offloads "
-            "of checksums there."
+            ("path",): "Look at what stands on the way {between}, hypervisors included: filters of "
+            "tunnels (by network id, size or content), MTUs of links, and what spoils checksums."
         },
     ),
 }

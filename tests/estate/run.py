@@ -213,11 +213,14 @@ def _rest_of_evidence(place: int) -> Iterator[Evidence]:
     answer = Outcome("answer", None, answer="nonce", rtt_ms=0.4)
     held = make_block("loopback", "tcp", place)
     yield make_evidence(held, outcome=answer, listener=on_loopback, witness=Witness(socket=True))
-    place += 1
-    for facts in OVERLAYS.values():
+    yield from _rehearsed_evidence(place + 1)
+
+
+def _rehearsed_evidence(first: int) -> Iterator[Evidence]:
+    """What agents saw that played an overlay."""
+    for place, facts in enumerate(OVERLAYS.values(), first):
         block = make_block("vxlan/overlay", "udp", place, probe=OVERLAY)
         yield make_evidence(block, outcome=Outcome(OVERLAY, None), rehearsed=facts)
-        place += 1
 
 
 # The code of DNS that shows each kind of trouble with names.
