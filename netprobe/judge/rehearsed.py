@@ -32,7 +32,7 @@ def _make_card_row(where: tuple[Place, ...], cards: str) -> RehearsedRow:
         "echo requests pass the tunnel and {tcp}; once the CPU makes the checksums, TCP passes: "
         + cards
         + " spoils checksums or segments of packets inside of a tunnel. The remedy is {remedy}; "
-        "netprobe has tried it on the tunnel's own device alone, and changed nothing",
+        "it was not done: netprobe has set its own tunnel's device alone",
     )  # fmt: skip
 
 
