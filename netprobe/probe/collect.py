@@ -50,28 +50,29 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     ``done`` are ports that an earlier run has final results for. ``watch`` is called again and
     again, and at the end, with the times of the run so far and whom it waits for. ``next_plan``
     is asked for more as long as it has some: flows between the same hosts, over the same agents.
-    What the plan rehearses comes last; ``skip`` gets what is left out of it on purpose.
+    What a plan rehearses comes after what it probes; ``skip`` gets what is left out on purpose.
 
     Cancelled, it emits what was not probed as untested. Its listeners are then still open: the
     fleet is of no further use.
     """
-    probed, played = plan.split_rehearsals()
-    listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
     arrivals = RowArrivals()
+    rehearses = any(block.rehearsal is not None for block in plan.blocks)
 
     def note(want: Want, found: list[Evidence]) -> None:
-        if played.blocks:
+        if rehearses:
             arrivals.note(found)
         emit(want, found)
 
     begin_run(fleet, plan, settings)
     watching = asyncio.create_task(_watch_phases(fleet.phases, watch))
+    further: Plan | None = plan
     try:
-        await _work_through(listed, fleet, settings, note)
-        while (further := next_plan()) is not None:
-            listed = ListedFlows(Work(further))
+        while further is not None:
+            probed, played = further.split_rehearsals()
+            listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
             await _work_through(listed, fleet, settings, note)
-        await play_all(stage.all_wants(), fleet, arrivals, emit, skip)
+            await play_all(stage.all_wants(), fleet, arrivals, emit, skip)
+            further, done = next_plan(), None
         await fleet.tell_losses()
     finally:
         watching.cancel()

@@ -231,6 +231,19 @@ def test_the_explanation_of_a_tunnel(lab: Lab) -> None:
 
 
 @pytest.mark.full
+def test_tunnels_of_a_covering_plan(lab: Lab) -> None:
+    """``--cover zones`` rehearses what it chooses, and goes on where tunnels fail."""
+    pair = OverlayPair(lab)
+    pair.forward(*LARGE)
+    done = pair.run("--rehearse", "--cover", "zones", "-o", "json")
+    found = overlays(done)
+    assert found
+    assert {(one["verdict"], one["reason"]) for one in found.values()} == {BROKEN[:2]}
+    assert done.document["complete"]
+    assert done.status == 1
+
+
+@pytest.mark.full
 def test_who_lacks_what(lab: Lab) -> None:
     """``check --hosts --rehearse`` names the host without the rights, and no other one."""
     pair = OverlayPair(lab)
