@@ -244,6 +244,17 @@ def test_tunnels_of_a_covering_plan(lab: Lab) -> None:
 
 
 @pytest.mark.full
+def test_an_accepted_tunnel(lab: Lab) -> None:
+    """A finding of a rehearsal can be accepted as any other, and no firewall rule is asked for."""
+    done = OverlayPair(lab, "bad").run("--rehearse", "--from", "a", "-o", "json")
+    run = str(lab.write("run.json", done.stdout))
+    entry = ("--reason", "x", "--owner", "y", "--ticket", "T", "--until", "never")
+    file = lab.write("a.yaml", netprobe("accept", run, "--finding", "1", *entry).stdout)
+    assert netprobe("report", run, "--accepted", str(file)).status == 0
+    assert "no rule will help" in netprobe("request", run).stdout
+
+
+@pytest.mark.full
 def test_who_lacks_what(lab: Lab) -> None:
     """``check --hosts --rehearse`` names the host without the rights, and no other one."""
     pair = OverlayPair(lab)
