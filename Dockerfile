@@ -12,7 +12,7 @@ WORKDIR /src
 COPY requirements.lock .
 RUN pip download --quiet --disable-pip-version-check --no-cache-dir --require-hashes --no-deps \
         --prefer-binary --dest /wheels -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY matrices matrices
 COPY netprobe netprobe
 RUN pip wheel --quiet --disable-pip-version-check --no-index --find-links /wheels --no-deps --wheel-dir /own . \

@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## virtual environment .venv, from the hash-pinned requirements.lock
@@ -92,7 +92,8 @@ steady: setup ## `make test` again and again, quiet and loaded in turn, COUNT=6 
 		$(IN_PARTS) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: lab
-lab: setup lab-packages ## only the tests with real firewalls, and what `make test` leaves out; PART="names or seen": a part
+lab: setup ## only the tests with real firewalls, and what `make test` leaves out; PART="names or seen": a part
+	@sh tests/lab/packages.sh full
 	NETPROBE_LAB_FULL=1 $(IN_PARTS) $(SIDE_BY_SIDE) -m "lab or full" $(if $(PART),-k "$(PART)") $(PYTEST_ARGS)
 	$(if $(filter-out accuracy,$(PART)),,$(WITH_RIGHTS) $(BIN)/python -m tests.lab.accuracy)
 
@@ -122,6 +123,11 @@ ansible-late:
 .PHONY: lab-packages
 lab-packages: ## Debian packages that the labs use (root); it prints what it installs
 	@sh tests/lab/packages.sh lab
+
+.PHONY: matrices-drift
+matrices-drift: setup ## rows of platforms' documents that have changed: DOCS=folder with checkouts, MATRICES="rke2 k3s"
+	@test -n "$(DOCS)" || { echo "DOCS=folder is needed: checkouts of the documents' repositories (docs/write-a-matrix.md)"; exit 2; }
+	@$(BIN)/python -m drift "$(DOCS)" $(MATRICES)
 
 .PHONY: compose
 compose: ## the lab of docker-compose.yml: up, run, verdicts compared, down; SKIPPED without Docker
@@ -184,9 +190,17 @@ lock: ## make requirements.lock and requirements-site.lock again from pyproject.
 		&& { echo "# Made by \`make lock\` from pyproject.toml, for Python 3.11 and later."; cat $$work/lock; } >$$lock \
 		|| exit 1; done
 
+.PHONY: onefile
+onefile: setup ## one file that needs neither Python nor packages: dist/netprobe-VERSION-ARCH.run (ARCH=aarch64)
+	@$(BIN)/python -m release onefile $(ARCH)
+
 .PHONY: dist
-dist: setup ## wheel and sdist
-	$(BIN)/python -m build --no-isolation
+dist: setup ## everything of a release, into dist/ (docs/release.md)
+	@$(BIN)/python -m release dist
+
+.PHONY: lock-debian
+lock-debian: setup ## pin what Debian 12 offers today of the packages that travel: release/debian.lock
+	@$(BIN)/python -m release lock-debian
 
 .PHONY: collection
 collection: setup ## the collection for Ansible, as one file that installs without a network

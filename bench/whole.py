@@ -17,6 +17,8 @@ from typing import Any
 
 from bench.table import Row
 from demo import estate
+from release.onefile import build_onefile
+from release.places import own_arch
 from tests.lab.cli import COMMAND, environment
 from tests.lab.netlab import Lab
 
@@ -26,6 +28,7 @@ PLAN_HOSTS, PLAN_S, PLAN_MB = 1000, 3.0, 150
 STREAM_MB, STREAM_RUN = 300, 100
 FLAT_MB = 20
 HELP_S, LIST_S = 0.080, 0.200
+ONEFILE_MORE_S = 0.050
 EVERY_ROLE = "external, external-dns, external-ntp, external-registry"
 
 MESH = """\
@@ -110,7 +113,32 @@ def commands(repeats: int) -> list[Row]:
                 f"median {median(times) * 1000:.0f} ms", f"< {goal_s * 1000:.0f} ms",
                 min(times) < goal_s)
         )  # fmt: skip
-    return rows
+    return [*rows, _start_of_onefile(program, max(9, repeats))]
+
+
+def _start_of_onefile(program: list[str], repeats: int) -> Row:
+    """``--help`` of the one file, once unpacked, beside that of the installed program."""
+    arch = own_arch()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "netprobe.run")
+        path.write_bytes(build_onefile(arch))
+        environment = dict(os.environ) | {"XDG_CACHE_HOME": folder}
+        pairs = []
+        for _ in range(repeats + 1):
+            argv = ["sh", str(path), "--help"]
+            pairs.append((_wall_of(argv, environment), _wall_of([*program, "--help"], environment)))
+    # The first start unpacks it.
+    more = min(ours for ours, _ in pairs[1:]) - min(theirs for _, theirs in pairs[1:])
+    ours, theirs = (median(pair[side] for pair in pairs[1:]) * 1000 for side in (0, 1))
+    return Row("`netprobe.run --help`, unpacked before", f"{ours:.0f} ms",
+               f"installed {theirs:.0f} ms", f"{more * 1000:+.0f} ms",
+               f"<= {ONEFILE_MORE_S * 1000:.0f} ms more", more <= ONEFILE_MORE_S)  # fmt: skip
+
+
+def _wall_of(argv: list[str], environment: dict[str, str]) -> float:
+    started = time.monotonic()
+    subprocess.run(argv, env=environment, check=True, capture_output=True)
+    return time.monotonic() - started
 
 
 def _thousand() -> Iterator[str]:

@@ -99,9 +99,14 @@ class AgentError(NetprobeError):
     """An agent could not be started, or was lost; its own flows become ``not-tested``.
 
     ``reason`` is a reason word of the result (``no-python``, ``no-vantage``, ``agent-lost`` ...);
-    the text holds the words of ssh or of the host, and the fix.
+    the text holds the words of ssh or of the host, and the ``fix``.
     """
 
-    def __init__(self, reason: str, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, reason: str, words: str, fix: str = "") -> None:
+        super().__init__(f"{words}; {fix}" if fix else words)
         self.reason = reason
+        self._words = words
+
+    def with_cause(self, reason: str, fix: str) -> AgentError:
+        """Give the same words with a cause that is known better, and with its fix."""
+        return AgentError(reason, self._words, fix)

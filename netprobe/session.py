@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from netprobe.errors import FAULT, bug_words
+from netprobe.judge.any_of import AnyOfGroups
 from netprobe.judge.clocks_apart import ServerAnswer, judge_clocks
 from netprobe.judge.of_hosts import judge_resolvers
 from netprobe.judge.verdict import Rules, judge
@@ -84,7 +85,7 @@ class Session:
         try:
             await run.probe()
         except asyncio.CancelledError:
-            run.settle_passes()
+            run.settle_rest()
             self.info = replace(run.conclude(), complete=False, interrupted=True)
             raise
         self.info = run.conclude()
@@ -113,6 +114,7 @@ class _Run:
         self._clocks: list[ServerAnswer] = []
         self._ports_found = PortsFound()
         self._skipped: list[Skipped] = []
+        self._any_of = AnyOfGroups(part.plan, to_the_end=self._completion is not None)
 
     async def probe(self) -> None:
         """Probe everything; each result is told once."""
@@ -125,12 +127,13 @@ class _Run:
             self._watch_phases, self._next_plan, self._note_skipped,
         )  # fmt: skip
         await self._judge_hosts()
-        self.settle_passes()
+        self.settle_rest()
 
-    def settle_passes(self) -> None:
-        """Tell what has become of the passes that were open."""
+    def settle_rest(self) -> None:
+        """Tell what has become of the passes that were open, and what was held back."""
         for one in self._request.open_passes():
             self._tell_results(self._ports_found.settle(one))
+        self._tell_settled(self._any_of.finish())
 
     async def _judge_hosts(self) -> None:
         """Tell the faults of hosts that are those of no flow."""
@@ -180,11 +183,15 @@ class _Run:
         self._tell_progress()
 
     def _tell_results(self, results: Iterable[Result]) -> None:
+        self._tell_settled(self._any_of.settle(results))
+
+    def _tell_settled(self, results: Iterable[Result]) -> None:
         for marked in self._request.mark(results):
             for sink in self._sinks:
                 sink.add(marked)
 
     def _note_kept(self, result: Result) -> Result:
+        self._any_of.note(result)
         if self._completion is not None:
             self._completion.add(result)
         return result

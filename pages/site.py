@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # The first heading of a page is its title, where none stands here.
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Start": ("index.md", "first-day.md"),
+    "Start": ("index.md", "first-day.md", "install.md"),
     "How to": (
         "running.md",
         "fix-ask-retest.md",
@@ -31,6 +31,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "rehearsal.md",
         "reach.md",
         "ci.md",
+        "history.md",
         "konnectivity.md",
         "dns-and-time.md",
         "services.md",
@@ -46,6 +47,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "inventory-format.md",
         "matrices.md",
         "matrix-format.md",
+        "write-a-matrix.md",
         "accepted-format.md",
         "verdicts.md",
         "konnectivity-verdicts.md",
@@ -60,6 +62,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "performance.md",
         "security.md",
         "pipeline.md",
+        "release.md",
         "wire.md",
     ),
 }

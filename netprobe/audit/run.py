@@ -23,6 +23,7 @@ from netprobe.model.run import Events
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.signals import run_to_end
+from netprobe.vantage.base import HostKeyError
 from netprobe.vantage.launch import Launcher
 
 
@@ -89,7 +90,8 @@ def _audit_host(
         return AuditedHost(host.name, registry.roles, "none", words), []
     if isinstance(told, AgentError):
         words = str(told).removeprefix(f"{host.name}: ")
-        return AuditedHost(host.name, registry.roles, "failed", words), []
+        key = told.host_key if isinstance(told, HostKeyError) else None
+        return AuditedHost(host.name, registry.roles, "failed", words, host_key=key), []
     hello, sockets = told
     pods = _find_pods(host, hello, job)
     view = read_view(host.name, sockets, job.pods or ())

@@ -195,6 +195,7 @@ def _write_plan(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.notes),
         "selection": plan.selection,
         "limited_to": sorted(plan.limited_to),
+        "some_ports": plan.some_ports,
         "requirements": to_json(plan.requirements),
         "roles": to_json(plan.roles),
     }
@@ -223,6 +224,7 @@ def _read_plan(values: dict[str, Any], hosts: dict[str, Host]) -> Plan:
         notes=tuple(values["notes"]),
         selection=values["selection"],
         limited_to=frozenset(values["limited_to"]),
+        some_ports=values["some_ports"],
         requirements=tuple(from_json(PlannedRequirement, one) for one in values["requirements"]),
         roles={name: tuple(some) for name, some in values["roles"].items()},
     )

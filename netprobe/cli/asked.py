@@ -32,6 +32,7 @@ from netprobe.cli.option_groups import (
 from netprobe.cli.options import (
     AUDIT_FORMATS,
     DIFF_FORMATS,
+    HISTORY_FORMATS,
     MATRIX_FORMATS,
     TUNNEL_FORMATS,
     AskedOptions,
@@ -168,14 +169,14 @@ class DiagnoseOptions(AskedOptions):
 
     server: str | None = option(
         "--server",
-        show_default="as --manifest says",
+        show_default="as a manifest or cluster says",
         metavar="HOST[:PORT]",
         help="Where the agents dial: --proxy-server-host and --proxy-server-port of "
         "konnectivity-agent. Port by default: route 443, loadbalancer 8091 (k0s 8132).",
     )
     publishing: Literal["route", "nodeport", "loadbalancer"] | None = option(
         "--publishing",
-        show_default="as --manifest says",
+        show_default="as a manifest or cluster says",
         type=click.Choice(("route", "nodeport", "loadbalancer")),
         help="How the server is published; nodeport needs the port.",
     )
@@ -249,6 +250,13 @@ class ShowOptions(AskedOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourceOptions(AskedOptions):
+    """``netprobe matrix source``."""
+
+    name: str = ShowOptions.name
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportOptions(AcceptedOptions):
     """``netprobe report``."""
 
@@ -265,6 +273,38 @@ class DiffOptions(AskedOptions):
     old: str = argument(type=FileType("the earlier run"))
     new: str = argument(type=FileType("the later run"))
     outputs: Texts = output_option(DIFF_FORMATS)
+
+
+_HISTORY = file_option("--history", "FILE", "The history's file.", default="netprobe.db")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryOptions(AskedOptions):
+    """``netprobe history``."""
+
+    history: str = _HISTORY
+    since: str | None = option(
+        "--since",
+        metavar="TIME",
+        help="Only what was there since then: 7d, 90m, or a time such as 2027-01-31T14:00Z.",
+    )
+    when: str | None = option("--when", metavar="TIME", help="Print the report of that moment.")
+    flow: str | None = option(
+        "--flow",
+        metavar="FLOW",
+        help="Only outages of a flow: SOURCE:DESTINATION:PROTOCOL/PORT.",
+    )
+    outputs: Texts = output_option(HISTORY_FORMATS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryAddOptions(AskedOptions):
+    """``netprobe history add``."""
+
+    runs: tuple[str, ...] = argument(
+        metavar="RUN...", nargs=-1, required=True, type=FileType("a run to add")
+    )
+    history: str = _HISTORY
 
 
 @dataclass(frozen=True, kw_only=True)

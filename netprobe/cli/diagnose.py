@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from netprobe.cli.asked import DiagnoseOptions
+from netprobe.cli.find_tunnel import HOW_TO_TELL, STDIN, ask_clusters, has_piped_manifest
 from netprobe.cli.given import read_outputs
 from netprobe.cli.launch import make_runtimes
 from netprobe.cli.options import TUNNEL_FORMATS
@@ -14,7 +16,8 @@ from netprobe.konnectivity.request import Publishing, TunnelOptions, make_tunnel
 from netprobe.konnectivity.run import LOCAL, choose_hosts, run
 from netprobe.load.inventory.discover import load_inventory
 from netprobe.load.manifest.hosts import make_role_book
-from netprobe.load.manifest.kinds.hosted_cluster import tunnel_of
+from netprobe.load.manifest.kinds import read_tunnels
+from netprobe.load.manifest.kinds.hosted_cluster import TunnelSaid
 from netprobe.load.manifest.manifests import (
     GivenManifests,
     Manifests,
@@ -59,9 +62,15 @@ def konnectivity_verb(options: DiagnoseOptions) -> int:
 
 
 def _read_manifests(options: DiagnoseOptions) -> Manifests:
-    """Read and check the manifests. Raises FileErrors with every problem."""
+    """Read and check the manifests, also one that is piped in where it is needed.
+
+    Raises FileErrors with every problem.
+    """
     problems: list[Problem] = []
-    manifests = read_manifests(GivenManifests(options.manifests), problems)
+    files = options.manifests
+    if not files and _list_missing(options.server, options.publishing) and has_piped_manifest():
+        files = (STDIN,)
+    manifests = read_manifests(GivenManifests(files), problems)
     check_manifests(manifests, (), make_role_book(()), (), problems)
     if problems:
         raise FileErrors(problems)
@@ -69,27 +78,53 @@ def _read_manifests(options: DiagnoseOptions) -> Manifests:
 
 
 def _find_server(options: DiagnoseOptions, manifests: Manifests) -> tuple[str, Publishing]:
-    """Give server and publishing: as they were given, else as a HostedCluster says.
+    """Give server and publishing: as they were given, else as a manifest or the cluster says.
 
-    Raises RequestError where neither says it.
+    Raises RequestError where nothing says it.
     """
     server, publishing = options.server, options.publishing
-    said = list(filter(None, map(tunnel_of, manifests.of_kind("HostedCluster"))))
     if server and publishing:
         return server, publishing
+    said = read_tunnels(manifests.objects) if manifests.objects else ask_clusters()
+    said = list({(one.server, one.publishing): one for one in said}.values())
     if len(said) == 1:
-        found = (server or said[0].server, publishing or said[0].publishing)
-        words = ("--server", found[0], "--publishing", found[1])
-        tell(f"netprobe: {said[0].place}: {word_command(words)}")
-        return found
-    missing = [
-        option for option, text in (("--server", server), ("--publishing", publishing)) if not text
-    ]
-    hint = "a HostedCluster with --manifest"
-    if manifests.objects:
-        hint = f"one HostedCluster that names Konnectivity's host ({len(said)} do)"
-    them = "it" if len(missing) == 1 else "both"
-    raise RequestError(f"{' and '.join(missing)}: give {them}, or {hint}")
+        (found,) = said
+        server, publishing = server or found.server, publishing or found.publishing
+        taken = [("--server", server), ("--publishing", publishing)]
+        words = [word for option, text in taken if text for word in (option, text)]
+        tell(f"netprobe: {found.place}: {word_command(words)}")
+        if publishing:
+            return server, publishing
+    raise RequestError(_word_missing(_list_missing(server, publishing), said))
+
+
+def _list_missing(server: str | None, publishing: str | None) -> list[str]:
+    given = {"--server": server, "--publishing": publishing}
+    return [option for option, text in given.items() if not text]
+
+
+def _word_missing(missing: Sequence[str], said: Sequence[TunnelSaid]) -> str:
+    """Say what is missing, and which commands print it."""
+    what = " and ".join(missing)
+    if len(said) > 1:
+        listed = "".join(f"\n  {_word_tunnel(one)}" for one in said)
+        return f"{what}: which of these {len(said)}? Give {_word_them(missing)}:{listed}"
+    if missing == ["--publishing"]:
+        return (
+            "--publishing: route, nodeport or loadbalancer? Give it; the HostedCluster says it: "
+            "oc -n NAMESPACE get hostedcluster NAME -o jsonpath='{.spec.services}'"
+        )
+    ways = "".join(f"\n  {one}" for one in HOW_TO_TELL)
+    return f"{what}: give {_word_them(missing)}, or what says it:{ways}"
+
+
+def _word_tunnel(one: TunnelSaid) -> str:
+    publishing = f" ({one.publishing})" if one.publishing else ""
+    return f"{one.server}{publishing}: {one.title}, {one.place}"
+
+
+def _word_them(missing: Sequence[str]) -> str:
+    return "it" if len(missing) == 1 else "both"
 
 
 def _choose_hosts(options: DiagnoseOptions, manifests: Manifests) -> tuple[Host, ...]:

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import click
 
-from netprobe.cli.asked import CheckOptions, ShowOptions
+from netprobe.cli.asked import CheckOptions, ShowOptions, SourceOptions
 from netprobe.cli.given import read_days, read_outputs
 from netprobe.cli.options import MATRIX_FORMATS, require_matrix
 from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
-from netprobe.load.matrix.bundled import bundled_titles
+from netprobe.load.matrix.bundled import MatrixTitle, bundled_titles
 from netprobe.model.printable import clean, word_note
 
 
 def matrix_list_verb() -> int:
     """Print names and titles; this must be quick, so nothing heavy is imported."""
-    titles = bundled_titles()
-    width = max(map(len, titles), default=0)
-    for name, title in titles.items():
-        click.echo(f"{name:<{width}}  {title}".rstrip())
+    for line in list_titles(bundled_titles()):
+        click.echo(line)
     return 0
+
+
+def list_titles(titles: Mapping[str, MatrixTitle]) -> Iterator[str]:
+    """Give the lines: first the platforms, then the layers."""
+    width = max(map(len, titles), default=0)
+    for layer, heading in ((False, "platforms:"), (True, "layers, each beside a platform:")):
+        some = {name: one.title for name, one in titles.items() if one.layer == layer}
+        if some:
+            yield heading
+        for name, title in some.items():
+            yield f"  {name:<{width}}  {title}".rstrip()
 
 
 def matrix_show_verb(options: ShowOptions) -> int:
@@ -53,6 +62,21 @@ def matrix_show_verb(options: ShowOptions) -> int:
     return 0
 
 
+def matrix_source_verb(options: SourceOptions) -> int:
+    """Print where the rows of one matrix come from."""
+    from netprobe.load.matrix.file import load_matrices
+    from netprobe.report.outputs import write_outputs
+    from netprobe.report.verbs.matrix_source import write_matrix_source
+
+    (matrix,) = load_matrices([options.name])
+    problems = write_outputs(
+        read_outputs((), ("text",), options), {"text": partial(write_matrix_source, matrix)}
+    )
+    if problems:
+        raise NetprobeError("\n".join(problems))
+    return 0
+
+
 def init_verb(matrices: Sequence[str]) -> int:
     """Print an inventory to start from."""
     from netprobe.load.matrix.file import load_matrices
@@ -73,6 +97,10 @@ def schema_verb(kind: str) -> int:
         from netprobe.report.verbs.audit import audit_schema_text
 
         text = audit_schema_text()
+    elif kind == "history":
+        from netprobe.report.verbs.history_schema import history_schema_text
+
+        text = history_schema_text()
     else:
         from netprobe.load.schema import schema_text
 

@@ -13,7 +13,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "matrix", "manifest", "network", "set", "only", "protocol", "sample", "hosts", "registry",
         "pods", "count", "server", "publishing", "flavour", "hostname", "finding",
         "renumbered", "reason",
-        "owner", "ticket", "from-plan", "at", "by", "include", "until", "python",
+        "owner", "ticket", "from-plan", "at", "by", "include", "until", "python", "history",
     ),
     "Where": ("inventory", "role", "limit", "from", "to"),
     "How": (

@@ -18,14 +18,14 @@ from netprobe.model.printable import clean
 from netprobe.probe.settings import FORKS, ProbeSettings
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.limits import forbid_core_dumps
-from netprobe.vantage.runtime.build import build_runtime
 from netprobe.vantage.runtime.cache import (
     Runtimes,
     cache_folder,
     cache_path,
-    cached_runtimes,
     keep_runtime,
     lacks_of,
+    list_runtimes,
+    make_runtime,
 )
 from netprobe.vantage.runtime.file import Runtime, load_runtime
 
@@ -88,8 +88,8 @@ def make_runtimes(paths: Sequence[str]) -> Runtimes:
 
 
 def build_verb(python: str | None, output: str | None) -> int:
-    """Build a runtime, write it, and say what it is and where."""
-    runtime = build_runtime(python)
+    """Make a runtime, write it, and say what it is and where."""
+    runtime = make_runtime(python)
     path = cache_path(runtime.arch) if output is None else Path(output)
     try:
         keep_runtime(runtime, path)
@@ -100,9 +100,9 @@ def build_verb(python: str | None, output: str | None) -> int:
 
 
 def list_verb() -> int:
-    """List the runtimes that are kept, with what is wrong with each; 2 where one cannot be used."""
+    """List all runtimes, with what is wrong with each; 2 where one cannot be used."""
     status = PASS
-    paths = cached_runtimes()
+    paths = list_runtimes()
     for path in paths:
         try:
             runtime = load_runtime(str(path))

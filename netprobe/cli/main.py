@@ -25,8 +25,6 @@ from netprobe.cli.asked import (
     ReportOptions,
     RequestOptions,
     RunOptions,
-    RuntimeOptions,
-    ShowOptions,
 )
 from netprobe.cli.help import AUDIT_STATUS, RUN_STATUS, TUNNEL_STATUS, VerbGroup
 from netprobe.cli.options import take_options
@@ -37,6 +35,7 @@ from netprobe.cli.streams import (
     tell_unexpected,
     tell_usage,
 )
+from netprobe.cli.verb_groups import history, matrix, runtime
 from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 from netprobe.report.outputs import discard_stdout
 
@@ -59,6 +58,10 @@ def cli() -> None:
       netprobe plan --matrix deckhouse-nodes
       netprobe run --matrix deckhouse-nodes
     """
+
+
+for group in (matrix, history, runtime):
+    cli.add_command(group)
 
 
 @cli.command(epilog=RUN_STATUS)
@@ -109,28 +112,6 @@ def check(options: CheckOptions) -> int:
     if options.files:
         raise click.UsageError("--hosts takes no FILES; give --matrix and --inventory.")
     return check_hosts_verb(options)
-
-
-@cli.group()
-def matrix() -> None:
-    """The bundled matrices, and your own."""
-
-
-@matrix.command("list")
-def matrix_list() -> int:
-    """List the bundled matrices."""
-    from netprobe.cli.files import matrix_list_verb
-
-    return matrix_list_verb()
-
-
-@matrix.command("show")
-@take_options(ShowOptions)
-def matrix_show(options: ShowOptions) -> int:
-    """Show a matrix: a bundled NAME, or a file."""
-    from netprobe.cli.files import matrix_show_verb
-
-    return matrix_show_verb(options)
 
 
 @cli.command(epilog=RUN_STATUS)
@@ -238,39 +219,16 @@ def diagnose_konnectivity(options: DiagnoseOptions) -> int:
     """Tell why Konnectivity tunnels do not come up: from this host, or from every worker of an
     inventory. It never registers as an agent.
 
+    What is not given comes from a manifest, a pipe, or the cluster of your kubeconfig.
+
     \b
+      oc -n NAMESPACE get hostedcluster NAME -o yaml | netprobe diagnose konnectivity
       netprobe diagnose konnectivity --server konnectivity-hc1.example.com --publishing route
       netprobe diagnose konnectivity --server 10.0.0.7:31234 --publishing nodeport -i inventory.yaml
     """
     from netprobe.cli.diagnose import konnectivity_verb
 
     return konnectivity_verb(options)
-
-
-@cli.group()
-def runtime() -> None:
-    """The Pythons that netprobe sends to hosts that have none."""
-
-
-@runtime.command("build")
-@take_options(RuntimeOptions)
-def runtime_build(options: RuntimeOptions) -> int:
-    """Build one out of this machine's Python and its libraries, for hosts of its architecture.
-
-    Runs do this by themselves when a host needs it. Build it by hand where hosts are of another
-    architecture than the machine that runs netprobe: on a machine that is like them.
-    """
-    from netprobe.cli.launch import build_verb
-
-    return build_verb(options.python, options.output)
-
-
-@runtime.command("list")
-def runtime_list() -> int:
-    """List those that are kept on this machine."""
-    from netprobe.cli.launch import list_verb
-
-    return list_verb()
 
 
 @cli.command()
@@ -310,10 +268,13 @@ def merge(options: MergeOptions) -> int:
 
 
 @cli.command()
-@click.argument("kind", type=click.Choice(("matrix", "inventory", "accepted", "run", "audit")))
+@click.argument(
+    "kind",
+    type=click.Choice(("matrix", "inventory", "accepted", "run", "audit", "history")),
+)
 def schema(kind: str) -> int:
     """Print the JSON Schema of files that people write (matrix, inventory, accepted flows), for
-    editors, or of what runs and audits leave (JSON report and record), for programs."""
+    editors, or of what runs, audits and histories leave (JSON report and record), for programs."""
     from netprobe.cli.files import schema_verb
 
     return schema_verb(kind)

@@ -25,6 +25,7 @@ RUN_FORMATS: Final = (
 )  # fmt: skip
 DIFF_FORMATS: Final = ("text", "json", "markdown")
 TUNNEL_FORMATS: Final = ("text", "json", "markdown")
+HISTORY_FORMATS: Final = ("text", "json", "csv", "html")
 AUDIT_FORMATS: Final = ("text", "json", "junit")
 MATRIX_FORMATS: Final = ("text", "json", "yaml")
 # Those of ``netprobe.request.syntaxes``, which the help does not import.

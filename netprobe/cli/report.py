@@ -132,7 +132,9 @@ def _make_rules(info: RunInfo, findings: Sequence[Finding]) -> tuple[FirewallRul
 def fold_failures(info: RunInfo, collector: Collector) -> tuple[Finding, ...]:
     """Give the findings of a run, with the numbers of its file where that keeps them."""
     zones = {host.name: host.zone for host in info.hosts if host.zone is not None}
-    return fold(collector.failures(), collector.passes(), zones, info.findings or ())
+    kept = info.findings or ()
+    failures, passes = collector.failures(), collector.passes()
+    return fold(failures, passes, zones, kept, some_ports=info.some_ports)
 
 
 def diff_verb(options: DiffOptions) -> int:

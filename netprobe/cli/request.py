@@ -210,5 +210,6 @@ def _word_totals(request: FirewallRequest) -> str:
     )
     if not request.rules:
         words = f"no rule to ask for: {request.why_none}"
-    rest = len(request.unmended)
-    return f"{words}; {number(rest)} not to be mended by rules" if rest else words
+    rest, unprobed = len(request.unmended), len(request.unprobed)
+    words += f"; {number(rest)} not to be mended by rules" if rest else ""
+    return f"{words}; {number(unprobed)} not probed" if unprobed else words

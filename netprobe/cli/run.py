@@ -112,7 +112,7 @@ def run_and_report(
             (open_passes if retried_ports.concern(result) else collector).add(result)
         before = taken.fates() if taken else None
         counts = Counter(collector.summary(0).counts) + Counter(open_passes.summary(0).counts)
-        earlier = taken.word_kept(counts) if taken else None
+        earlier = taken.word_kept(counts, taken.count_again(plan)) if taken else None
         if earlier:
             tell_note(earlier)
         with _begin_record(options.record, request, collector.results) as writer:
@@ -135,7 +135,7 @@ def run_and_report(
         info = _hold_against(asked, info, collector, changes)
         findings = fold_failures(info, collector)
         if evidence is not None:
-            findings = evidence.write_files(findings)
+            findings = evidence.write_files(findings, info.hosts)
         info = replace(info, findings=keep_findings(findings))
         ended = [*_end_record(writer, info), *(evidence.problems if evidence else ())]
         return finish(

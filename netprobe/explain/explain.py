@@ -102,13 +102,19 @@ def _is_of_mtu(evidence: Evidence) -> bool:
 def tell_story(view: View) -> FlowStory:
     """Take every step of one address, and add what to do."""
     is_played = view.evidence.flow.block.rehearsal is not None
+    is_up = "host" in view.result.where and far.lives(view)
+    if is_up:
+        view = replace(view, result=_exclude_host(view.result))
     steps = tuple(step(view) for step in (_OF_REHEARSALS if is_played else _STEPS))
-    return FlowStory(steps, view.result, _choose_advice(view), tuple(_list_remarks(view)))
+    remarks = [*_list_remarks(view)]
+    if is_up:
+        remarks.append(f"asked beside the flow, {view.address} does answer: the host itself is up")
+    return FlowStory(steps, view.result, _choose_advice(view), tuple(remarks))
 
 
 def _choose_advice(view: View) -> str:
     """Give the finding's advice, as a run gives it; for doubt, what would remove it."""
-    findings = fold([_exclude_living_host(view)])
+    findings = fold([view.result])
     if findings:
         return findings[0].advice
     alone = not view.has_agent(view.destination)
@@ -120,13 +126,11 @@ def _choose_advice(view: View) -> str:
     return ""
 
 
-def _exclude_living_host(view: View) -> Result:
-    """Give the result without a place that the looks beside the flow exclude: a dead host.
-
-    The verdict itself stays that of a run, which has not asked that.
-    """
-    left = tuple(place for place in view.result.where if place != "host")
-    return replace(view.result, where=left) if left and far.lives(view) else view.result
+def _exclude_host(result: Result) -> Result:
+    """Give the result with the places that it has in a run whose other flows to the host, for which
+    the looks beside this one stand, get an answer."""
+    left = tuple(place for place in result.where if place != "host")
+    return replace(result, where=left or result.where)
 
 
 def _list_remarks(view: View) -> Iterator[str]:
@@ -134,12 +138,6 @@ def _list_remarks(view: View) -> Iterator[str]:
     yield from view.result.warnings
     yield from say_where_nearer(view)
     yield from say_where_lost(view)
-    left = _exclude_living_host(view).where
-    if left != view.result.where:
-        yield (
-            f"asked beside the flow, {view.address} does answer: the host itself is up, which "
-            f"leaves [{', '.join(left)}]"
-        )
     measured, result = view.mtu or (None, view.result)
     # Where not even small packets were answered, nobody knows what fits.
     tried = measured is not None and measured.mtu is not None and measured.mtu.path is not None

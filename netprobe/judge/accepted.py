@@ -62,8 +62,9 @@ class Acceptances:
         return entry.has_begun(self._today) and not entry.has_ended(self._today)
 
     def _scopes_of(self, result: Result) -> Iterator[_Scope]:
-        key = (result.matrix, result.requirement, result.protocol, result.destination)
-        return (scope for scope in self._index.get(key, ()) if scope.count_flows(result))
+        keys = ((*name, result.protocol, result.destination) for name in result.names)
+        scopes = (scope for key in keys for scope in self._index.get(key, ()))
+        return (scope for scope in scopes if scope.count_flows(result))
 
     def _check_entry(
         self, entry: Acceptance, counts: Counter[str], info: RunInfo

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from netprobe.judge.advice import advice, kind_and_title
+from netprobe.judge.any_of import join_again, set_apart
 from netprobe.judge.kept_numbers import KeptNumbers
 from netprobe.judge.naming import Naming, count_flows, titled
 from netprobe.judge.places import common_places
@@ -17,7 +18,15 @@ from netprobe.judge.rules import (
     speaker_of,
 )
 from netprobe.judge.walls import Zones
-from netprobe.judge.ways import WayFacts, as_sent, group_by_link, is_lost_back, join_routers
+from netprobe.judge.ways import (
+    WayFacts,
+    as_sent,
+    group_by_link,
+    has_direction,
+    is_lost_back,
+    join_routers,
+    turn_round,
+)
 from netprobe.model.matrix import rank_weight
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, KeptFinding, Place, Result
@@ -32,6 +41,8 @@ def fold(
     passes: Iterable[Result] = (),
     zones: Zones | None = None,
     kept: Sequence[KeptFinding] = (),
+    *,
+    some_ports: bool = False,
 ) -> tuple[Finding, ...]:
     """Fold failures with one likely cause into findings, and number them.
 
@@ -42,16 +53,22 @@ def fold(
     which tell whether nothing gets through between two hosts; they are read only where a firewall
     or a router stops something, and then more than once. ``zones`` are those of the hosts that have
     one. ``kept`` are the findings of the file that the results are of: these have its numbers, and
-    further ones the numbers behind.
+    further ones the numbers behind. ``some_ports``: not all that is required between two hosts was
+    asked, so that nobody knows whether nothing gets through there.
     """
     numbers = KeptNumbers(kept)
     found, rest = numbers.take(result for result in results if _is_worth_a_finding(result))
     naming = titled(zones or {})
     known = (
-        replace(_make_finding(cause, naming), number=one.number, evidence=one.evidence)
+        replace(
+            _make_finding(cause, naming),
+            number=one.number,
+            evidence=one.evidence,
+            no_evidence=one.no_evidence,
+        )
         for one, cause in found
     )
-    causes = _find_causes(rest, passes, zones or {})
+    causes = _find_causes(rest, passes, zones or {}, some_ports=some_ports)
     folded = sorted((_make_finding(one, naming) for one in causes), key=_order_of_finding)
     return (
         *known,
@@ -60,9 +77,10 @@ def fold(
 
 
 def _find_causes(
-    failures: Sequence[Result], passes: Iterable[Result], zones: Zones
+    failures: Sequence[Result], passes: Iterable[Result], zones: Zones, *, some_ports: bool
 ) -> list[Stopped]:
     """Group the failures that share a likely cause."""
+    failures, followers = set_apart(failures)
     rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
     stopped: list[Result] = []
     causes: dict[tuple[object, ...], Stopped] = {}
@@ -76,8 +94,8 @@ def _find_causes(
             cause = causes.setdefault(key, Stopped([], proof=fact))
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
-    rules = group_by_rule(stopped, passes, zones) if stopped else []
-    return [*parts, *rules]
+    rules = group_by_rule(stopped, passes, zones, some_ports=some_ports) if stopped else []
+    return join_again([*parts, *rules], followers)
 
 
 def _is_worth_a_finding(result: Result) -> bool:
@@ -96,7 +114,7 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
     shares = find_reason(result.reason).shares
     common = (result.verdict, result.reason, result.decides)
-    if shares in ("address", "name"):
+    if shares in ("address", "name", "machine"):
         return (*common, result.address)
     if shares in ("driver", "sentence"):
         return (*common, result.driver if shares == "driver" else result.because)
@@ -166,11 +184,20 @@ def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], 
     A narrow link has the ends of the packets that it stops.
     """
     if _is_link(cause):
-        return [as_sent(one) for one in members], []
+        return _name_ways(members), []
     if cause.proof is None:
         return members, []
     answers = [as_sent(one) for one in members if is_lost_back(one)]
     return [one for one in members if not is_lost_back(one)], answers
+
+
+def _name_ways(members: list[Result]) -> list[Result]:
+    """Give members with the ends of the packets that were lost: both ways where no member tells
+    which one it is."""
+    sent = [as_sent(one) for one in members]
+    if any(has_direction(one) for one in members):
+        return sent
+    return sent + [turn_round(one) for one in members]
 
 
 def _find_places(members: Sequence[Result], cause: Stopped) -> tuple[Place, ...]:

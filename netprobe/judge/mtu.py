@@ -12,6 +12,7 @@ Fit = Literal[
     "fits",
     "limited",
     "black-hole",
+    "echoes-lost",
     "segments-lost",
     "segments-lost-back",
     "segments-unsure",
@@ -45,6 +46,12 @@ ROWS: Final[dict[Fit, MtuRow]] = {
         "unfragmented packets above {path} bytes vanish without a word, the source's interface "
         "sends up to {needed} ({how})",
     ),
+    # An echo's answer is as large as its request.
+    "echoes-lost": MtuRow(
+        "blocked", "filtered", "mtu-black-hole", ("destination", "path", "return-path"),
+        "unfragmented packets above {path} bytes vanish without a word, there or back; the "
+        "source's interface sends up to {needed} ({how})",
+    ),
     "segments-lost": MtuRow(
         "blocked", "filtered", "mtu-black-hole", ("path",),
         "our listener answers small packets, but TCP packets above {path} bytes vanish on the way "
@@ -77,7 +84,9 @@ def fit(mtu: PathMtu, protocol: str) -> Fit:
         return "fits"
     if protocol == "tcp":
         return "segments-lost-back" if mtu.lost_back else "segments-lost"
-    return "limited" if mtu.limited_by is not None else "black-hole"
+    if mtu.limited_by is not None:
+        return "limited"
+    return "echoes-lost" if mtu.proof == "service" else "black-hole"
 
 
 def because(row: MtuRow, mtu: PathMtu) -> str:

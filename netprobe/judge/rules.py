@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from netprobe.judge.naming import group_by_wire
 from netprobe.judge.places import split_by_place
 from netprobe.judge.walls import (
+    DeadPair,
     FlowEnds,
     Pair,
     Passing,
@@ -48,17 +49,25 @@ class Stopped:
 
 
 def group_by_rule(
-    failures: Sequence[Result], passes: Iterable[Result], zones: Zones
+    failures: Sequence[Result], passes: Iterable[Result], zones: Zones, *, some_ports: bool
 ) -> list[Stopped]:
-    """Group the failures that one rule explains: all of a group decide, or none does."""
+    """Group the failures that one rule explains: all of a group decide, or none does.
+
+    ``some_ports``: what else gets through between their hosts was not asked.
+    """
     passing = Passing(failures, passes, zones)
     deciding = [one for one in failures if one.decides]
     others = [one for one in failures if not one.decides]
-    return [group for some in (deciding, others) for group in _group_alike(some, passing, zones)]
+    groups: list[Stopped] = []
+    for some in (deciding, others):
+        dead = {} if some_ports else find_dead_pairs(some, passing, zones)
+        groups += _group_alike(some, passing, dead)
+    return groups
 
 
-def _group_alike(failures: Sequence[Result], passing: Passing, zones: Zones) -> Iterator[Stopped]:
-    dead = find_dead_pairs(failures, passing, zones)
+def _group_alike(
+    failures: Sequence[Result], passing: Passing, dead: Mapping[Pair, DeadPair]
+) -> Iterator[Stopped]:
     groups: dict[object, list[Result]] = {}
     rest = []
     for result in failures:

@@ -16,7 +16,15 @@ from netprobe.judge.stopped import fill_counted
 from netprobe.judge.symptom import is_down, reply_failure, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.decision import first_match
-from netprobe.model.evidence import NO_NEIGHBOUR, OWN_ADDRESS, Evidence, Outcome, PathMtu, Witness
+from netprobe.model.evidence import (
+    NO_NEIGHBOUR,
+    OWN_ADDRESS,
+    UNDIALLED,
+    Evidence,
+    Outcome,
+    PathMtu,
+    Witness,
+)
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Place, Result
@@ -34,6 +42,8 @@ _RETURN_ROUTE = frozenset(
         OWN_ADDRESS,
     )
 )
+# Conclusions that another machine answers.
+_OTHERS = ("held-twice", "other-machine")
 # Symptoms that an answer on the source's wire explains; one-way packets have no answer.
 _UNANSWERED = frozenset(("silence", "silence-maybe-stuck", "silent"))
 
@@ -94,6 +104,8 @@ def begin_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:
         verdict="not-tested", state="unknown", reason="not-tested", proof="none",
         where=("source",), because="", warnings=block.warnings + evidence.warnings,
         stops=requirement.weight,
+        any_of=block.group_name,
+        also=block.also,
     )  # fmt: skip
 
 
@@ -106,6 +118,8 @@ def _counts_mtu(evidence: Evidence, measured: PathMtu, verdict: Result) -> bool:
         return False
     if evidence.outcome is None or evidence.outcome.operation != PATH_MTU:
         return verdict.verdict == "pass"
+    if evidence.concluded in _OTHERS:
+        return False  # what another machine answers says nothing of the path to this one
     return measured.path is not None or not is_down(evidence)
 
 
@@ -141,11 +155,11 @@ def judge_row(
         rejected_by=_rejected_by(row, evidence, outcome),
         last_hop=evidence.trace.last_hop if evidence.trace else None,
         next_hop=next_hop(evidence),
-        warnings=base.warnings + _collect_warnings(evidence, outcome),
         rtt_ms=outcome.rtt_ms,
         attempts=outcome.attempts,
         holder=evidence.listener.owner if find_reason(row.reason).shares == "holder" else None,
     )
+    result = replace(result, warnings=base.warnings + _collect_warnings(evidence, outcome, result))
     if evidence.limited and result.verdict == "blocked":
         result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
     result = judge_beside(_apply_rules(result, evidence, rules), evidence)
@@ -277,7 +291,7 @@ def _rejected_by(row: VerdictRow, evidence: Evidence, outcome: Outcome) -> str |
     return outcome.icmp.offender
 
 
-def _collect_warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
+def _collect_warnings(evidence: Evidence, outcome: Outcome, result: Result) -> tuple[str, ...]:
     listener, witness = evidence.listener, evidence.witness
     # Of another run's listener, whatever it said, nobody expects the service.
     other_run = holder_word(evidence, live=False) == "other-run"
@@ -296,7 +310,9 @@ def _collect_warnings(evidence: Evidence, outcome: Outcome) -> tuple[str, ...]:
         found.append(
             f"the source address is translated: {name} saw it come from {witness.seen_from}"
         )
-    if listener.state == "ours" and listener.note:
+    # What a firewall of the destination stops says so itself.
+    is_said = listener.note == UNDIALLED and result.where == ("destination",)
+    if listener.state == "ours" and listener.note and not is_said:
         found.append(f"{name}: {listener.note}")
     return tuple(found)
 

@@ -15,6 +15,7 @@ Pair = tuple[str, str]  # source and destination
 FlowEnds = tuple[str, str, str]  # with the address that was probed: families differ
 ProtocolPort = tuple[str, PortRange | None]
 Zones = Mapping[str, str]  # of the hosts that have one
+DeadPair = tuple[object, set[FlowEnds]]  # its rule, and its ways
 
 
 def way_of(result: Result) -> FlowEnds:
@@ -65,7 +66,7 @@ def _have_common(one: ProtocolPort, other: ProtocolPort) -> bool:
 
 def find_dead_pairs(
     failures: Sequence[Result], passing: Passing, zones: Zones
-) -> dict[Pair, tuple[object, set[FlowEnds]]]:
+) -> dict[Pair, DeadPair]:
     """Find the pairs between which nothing gets through; give each its rule, and its ways."""
     ports: dict[FlowEnds, set[ProtocolPort]] = {}
     places: dict[FlowEnds, set[Place]] = {}

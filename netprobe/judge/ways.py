@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from netprobe.judge.machines import MachineFacts, rank_of_machine, shows_machine
 from netprobe.judge.rules import Stopped
 from netprobe.judge.walls import Pair, split_into_boxes
 from netprobe.model.reason import Share
@@ -41,15 +42,27 @@ def as_sent(result: Result) -> Result:
     return replace(result, source=sender, destination=receiver)
 
 
+def has_direction(result: Result) -> bool:
+    """Tell whether it is known on which way packets were lost, there or back."""
+    return not {"path", "return-path"} <= {*result.where}
+
+
+def turn_round(result: Result) -> Result:
+    """Give a result with its ends exchanged."""
+    return replace(result, source=result.destination, destination=result.source)
+
+
 class WayFacts:
     """What is known of ways on which nothing gets through, from one failure of each."""
 
     def __init__(self, failures: Sequence[Result], passes: Iterable[Result]) -> None:
         self._facts: dict[PacketWay, Result] = {}
+        self._machines = MachineFacts(failures)
         facts = [one for one in failures if _is_of_way(one)]
-        if not facts:
+        self._dead = {way_of_packets(one): None for one in failures}
+        if not facts and not self._machines:
             return
-        dead = {way_of_packets(one): None for one in failures}
+        dead = self._dead
         for way in _find_open_ways(failures, passes):
             dead.pop(way, None)
         for one in sorted(facts, key=lambda fact: (fact.rejected_by is None, fact.order)):
@@ -79,18 +92,30 @@ class WayFacts:
 
     def explain(self, result: Result) -> Result | None:
         """Give the failure whose cause is also that of this one, itself perhaps; None: none is."""
-        fact = self._facts.get(way_of_packets(result))
+        if shows_machine(result):
+            return self._machines.of_address(result)
+        fact = self._facts.get(way_of_packets(result)) or self._find_machine(result)
         if fact is None or _is_of_way(result):
             return fact
         if result.reason != "no-response" or fact.decides != result.decides:
             return None
         return fact if is_lost_back(result) or {*fact.where} & {*result.where} else None
 
+    def _find_machine(self, result: Result) -> Result | None:
+        """Find who else has the address that the lost packets were sent to."""
+        if is_lost_back(result):
+            return self._machines.of_answers(result)
+        return self._machines.of_address(result) if way_of_packets(result) in self._dead else None
+
 
 def find_proof(members: Iterable[Result]) -> Result | None:
     """Give the member that shows the cause of all, where one shows a fact of a whole way."""
-    facts = filter(_is_of_way, members)
-    return min(facts, key=lambda fact: (fact.rejected_by is None, fact.order), default=None)
+    facts = (one for one in members if _is_of_way(one) or shows_machine(one))
+    return min(
+        facts,
+        key=lambda fact: (rank_of_machine(fact), fact.rejected_by is None, fact.order),
+        default=None,
+    )
 
 
 def _is_of_way(result: Result) -> bool:

@@ -20,6 +20,7 @@ from netprobe.load.manifest.manifests import (
 )
 from netprobe.load.matrix.chosen_settings import notes_of_settings, read_settings_of_run
 from netprobe.load.matrix.file import read_matrices
+from netprobe.load.role_vantages import apply_role_vantages
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.wording import listed, quoted, unknown
 from netprobe.model.inventory import Inventory
@@ -52,6 +53,7 @@ def load_request(
     if not whole:
         raise FileErrors(problems)
     inventory, said = apply_manifests(given, read, inventory, sets, problems)
+    inventory = apply_role_vantages(read, inventory)
     chosen = read_settings_of_run(read, inventory, sets, problems, said)
     notes = (*notes_of_settings(read, inventory), *check_roles(chosen, inventory, problems))
     words = {word for matrix in read for word in matrix.role_words()}

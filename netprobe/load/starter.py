@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from netprobe.load.inventory.suspects import NETWORK, placeholder_name
 from netprobe.load.matrix.bundled import bundled_names
-from netprobe.model.matrix import Matrix, Role, Setting, SettingRef, SettingValue
+from netprobe.model.matrix import (
+    CLAIMS_NOTHING,
+    Matrix,
+    Role,
+    Setting,
+    SettingRef,
+    SettingValue,
+    fold_role,
+)
 from netprobe.model.printable import clean, word_command, yaml_scalar
 
 _HEAD = """\
@@ -23,6 +31,9 @@ defaults:
   #   local    this machine
   #   none     no probe starts there, it is only a destination (a virtual IP, a load balancer)
   #   {{command: [docker, exec, -i, NAME]}}   any words that start a program there
+  # Nodes of a cluster without ssh, through a pod, which kubectl leaves there at the end:
+  # {{command: [oc, debug, node/w0, -T, -q, --, chroot, /host]}}
+  # {{command: [kubectl, debug, node/w0, -iq, --profile=sysadmin, --image=IMG, --, chroot, /host]}}
   vantage: ssh
   # Root on the hosts makes the answers sharper (raw sockets, ports below 1024, names of port
   # owners). With sudo that asks for a password: --ask-become-pass. Without sudo: none.
@@ -62,14 +73,12 @@ def starter_inventory(matrices: Sequence[Matrix]) -> str:
 
 
 def _write_parts(matrices: Sequence[Matrix]) -> Iterator[str]:
-    # Every setting and role once, as the first matrix that has it describes it.
+    # Every setting once, as the first matrix that has it describes it.
     settings: dict[str, Matrix] = {}
-    roles: dict[str, Role] = {}
     for matrix in matrices:
         for name in matrix.settings:
             settings.setdefault(name, matrix)
-        for name, role in matrix.roles.items():
-            roles.setdefault(name, role)
+    roles = _list_roles(matrices)
     yield _write_head(matrices)
     if settings:
         yield _SETTINGS
@@ -81,9 +90,22 @@ def _write_parts(matrices: Sequence[Matrix]) -> Iterator[str]:
     yield "hosts:\n"
     sources = {name for matrix in matrices for one in matrix.requirements for name in one.sources}
     for number, name in enumerate(roles, 1):
-        yield _write_host(name, number, name in sources)
+        yield _write_host(roles[name], number, name in sources)
         if number == 1:
             yield _HOST_NOTE.format(roles=", ".join([*roles][:2]))
+
+
+def _list_roles(matrices: Sequence[Matrix]) -> dict[str, Role]:
+    """List every role once, as the first matrix that has it describes it.
+
+    A host of the platform plays the part of a layer, by the word that both have for it.
+    """
+    roles: dict[str, Role] = {}
+    for matrix in matrices:
+        meant = matrix.role_words()
+        known = {meant.get(fold_role(name)) for name in roles}
+        roles |= {name: role for name, role in matrix.roles.items() if name not in known}
+    return roles
 
 
 def _write_head(matrices: Sequence[Matrix]) -> str:
@@ -107,6 +129,11 @@ def _write_setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix])
         # Written out it would not follow the other one, when that is edited.
         lines.append(f"  # {setting.name}:   # without it: as {setting.default.setting}")
         return "".join(f"{line}\n" for line in lines)
+    layer = _find_layer_instead(matrix, setting, matrices)
+    if layer is not None:
+        lines.append(f"  # {layer.name} has it")
+        lines.append(f"  {setting.name}: {_free_value(setting)}")
+        return "".join(f"{line}\n" for line in lines)
     line = f"{setting.name}: {_value_text(setting.default)}"
     others = (one.settings.get(setting.name, setting) for one in matrices)
     if all(replace(one, description=setting.description) == setting for one in others):
@@ -116,6 +143,21 @@ def _write_setting(matrix: Matrix, setting: Setting, matrices: Sequence[Matrix])
         lines.append(f"  # The matrices differ in it: {hint}.")
         lines.append(f"  # {line}   # as in {matrix.name}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _find_layer_instead(
+    matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]
+) -> Matrix | None:
+    """Find a layer that brings what the setting can leave to it."""
+    words = [word for word, claim in matrix.claims.items() if claim == SettingRef(setting.name)]
+    layers = (one for one in matrices if one.layer and one is not matrix)
+    if not words or _free_value(setting) is None:
+        return None
+    return next((one for one in layers if any(word in one.claims for word in words)), None)
+
+
+def _free_value(setting: Setting) -> str | None:
+    return next((value for value in setting.values if value in CLAIMS_NOTHING), None)
 
 
 def _value_text(value: SettingValue) -> str:
@@ -129,10 +171,12 @@ def _write_role(role: Role) -> str:
     return f"#   {role.name}: {clean(role.description)}{implied}".rstrip() + "\n"
 
 
-def _write_host(role: str, number: int, sends: bool) -> str:
-    name, address = placeholder_name(role), NETWORK[number]
-    lines = [f"  {name}:", f"    address: {address}", f"    roles: [{role}]"]
-    if _OUTSIDE & set(role.split("-")):
+def _write_host(role: Role, number: int, sends: bool) -> str:
+    name, address = placeholder_name(role.name), NETWORK[number]
+    lines = [f"  {name}:", f"    address: {address}", f"    roles: [{role.name}]"]
+    if role.vantage == "none":
+        lines.append("    # nothing can run there (vantage: none), unless you give it a vantage")
+    elif _OUTSIDE & set(role.name.split("-")):
         here = "    # vantage: local   # if this machine is it; none if no probe can start there"
         lines.append(here if sends else "    vantage: none")
     return "".join(f"{line}\n" for line in lines)

@@ -15,7 +15,7 @@ from netprobe.model.shapes import (
     LineText,
     Name,
     ProtocolText,
-    RowName,
+    RowId,
 )
 
 ACCEPTED_SCHEMA: Final = "netprobe.accepted/1"
@@ -47,7 +47,7 @@ class Acceptance:
 
     id: Name
     matrix: Name
-    requirement: RowName
+    requirement: RowId
     from_: tuple[LineText, ...]
     to: tuple[LineText, ...]
     addresses: tuple[AddressText, ...] = ()

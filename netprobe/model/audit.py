@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from netprobe.model.host_key import HostKey
 from netprobe.model.matrix import SettingValue
 
 AuditKind = Literal[
@@ -85,7 +86,7 @@ class AuditFinding:
 @dataclass(frozen=True, slots=True)
 class AuditedHost:
     """A host: ``looked-at``, ``failed`` (``words`` say why), or ``none`` where no way leads onto
-    it. ``roles`` are those of the matrices."""
+    it. ``roles`` are those of the matrices; ``host_key``: ssh does not trust its key."""
 
     name: str
     roles: tuple[str, ...]
@@ -93,6 +94,7 @@ class AuditedHost:
     words: str = ""
     ports: tuple[AuditedPort, ...] = ()
     notes: tuple[str, ...] = ()
+    host_key: HostKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

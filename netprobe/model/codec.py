@@ -24,7 +24,7 @@ from netprobe.model.result import (
     Summary,
 )
 from netprobe.model.run import RunInfo
-from netprobe.model.shapes import Name, ProtocolText, RowName
+from netprobe.model.shapes import Name, ProtocolText, RowId
 from netprobe.model.story import Story, StoryError, StoryPlace
 
 RUN_SCHEMA = "netprobe.run/1"
@@ -45,9 +45,9 @@ _PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
     "path_mtu_bytes", "needed_mtu_bytes", "holder", "device", "driver", "accepted", "known",
-    "stops", "story",
+    "stops", "story", "any_of", "spared", "also",
 )  # fmt: skip
-LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything")
+LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything", "no_evidence")
 # The keys by which a member of a finding names its result.
 MEMBER_KEYS = tuple(one.name for one in fields(Member))
 # A line with the members of more could not be read again: such a record keeps no numbers.
@@ -61,7 +61,7 @@ class RecordHeader:
     An element of ``ranges`` is matrix, requirement, protocol and its ranges.
     """
 
-    ranges: tuple[tuple[Name, RowName, ProtocolText, tuple[tuple[int, int], ...]], ...] = ()
+    ranges: tuple[tuple[Name, RowId, ProtocolText, tuple[tuple[int, int], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def result_to_json(result: Result) -> Json:
     data: Json = to_json(replace(result, story=None))
     del data["order"]
     for key in LEFT_OUT_OF_RESULT:
-        if data[key] is None:
+        if data[key] in (None, []):
             del data[key]
     if result.story is not None:
         data["story"] = story_to_json(result.story)
@@ -186,7 +186,8 @@ def keep_finding(finding: Finding) -> KeptFinding:
     members = tuple(
         Member(*(getattr(member, key) for key in MEMBER_KEYS)) for member in finding.members
     )
-    return KeptFinding(finding.number, members, finding.everything, finding.evidence)
+    kept = KeptFinding(finding.number, members, finding.everything, finding.evidence)
+    return replace(kept, no_evidence=finding.no_evidence)
 
 
 def keep_findings(findings: Sequence[Finding]) -> tuple[KeptFinding, ...] | None:
@@ -199,15 +200,15 @@ def keep_findings(findings: Sequence[Finding]) -> tuple[KeptFinding, ...] | None
 def summary_to_json(summary: Summary) -> Json:
     """Give the ``summary`` object: flows per verdict, JSON keys with an underscore."""
     data = {verdict.replace("-", "_"): number for verdict, number in summary.counts.items()}
-    further = ("skipped", "refusals", "waived", "optional", "accepted", "known")
+    further = ("skipped", "refusals", "waived", "optional", "accepted", "known", "spared")
     return data | {name: getattr(summary, name) for name in further}
 
 
 def info_to_json(info: RunInfo) -> Json:
     """Give the keys of a run beside its results; the last line of a record holds the same."""
     data: Json = to_json(replace(info, elapsed_s=round(info.elapsed_s, 3)))
-    for key in ("names_set", "findings"):
-        if data[key] is None:
+    for key in ("names_set", "findings", "some_ports"):
+        if data[key] is None or data[key] is False:
             del data[key]
     return {**data, "skipped": [skipped_to_json(skipped) for skipped in info.skipped]}
 

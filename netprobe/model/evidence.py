@@ -16,6 +16,9 @@ from netprobe.model.story import Story, TrailEntry
 
 N = TypeVar("N")
 
+# What a listener's note may be.
+UNDIALLED = "the agent's own connection to its listener did not arrive"
+
 # The answer on a connection or socket that worked:
 #   nonce      our listener's genuine answer          foreign    a genuine answer of another agent
 #   reflected  our own bytes came back                service    what ``probe:`` asks for answered

@@ -17,7 +17,7 @@ from netprobe.model.shapes import (
     LineText,
     Name,
     ProtocolText,
-    RowName,
+    RowId,
     RuleId,
 )
 
@@ -67,7 +67,7 @@ class RuleNeed:
     """Why: a line of a matrix."""
 
     matrix: Name
-    requirement: RowName
+    requirement: RowId
     document: str = ""
     purpose: str = ""
     row: str = ""
@@ -87,7 +87,8 @@ class FirewallRule:
 
     ``ports`` are those of the destinations, for ``answers`` those of the sources: then the rule
     lets only answers through. ``flows`` counts ports, as reports do. ``findings`` are the numbers
-    of a report of the run. ``until`` is a date (YYYY-MM-DD) or ``permanent``.
+    of a report of the run, ``packets`` the files with packets of them. ``until`` is a date
+    (YYYY-MM-DD) or ``permanent``.
     """
 
     id: RuleId
@@ -105,6 +106,7 @@ class FirewallRule:
     notes: tuple[str, ...] = ()
     until: LastDay = PERMANENT
     flows: int = 0
+    packets: tuple[str, ...] = ()
 
     @property
     def confirmed(self) -> bool:
@@ -120,6 +122,12 @@ class FirewallRule:
     def who(self) -> str:
         """Say who applies it."""
         return self.candidates if self.confirmed else f"{self.candidates} (to be confirmed)"
+
+    @property
+    def findings_text(self) -> str:
+        """``2, 3; packets: run/finding-02.pcapng``; nothing for a rule of no finding."""
+        packets = f"; packets: {', '.join(self.packets)}" if self.packets else ""
+        return ", ".join(map(str, self.findings)) + packets if self.findings else ""
 
     @property
     def why(self) -> tuple[str, ...]:
@@ -152,7 +160,7 @@ class FirewallRequest:
 
     ``roles`` are those of the hosts. ``asked`` are the results that the rules are to mend, none
     where the request was made from a plan. ``of`` says what it was made from, and ``why_none`` why
-    it asks for nothing, where it has no rules.
+    it asks for nothing, where it has no rules. ``unprobed`` is what no run ever looks at.
     """
 
     id: str
@@ -163,6 +171,7 @@ class FirewallRequest:
     rules: tuple[FirewallRule, ...] = ()
     why_none: str = ""
     unmended: tuple[Unmended, ...] = ()
+    unprobed: tuple[Unmended, ...] = ()
     asked: tuple[Result, ...] = ()
     # What the customer's forms need beside the rules: names of fields, and their values.
     ticket: Mapping[str, str] = field(default_factory=dict)

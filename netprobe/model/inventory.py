@@ -55,6 +55,7 @@ class Host:
     ``place`` is its ``file:line:column`` in a YAML inventory, and empty for other sources.
     ``zone`` names the hosts that firewalls are supposed to treat alike.
     ``proxies`` are those of single services (``ignition``), which count before ``proxy``.
+    ``own_vantage``: its vantage is said of itself, not of every host.
     """
 
     name: LineText
@@ -67,6 +68,7 @@ class Host:
     place: str = ""
     zone: LineText | None = None
     proxies: tuple[tuple[str, Proxy], ...] = ()
+    own_vantage: bool = field(default=False, compare=False)
 
     def proxy_for(self, service: object) -> Proxy | None:
         """Give the proxy that software asks a service through; the service is a ``probe:``."""

@@ -21,6 +21,27 @@ Binds = Literal["all", "address"]
 Weight = Literal["installation", "nodes", "pods", "feature", "monitoring"]
 WEIGHTS: Final[tuple[Weight, ...]] = get_args(Weight)
 
+# Values of ``claims`` by which a matrix leaves a part of the cluster to another one.
+CLAIMS_NOTHING: Final = ("none", "custom", "false", "")
+# Those of them by which it is there all the same, and another matrix has its rows.
+LEFT_TO_ANOTHER: Final = ("none", "custom")
+
+# Parts that hosts play in every platform, and the words that inventories of many tools have for
+# them, folded.
+CommonPart = Literal["control-plane", "worker", "node"]
+COMMON_WORDS: Final[Mapping[CommonPart, tuple[str, ...]]] = {
+    "control-plane": (
+        "control-plane", "controlplane", "kube-control-plane", "kube-master", "master", "masters",
+        "server", "servers", "controller", "controllers", "initial-controller", "management",
+        "rke2-server", "rke2-servers", "k3s-server", "k3s-servers", "k3s-master", "k3s-masters",
+    ),
+    "worker": (
+        "worker", "workers", "agent", "agents", "compute", "kube-node", "kube-worker",
+        "rke2-agent", "rke2-agents", "k3s-agent", "k3s-agents",
+    ),
+    "node": ("node", "nodes", "cluster", "k8s-cluster", "k3s-cluster", "rke2-cluster"),
+}  # fmt: skip
+
 # A host name as it goes into a ClientHello; the last label of a name is never a number.
 DNS_NAME = re.compile(
     r"(?=.{1,253}\Z)([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*"
@@ -33,7 +54,9 @@ class Role:
     """A part that hosts play; ``implies`` names further roles that such a host has too.
 
     ``existing``: its services run before the installation. ``aliases`` are the names that
-    inventories of other tools give it.
+    inventories of other tools give it; of a ``common`` part these are the words of all such tools,
+    too, unless something else in the matrix has them. ``vantage`` none: nothing can run there,
+    unless the inventory says of a host how a probe starts on it.
     """
 
     name: str
@@ -41,6 +64,8 @@ class Role:
     implies: tuple[str, ...] = ()
     existing: bool = False
     aliases: tuple[str, ...] = ()
+    common: CommonPart | None = None
+    vantage: Literal["none"] | None = None
 
 
 def fold_role(name: str) -> str:
@@ -159,8 +184,9 @@ class Requirement:
     ``process`` names the programs that may hold the port before the installation, ``owner`` those
     that hold it once the platform runs. ``binds``: the addresses of its host that its program
     listens on; None where nobody says it. ``family``: it is about addresses of this family alone.
-    ``stops``: what does not work while it fails; None where nobody says it. ``place`` is its
-    ``file:line:column``.
+    ``stops``: what does not work while it fails; None where nobody says it. ``any_of``: of all
+    rows of this name one that passes is enough for a pair of hosts. ``multicast``: the group that
+    its packets go to in truth, which no probe proves. ``place`` is its ``file:line:column``.
     """
 
     id: Name
@@ -185,6 +211,8 @@ class Requirement:
     binds: Binds | None = None
     family: Family | None = None
     stops: Stops | None = None
+    any_of: Name | None = None
+    multicast: str | None = None
     place: str = field(default="", compare=False)
 
     @property
@@ -201,6 +229,19 @@ class DocumentedPorts:
     udp: tuple[PortEntry, ...] = ()
     purpose: str = ""
     when: Condition = Condition()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSource:
+    """A file that the rows of a matrix come from, as it stood at a commit of a repository.
+
+    ``hash`` is that of the cells of its tables; empty where nobody says it.
+    """
+
+    repository: str
+    path: str
+    commit: str
+    hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +262,11 @@ class Matrix:
 
     ``local``: a host is tested against its own address where it is source and destination.
     ``document`` holds title, publisher and the ISO date ``retrieved``, as the file says.
+    ``sources`` are the files of the document.
     ``ranges`` are documented as open between nodes, ``retired`` ports belong to nobody any more.
     ``overlay_mtu``: that of the pods' network; None: what the interface sends less the headers.
+    ``layer``: it is a part of a platform, whose other rows are those of another matrix. ``claims``
+    are what the cluster has one of (its CNI), and which one it is here.
     """
 
     name: str
@@ -236,6 +280,9 @@ class Matrix:
     ranges: tuple[DocumentedPorts, ...] = ()
     retired: tuple[DocumentedPorts, ...] = ()
     overlay_mtu: int | None = None
+    sources: tuple[DocumentSource, ...] = ()
+    layer: bool = False
+    claims: Mapping[str, str | SettingRef] = field(default_factory=dict)
 
     def with_implied(self, roles: Iterable[str]) -> tuple[str, ...]:
         """Give these roles and all that they imply, transitively; unknown ones are left out."""
@@ -247,13 +294,31 @@ class Matrix:
                 todo.extend(self.roles[role].implies)
         return tuple(found)
 
+    def roles_of(self, words: Iterable[str]) -> tuple[str, ...]:
+        """Give the roles that these words of an inventory mean, and all that they imply."""
+        meant = self.role_words()
+        return self.with_implied(meant.get(fold_role(word), "") for word in words)
+
     def role_words(self) -> dict[str, str]:
         """Give the role that each word of an inventory means, by the folded word."""
-        aliases = ((word, role.name) for role in self.roles.values() for word in role.aliases)
+        roles = self.roles.values()
+        common = ((word, one.name) for one in roles for word in _common_words(one))
+        aliases = ((word, role.name) for role in roles for word in role.aliases)
         return {
             fold_role(word): name
-            for word, name in (*aliases, *((name, name) for name in self.roles))
+            for word, name in (*common, *aliases, *((name, name) for name in self.roles))
         }
+
+    def words_of(self, role: str) -> tuple[str, ...]:
+        """Give the other words of inventories that mean a role."""
+        one, meant = self.roles[role], self.role_words()
+        common = [word for word in _common_words(one) if meant[word] == role]
+        words = dict.fromkeys((*one.aliases, *common))
+        return tuple(word for word in words if fold_role(word) != fold_role(role))
+
+
+def _common_words(role: Role) -> tuple[str, ...]:
+    return () if role.common is None else COMMON_WORDS[role.common]
 
 
 @dataclass(frozen=True, slots=True)

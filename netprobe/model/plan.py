@@ -6,15 +6,17 @@ destinations. Its flows are walked, never listed: 1,000 hosts make millions of t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import Coverage
-from netprobe.model.shapes import LineText, Name, ProtocolText, RowName
+from netprobe.model.result import Also, Coverage
+from netprobe.model.shapes import LineText, Name, ProtocolText, RowId
 
 # The ``probe`` of requirements that ask whether full-size packets get through.
 PATH_MTU = "path-mtu"
@@ -44,6 +46,14 @@ class AskedName:
 
 
 @dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Rows of a matrix that have one name as ``any_of``: one of them is enough for a pair."""
+
+    matrix: Name
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """One requirement × its hosts, for one protocol and one family.
 
@@ -54,8 +64,10 @@ class Block:
     ``places``: of a part of a block, the places of its sources and destinations in the whole.
     ``sni`` is the name that TLS asks for; empty where one is needed and no setting gives it.
     ``existing``: what listens at the destinations runs before the installation.
-    ``names`` are what its name servers are asked for. ``overlay_mtu``: that of the pods' network,
-    where the matrix says it.
+    ``names`` are what its name servers are asked for. ``any_of``: the rows that it is one of, of
+    which one is enough; ``alone``: it is demanded by itself all the same. ``also``: the rows of
+    other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
+    matrix says it.
     """
 
     index: int
@@ -74,6 +86,9 @@ class Block:
     existing: bool = False
     places: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     names: tuple[AskedName, ...] = ()
+    any_of: AnyOf | None = None
+    alone: bool = False
+    also: tuple[Also, ...] = ()
     overlay_mtu: int | None = None
 
     @property
@@ -81,6 +96,17 @@ class Block:
         """What is rehearsed for its flows; None: they are probed."""
         probe = self.requirement.probe
         return probe if isinstance(probe, str) and probe in REHEARSALS else None
+
+    @property
+    def group_name(self) -> Name | None:
+        """The name of the rows of which one is enough; None where the flow decides by itself."""
+        return None if self.any_of is None or self.alone else self.any_of.name
+
+    @property
+    def names_of_rows(self) -> tuple[tuple[Name, Name], ...]:
+        """All names of its flows, each a matrix and a requirement: first the written one."""
+        others = ((one.matrix, one.requirement) for one in self.also)
+        return ((self.matrix, self.requirement.id), *others)
 
     def order(self, source: int, destination: int) -> tuple[int, int, int]:
         """Give the place in the plan of a pair, which all its ports share."""
@@ -97,6 +123,14 @@ class Block:
         if self.chosen is not None:
             return self.chosen[source]
         return (place for place in range(len(self.destinations)) if self.has_flow(source, place))
+
+    def has_pair(self, source: int, destination: int) -> bool:
+        """Tell whether the source at this place probes this destination."""
+        if self.chosen is None:
+            return self.has_flow(source, destination)
+        peers = self.chosen[source]  # sorted
+        at = bisect_left(peers, destination)
+        return at < len(peers) and peers[at] == destination
 
     def keep_pairs(self, ports: Ports, pairs: Iterable[tuple[int, int]]) -> Block:
         """Give the part of the block with these ports and pairs of places.
@@ -177,7 +211,7 @@ class Skipped:
     """
 
     matrix: Name
-    requirement: RowName
+    requirement: RowId
     reason: str = ""
     source: LineText | None = None
     destination: LineText | None = None
@@ -185,11 +219,17 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class PlannedMatrix:
-    """A matrix of the plan with the settings it was planned with, and the document it is of."""
+    """A matrix of the plan with the settings it was planned with, and the document it is of.
+
+    ``names`` are the settings whose values hosts look up.
+    """
+
+    SPARSE: ClassVar = True
 
     name: Name
     settings: Mapping[Name, SettingValue] = field(default_factory=dict)
     document: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,11 +239,12 @@ class PlannedRequirement:
     ``from_`` and ``to`` are roles of the matrix, ``ports`` the whole ranges that it lists, also
     where only a part was probed. ``row`` is the table of the document. ``existing``: what listens
     there runs before the installation; None where that holds for some of its destinations only.
-    ``waive`` is the waiver that held, as a matrix file has it: ``REASON, until DATE``.
+    ``waive`` is the waiver that held, as a matrix file has it: ``REASON, until DATE``. ``any_of``:
+    the name of rows of which one is enough for a pair of hosts.
     """
 
     matrix: Name
-    id: RowName
+    id: RowId
     from_: tuple[Name, ...]
     to: tuple[Name, ...]
     protocol: ProtocolText
@@ -214,6 +255,7 @@ class PlannedRequirement:
     expect: Expect = "allowed"
     existing: bool | None = False
     waive: str | None = None
+    any_of: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +266,10 @@ class Plan:
     matrices that it has: its own first, then what they imply.
     ``selection``: the filters, and how much of the whole plan they left; None without filters.
     ``limited_to``: the hosts that --limit stands for; empty without it.
+    ``some_ports``: the filters may have left out ports between hosts that they kept.
     ``coverage``: how the plan covers a larger one; None where it is the whole.
-    ``taken`` is what manifests gave it.
+    ``taken`` is what manifests gave it. ``unable`` are flows that are required and never probed:
+    nothing can run at their sources, so that they are skipped.
     """
 
     matrices: tuple[PlannedMatrix, ...]
@@ -234,10 +278,12 @@ class Plan:
     notes: tuple[str, ...] = field(default_factory=tuple)
     selection: str | None = None
     limited_to: frozenset[str] = frozenset()
+    some_ports: bool = False
     requirements: tuple[PlannedRequirement, ...] = ()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coverage: Coverage | None = None
     taken: tuple[Taken, ...] = ()
+    unable: tuple[Block, ...] = ()
 
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""

@@ -60,6 +60,11 @@ def intersect(left: Ports, right: Ports) -> Ports:
     return tuple(common)
 
 
+def cut_entries(entries: Ports, wanted: Ports) -> Ports:
+    """Cut each entry of a requirement by itself: neighbours stay two results."""
+    return tuple(part for entry in entries for part in intersect((entry,), wanted))
+
+
 def subtract(left: Ports, right: Ports) -> Ports:
     """Give the ports of ``left`` that ``right`` does not hold."""
     kept: list[PortRange] = []

@@ -18,6 +18,9 @@ _SPACES = re.compile(r"[^\S ]+")
 # Whatever Markdown, as GitHub, GitLab and Jira read it, may take for more than text.
 _MARKS = re.compile(r"([\\`*_{}\[\]|<>~@&$!#])")
 
+# What makes a cell a formula (CWE-1236), also behind what another locale takes for a separator.
+_FORMULA = re.compile(r"(^|[;,\t\r\n|])(\s*)([=+\-@])")
+
 # A text that begins with a letter is never a number, a date or a time.
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_./()-]*(?: [A-Za-z0-9_./()=+-]+)*")
 # YAML 1.1 takes these for booleans and null, YAML 1.2 some of them.
@@ -33,6 +36,11 @@ def clean(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(filter(str.isprintable, _SPACES.sub(" ", _ESCAPES.sub("", text))))
+
+
+def disarm_cell(text: str) -> str:
+    """Give a text that no spreadsheet takes for a formula: an apostrophe goes before its sign."""
+    return _FORMULA.sub(r"\1\2'\3", text)
 
 
 def word_command(words: Iterable[str]) -> str:

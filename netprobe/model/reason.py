@@ -10,13 +10,15 @@ from netprobe.model.result import Place
 
 # What became of the packets.
 End = Literal["dropped", "rejected", "reset"]
-# What failures of one cause share: the rule of a firewall · the address that nobody, or somebody
-# else, has · the next hop · the router that says so · the narrow link · the name that does not
-# resolve · the process that holds the port · the driver of network cards · what was seen, in the
-# same words · nothing but the reason: each has it by itself.
+# What failures of one cause share: the rule of a firewall · the address that nobody, or the source
+# itself, has · the address for which another machine answers · the next hop · the router that says
+# so · the narrow link · the name that does not resolve · the process that holds the port · the
+# driver of network cards · what was seen, in the same words · nothing but the reason: each has it
+# by itself.
 Share = Literal[
     "rule",
     "address",
+    "machine",
     "next-hop",
     "router",
     "link",

@@ -69,6 +69,18 @@ _LOWER_POD_MTU = _LET_ICMP + (
 )
 
 
+def _make_machine_reason(advice: str, *places: tuple[Place, ...], verb: str = "answers") -> Reason:
+    return Reason(
+        kind="machine",
+        title=f"another machine {verb} for {{hosts}}",
+        rule_causes=False,
+        rule_mends=False,
+        shares="machine",
+        advice=dict.fromkeys(places, advice),
+        owner="unclear",
+    )
+
+
 def _make_name_reason(title: str) -> Reason:
     return Reason(
         kind="names",
@@ -227,6 +239,7 @@ REASONS: Final[Mapping[str, Reason]] = {
             _PATH: _LOWER_MSS,
             ("return-path",): _LOWER_MSS,
             ("destination", "path"): _LOWER_POD_MTU,
+            ("destination", "path", "return-path"): _LOWER_POD_MTU,
         },
     ),
     "mtu-not-measured": Reason(),
@@ -314,29 +327,10 @@ REASONS: Final[Mapping[str, Reason]] = {
         advice={_SOURCE: "Take {address} off {source}, or give one of the two another address."},
     ),
     "answered-here": Reason(),
-    "other-machine": Reason(
-        kind="machine",
-        title="another machine answers for {hosts}",
-        shares="address",
-        advice={_PATH: _OTHER_MACHINE},
-        owner="unclear",
-    ),
-    "foreign-answer": Reason(
-        kind="machine",
-        title="another machine answers for {hosts}",
-        shares="address",
-        advice={("path", "service"): _OTHER_MACHINE},
-        owner="unclear",
-    ),
-    "unproved-machine": Reason(
-        kind="machine",
-        title="another machine seems to answer for {hosts}",
-        shares="address",
-        advice={
-            _PATH: _UNPROVED_MACHINE,
-            ("destination", "path", "service"): _UNPROVED_MACHINE,
-        },
-        owner="unclear",
+    "other-machine": _make_machine_reason(_OTHER_MACHINE, _PATH),
+    "foreign-answer": _make_machine_reason(_OTHER_MACHINE, ("path", "service")),
+    "unproved-machine": _make_machine_reason(
+        _UNPROVED_MACHINE, _PATH, ("destination", "path", "service"), verb="seems to answer"
     ),
     # --- ICMP errors whose words say it all ---
     "host-unreach": Reason(),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from netprobe.model.host_key import HostKey
 from netprobe.model.matrix import Expect, Weight
 from netprobe.model.ports import PortRange, Ports
 from netprobe.model.shapes import (
@@ -18,7 +19,7 @@ from netprobe.model.shapes import (
     Name,
     ProtocolText,
     ReasonWord,
-    RowName,
+    RowId,
 )
 from netprobe.model.story import Story
 
@@ -40,6 +41,9 @@ PROOFS: tuple[Proof, ...] = ("nonce", "witness", "service", "handshake", "refusa
 # Stands for the one flow of a protocol that has no ports.
 PORTLESS: Ports = ((0, 0),)
 
+# Matrix, requirement, source, destination, address, protocol.
+ResultKey = tuple[str, str, str, str, str, str]
+
 # Source, destination, first and last port (0 where the protocol has none).
 StandIn = tuple[LineText, LineText, int, int]
 
@@ -52,6 +56,15 @@ class AcceptedBy:
     reason: str
     owner: str
     until: LastDay
+
+
+@dataclass(frozen=True, slots=True)
+class Also:
+    """Another row that demands the same flow, in another matrix of the run."""
+
+    matrix: Name
+    requirement: Name
+    purpose: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +81,14 @@ class Result:
     is the interface whose card is at fault, and ``driver`` its driver. ``accepted``:
     somebody accepted this failure. ``known``: the file of the baseline that has it too, where only
     what is new decides. ``stops``: what does not work while it fails, as its row says, else None.
-    ``story``: where its packets were seen, unless it passed or was not probed.
+    ``story``: where its packets were seen, unless it passed or was not probed. ``any_of``: the name
+    of rows of which one is enough for the pair, and ``spared`` the one that passes beside this.
+    ``also``: the rows of other matrices that demand the same flow.
     """
 
     order: tuple[int, int, int]
     matrix: Name
-    requirement: RowName
+    requirement: RowId
     purpose: str
     row: str
     optional: bool
@@ -106,19 +121,29 @@ class Result:
     known: str | None = None
     stops: Weight | None = None
     story: Story | None = None
+    any_of: Name | None = None
+    spared: Name | None = None
+    also: tuple[Also, ...] = ()
+
+    @property
+    def names(self) -> tuple[tuple[Name, Name], ...]:
+        """All names of the flow, each a matrix and a requirement: first the written one."""
+        own = (self.matrix, self.requirement)
+        return (own, *((one.matrix, one.requirement) for one in self.also)) if self.also else (own,)
 
     @property
     def decides(self) -> bool:
         """Whether this result counts for the exit status.
 
-        Optional, waived, accepted and known ones never do.
+        Optional, waived, accepted and known ones never do, nor do those beside which another row is
+        enough.
         """
         return not (self.optional or self.is_excused or self.known is not None)
 
     @property
     def is_excused(self) -> bool:
-        """Whether somebody waived or accepted it."""
-        return self.waived is not None or self.accepted is not None
+        """Whether somebody waived or accepted it, or another row is enough."""
+        return self.waived is not None or self.accepted is not None or self.spared is not None
 
     @property
     def ports(self) -> Ports:
@@ -148,7 +173,8 @@ class Finding:
     ``number`` is the same in every report of the run, from 1. ``kind`` names the common factor
     (``pair``, ``source``, ``destination``, ``zone`` ...), ``title`` is one line for people: cause,
     place and size. ``advice`` says what to do, ``members`` are the results it folds, and ``where``
-    are the places that all of them leave possible. ``evidence`` is the file with packets of them.
+    are the places that all of them leave possible. ``evidence`` is the file with packets of them,
+    ``no_evidence`` says why there is none where packets were to be kept.
     ``stops`` is the most that one of them stops; None where no row says it. ``everything``: nothing
     that was probed gets through between its hosts.
     """
@@ -165,6 +191,7 @@ class Finding:
     number: int = field(default=0, kw_only=True)
     stops: Weight | None = None
     everything: bool = False
+    no_evidence: str | None = None
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -179,7 +206,7 @@ class Member:
     Nobody's words stand here: what a finding says is made of its results when it is read.
     """
 
-    requirement: RowName
+    requirement: RowId
     source: LineText
     destination: LineText
     address: AddressText
@@ -194,7 +221,7 @@ class KeptFinding:
     """A finding as a file keeps it: its number, and which results it has.
 
     ``everything``: nothing that was probed got through between its hosts. ``evidence`` is the file
-    with packets of them.
+    with packets of them, or ``no_evidence`` why there is none.
     """
 
     SPARSE: ClassVar = True
@@ -203,15 +230,16 @@ class KeptFinding:
     members: tuple[Member, ...]
     everything: bool = False
     evidence: str | None = None
+    no_evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """How many flows (ports, not results) have each verdict; ``refusals``: passes that rest on one.
 
-    ``accepted``, ``waived``, ``optional`` and ``known`` count the flows that did not pass and do
-    not decide, each once; they are in ``counts`` too. ``deciding`` holds the counts of the flows
-    that decide the exit status.
+    ``accepted``, ``waived``, ``spared``, ``optional`` and ``known`` count the flows that did not
+    pass and do not decide, each once; they are in ``counts`` too. ``deciding`` holds the counts of
+    the flows that decide the exit status.
     """
 
     counts: dict[str, int]
@@ -222,6 +250,7 @@ class Summary:
     optional: int = 0
     accepted: int = 0
     known: int = 0
+    spared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +303,7 @@ class HostReport:
     (the run ended before); ``words`` has ssh's own words and the fix where it failed. ``roles`` are
     those of the matrices: its own first, then what they imply. ``addresses`` are those that its
     probes start from, as far as the inventory tells: of several of one family the kernel chooses.
+    ``host_key``: ssh does not trust the key of a host whose start failed.
     ``zone`` is what the inventory says. ``named``: it gives names, which sources resolve; None:
     files of 0.1.0 do not say. ``start_s`` is how long its start took, successful or not; None where
     nothing was started.
@@ -292,6 +322,7 @@ class HostReport:
     facts: HostFacts = NOTHING_SAID
     start_s: float | None = None
     named: bool | None = None
+    host_key: HostKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +337,7 @@ class Unprobed:
     """
 
     matrix: Name
-    requirement: RowName
+    requirement: RowId
     protocol: ProtocolText
     ports: Ports = ()
     from_zone: LineText = ""
@@ -323,6 +354,13 @@ class Unprobed:
     optional: bool = False
     waived: str | None = None
     expect: Expect = "allowed"
+    also: tuple[Also, ...] = ()
+
+    @property
+    def names(self) -> tuple[tuple[Name, Name], ...]:
+        """All names of the flows, each a matrix and a requirement."""
+        others = ((one.matrix, one.requirement) for one in self.also)
+        return ((self.matrix, self.requirement), *others)
 
     @property
     def decides(self) -> bool:

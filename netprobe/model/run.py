@@ -20,6 +20,7 @@ class RunInfo:
     nobody stopped the run. ``planned_flows`` counts ports, not pairs. ``notes`` are for the reader.
     ``phases``: the seconds of each phase (``starts``, ``probes`` ...), together the run's time.
     ``selection`` names the filters and how many flows of the plan they left, else None.
+    ``some_ports``: they may have left out ports between hosts that they kept.
     ``earlier`` is one sentence on what was taken over from an earlier run, else None.
     ``sample`` is one sentence with the coverage where only a sample was probed, else None.
     ``coverage`` is how a part of the plan covers the rest, else None.
@@ -38,6 +39,7 @@ class RunInfo:
     interrupted: bool = False
     planned_flows: int = 0
     selection: str | None = None
+    some_ports: bool = False
     earlier: str | None = None
     sample: str | None = None
     coverage: Coverage | None = None
@@ -71,6 +73,7 @@ def info_before(plan: Plan, started_at: str) -> RunInfo:
         planned_flows=plan.coverage.required if plan.coverage else plan.flow_count(),
         coverage=plan.coverage,
         selection=plan.selection,
+        some_ports=plan.some_ports,
         matrices=plan.matrices,
         hosts=tuple(sorted(hosts, key=lambda host: host.name)),
         requirements=plan.requirements,
@@ -93,6 +96,11 @@ class RunIndex:
     def requirement(self, result: Result | Unprobed) -> PlannedRequirement | None:
         """Give the requirement that the result is of, or the flows without one."""
         return self._requirements.get((result.matrix, result.requirement, result.protocol))
+
+    def requirements(self, result: Result | Unprobed) -> list[PlannedRequirement]:
+        """Give the requirements of all names of the result, first that of the written one."""
+        keys = ((*name, result.protocol) for name in result.names)
+        return [self._requirements[key] for key in keys if key in self._requirements]
 
     def roles(self, host: str) -> tuple[str, ...]:
         """Give the roles of a host: its own first, then what they imply."""

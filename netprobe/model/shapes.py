@@ -53,6 +53,9 @@ PROTOCOL: Final = TextShape(
 ADDRESS: Final = TextShape(
     "[A-Za-z0-9_:][A-Za-z0-9_.:-]*(%[A-Za-z0-9_.-]+)?", "an IP address or a name"
 )
+LINK: Final = TextShape(
+    "[0-9a-f]{2}(:[0-9a-f]{2}){5}", "a link-layer address such as 02:00:00:00:00:01"
+)
 # What judged a flow: ``no-response``, ``icmp 3/7``, ``unknown-ENODEV``.
 REASON: Final = TextShape("[A-Za-z0-9_][A-Za-z0-9_ /.-]*", "the word of a reason")
 DAY: Final = TextShape(r"\d{4}-\d\d-\d\d", "a date such as 2027-01-31")
@@ -62,7 +65,7 @@ LAST_DAY: Final = TextShape(
 RULE_ID: Final = TextShape(r"R\d{1,9}", "the name of a rule such as R1")
 
 Name = Annotated[str, NAME]
-RowName = Annotated[str, ROW]
+RowId = Annotated[str, ROW]
 LineText = Annotated[str, LINE]
 ProtocolText = Annotated[str, PROTOCOL]
 AddressText = Annotated[str, ADDRESS]

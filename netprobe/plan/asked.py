@@ -8,7 +8,7 @@ from itertools import chain
 
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.plan import Block, Plan
-from netprobe.model.ports import PortRange, Ports, intersect, normalise
+from netprobe.model.ports import PortRange, Ports, cut_entries, normalise
 from netprobe.model.result import PORTLESS, Result
 
 # Matrix, requirement, protocol, source, destination, and its address: None where the source
@@ -37,16 +37,17 @@ def _keep_flows(plan: Plan, ports_of: _PortFinder, path: str) -> Plan:
     kept = replace(plan, blocks=blocks)
     words = f"what {path} asks for: {kept.flow_count():,} of {plan.flow_count():,} flows"
     before = f"{plan.selection}; " if plan.selection else ""
-    return replace(kept, selection=before + words)
+    return replace(kept, selection=before + words, some_ports=True)
 
 
 def _ports_of_flows(asked: Iterable[Result]) -> Mapping[_AskedKey, Ports]:
     found: dict[_AskedKey, list[PortRange]] = {}
     for one in asked:
-        ends = (one.matrix, one.requirement, one.protocol, one.source, one.destination)
         part = (one.port or 0, one.end_port or 0)
-        found.setdefault((*ends, one.address), []).append(part)
-        found.setdefault((*ends, None), []).append(part)
+        for name in one.names:
+            ends = (*name, one.protocol, one.source, one.destination)
+            found.setdefault((*ends, one.address), []).append(part)
+            found.setdefault((*ends, None), []).append(part)
     return {key: normalise(ranges) for key, ranges in found.items()}
 
 
@@ -80,15 +81,11 @@ def _parts_of_block(block: Block, ports_of: _PortFinder) -> Iterator[Block]:
             destination, address = block.destinations[peer]
             end = None if block.family is None else address.text
             ends = (block.protocol, source.name, destination.name, end)
-            wanted = ports_of((block.matrix, block.requirement.id, *ends))
-            if wanted is not None:
-                ports = _cut_entries(block.ports, wanted)
+            found = (ports_of((*name, *ends)) for name in block.names_of_rows)
+            wanted = [some for some in found if some is not None]
+            if wanted:
+                ports = cut_entries(block.ports, normalise(chain.from_iterable(wanted)))
                 pairs.setdefault(ports, []).append((place, peer))
     for ports, some in pairs.items():
         if ports or not block.ports:
             yield block.keep_pairs(ports, some)
-
-
-def _cut_entries(entries: Ports, wanted: Ports) -> Ports:
-    """Cut each entry of the requirement by itself: neighbours stay two results."""
-    return tuple(part for entry in entries for part in intersect((entry,), wanted))

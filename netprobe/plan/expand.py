@@ -22,10 +22,20 @@ from netprobe.model.matrix import (
     Waiver,
     fold_role,
 )
-from netprobe.model.plan import AskedName, Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
+from netprobe.model.plan import (
+    AnyOf,
+    AskedName,
+    Block,
+    Plan,
+    PlannedMatrix,
+    Skipped,
+)
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
+from netprobe.plan.merge import merge_blocks
 from netprobe.plan.path_mtu import path_mtu_blocks
+from netprobe.plan.planned import list_requirements
+from netprobe.plan.together import list_contradictions
 
 WILDCARD = "*."
 
@@ -34,6 +44,10 @@ NAMES_SHOWN = 5
 NAMELESS = (
     "without a name the router's own answer cannot be told from the service's, so nothing was "
     "asked: give --set {setting}=NAME"
+)
+MULTICAST = (
+    "the packets go to the multicast group {group} in truth, and netprobe sends from host to host: "
+    "that these get through does not prove that the network carries the group"
 )
 
 
@@ -77,6 +91,7 @@ def make_plan(
     blocks: list[Block] = []
     roles: dict[str, dict[str, None]] = {}
     skipped: list[Skipped] = []
+    unable: list[Block] = []
     all_notes = list(notes)
     for one in chosen:
         expansion = _Expansion(one, inventory, today)
@@ -87,60 +102,38 @@ def make_plan(
             names = expansion.list_names()
             mine = [replace(block, names=names) if _is_asked(block) else block for block in mine]
         blocks += [*mine, *path_mtu_blocks(mine)]
+        unable += (block for each in one.matrix.requirements for block in expansion.unable(each))
         for name, some in roles_by_host(one.matrix, inventory).items():
             roles.setdefault(name, {}).update(dict.fromkeys(some))
         all_notes += expansion.expired_waivers()
         if not mine:
             all_notes += expansion.missing_roles()
-    blocks = [replace(block, index=index) for index, block in enumerate(blocks)]
+    all_notes += list_contradictions(chosen, [*blocks, *unable])
     return Plan(
-        tuple(PlannedMatrix(one.matrix.name, one.settings, one.matrix.document) for one in chosen),
-        tuple(blocks),
+        tuple(map(_plan_matrix, chosen)),
+        _merge_and_number(blocks),
         tuple(skipped),
         tuple(all_notes),
-        requirements=list_requirements(blocks),
+        requirements=list_requirements([*blocks, *unable]),
+        unable=_merge_and_number(unable),
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
     )
 
 
+def _merge_and_number(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    merged = merge_blocks(blocks)
+    return tuple(replace(block, index=index) for index, block in enumerate(merged))
+
+
+def _plan_matrix(chosen: ChosenMatrix) -> PlannedMatrix:
+    matrix = chosen.matrix
+    names = tuple(name for name, one in matrix.settings.items() if one.resolves_to is not None)
+    return PlannedMatrix(matrix.name, chosen.settings, matrix.document, names)
+
+
 def _is_asked(block: Block) -> bool:
     return block.requirement.expect == "allowed"
-
-
-def list_requirements(blocks: Iterable[Block]) -> tuple[PlannedRequirement, ...]:
-    """List each requirement of these blocks once a protocol, in plan order.
-
-    The path MTU of several overlays is one requirement: its roles are those of all.
-    """
-    found: dict[tuple[str, str, str], list[Block]] = {}
-    for block in blocks:
-        found.setdefault((block.matrix, block.requirement.id, block.protocol), []).append(block)
-    return tuple(_make_requirement(some) for some in found.values())
-
-
-def _make_requirement(blocks: Sequence[Block]) -> PlannedRequirement:
-    first = blocks[0]
-    named = first.requirement
-    existing = {block.existing for block in blocks}
-    return PlannedRequirement(
-        matrix=first.matrix,
-        id=named.id,
-        from_=tuple(dict.fromkeys(role for one in blocks for role in one.requirement.sources)),
-        to=tuple(dict.fromkeys(role for one in blocks for role in one.requirement.destinations)),
-        protocol=first.protocol,
-        ports=first.ports,
-        purpose=named.purpose,
-        row=named.row,
-        optional=all(block.requirement.optional for block in blocks),
-        expect=named.expect,
-        existing=existing.pop() if len(existing) == 1 else None,
-        waive=None if first.waiver is None else _word_waiver(first.waiver),
-    )
-
-
-def _word_waiver(waiver: Waiver) -> str:
-    return waiver.reason if waiver.until is None else f"{waiver.reason}, until {waiver.until}"
 
 
 def hosts_by_role(matrix: Matrix, inventory: Inventory) -> dict[str, tuple[Host, ...]]:
@@ -170,6 +163,12 @@ class _Expansion:
         self._matrix = chosen.matrix
         self._members = hosts_by_role(chosen.matrix, inventory)
         self._today = today
+        self._closed = {
+            host.name: name
+            for name, role in self._matrix.roles.items()
+            if role.vantage == "none"
+            for host in self._members[name]
+        }
 
     def list_names(self) -> tuple[AskedName, ...]:
         """List the names that settings give; none where one of them holds no name."""
@@ -216,11 +215,26 @@ class _Expansion:
         sources = self._hosts_with_roles(requirement.sources)
         for host in sources:
             if host.vantage.kind == "none":
-                reason = "the source is declared vantage: none"
-                yield self._make_skipped(requirement, reason, source=host.name)
+                yield self._make_skipped(requirement, self._why_unable(host), source=host.name)
         able = tuple(host for host in sources if host.vantage.kind != "none")
         if able:
             yield from self._blocks_between_hosts(requirement, able)
+
+    def unable(self, requirement: Requirement) -> Iterator[Block]:
+        """Give the flows of a requirement that start where nothing can run."""
+        if why_not(requirement, self._chosen) or self._role_without_host(requirement):
+            return
+        sources = self._hosts_with_roles(requirement.sources)
+        closed = tuple(host for host in sources if host.vantage.kind == "none")
+        found = self._blocks_between_hosts(requirement, closed) if closed else ()
+        yield from (one for one in found if isinstance(one, Block))
+
+    def _why_unable(self, host: Host) -> str:
+        """Say why nothing can run on a source."""
+        role = None if host.own_vantage else self._closed.get(host.name)
+        if role is None:
+            return "the source is declared vantage: none"
+        return f"nothing can run on the source: its role {role} is vantage: none"
 
     def _hosts_with_roles(self, roles: Iterable[str]) -> tuple[Host, ...]:
         """The hosts that have any of the roles, each once, in the order of the first role's."""
@@ -307,6 +321,7 @@ class _Expansion:
             waiver if waiver is not None and self._is_valid_today(waiver) else None,
             sni=sni, names=list_asked_names(requirement, self._chosen, self._members),
             overlay_mtu=self._matrix.overlay_mtu,
+            any_of=AnyOf(self._matrix.name, requirement.any_of) if requirement.any_of else None,
         )  # fmt: skip
 
     def _server_name_of(self, requirement: Requirement) -> str | None:
@@ -322,6 +337,8 @@ class _Expansion:
 
     def _warnings_that_hold(self, requirement: Requirement, *, nameless: bool) -> tuple[str, ...]:
         found = tuple(warn.text for warn in requirement.warnings if holds(warn.when, self._chosen))
+        if requirement.multicast is not None:
+            found = (*found, MULTICAST.format(group=requirement.multicast))
         if nameless and isinstance(requirement.sni, SettingRef):
             return (*found, NAMELESS.format(setting=requirement.sni.setting))
         return found

@@ -92,6 +92,6 @@ def _make_host_flow(block: Block, host: Host, result: str, order: tuple[int, int
     own = replace(
         block, requirement=requirement, protocol="udp", ports=((port, port),), warnings=(),
         family=address.family, sources=(host,), destinations=((host, address),), local=True,
-        chosen=None, places=None, names=(),
+        chosen=None, places=None, names=(), any_of=None, also=(),
     )  # fmt: skip
     return HostFlow(Flow(own, host, host, address), order)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from netprobe.model.matrix import Condition, Requirement
 from netprobe.model.plan import PATH_MTU, Block
 from netprobe.model.ports import each, intersect
+from netprobe.model.result import Also
 
 OVERLAYS = ("vxlan", "geneve", "ipip", "wireguard")
 # Calico's for IPv4 and IPv6, and Cilium's. WireGuard is silent towards peers without a key, so no
@@ -42,7 +43,8 @@ def _mtu_block_for_overlay(block: Block) -> Block:
     ports = ", ".join(str(port) for port in each(block.ports)) if block.ports else block.protocol
     purpose = f"full-size packets of the overlay ({served.id}: {ports}): {served.purpose}"
     made = make_mtu_block(block, purpose, served.row, optional=served.optional)
-    return replace(made, requirement=replace(made.requirement, stops=served.stops))
+    also = tuple(Also(one.matrix, PATH_MTU, one.purpose) for one in block.also)
+    return replace(made, requirement=replace(made.requirement, stops=served.stops), also=also)
 
 
 def make_mtu_block(block: Block, purpose: str, row: str = "", *, optional: bool) -> Block:
@@ -59,4 +61,6 @@ def make_mtu_block(block: Block, purpose: str, row: str = "", *, optional: bool)
         probe=PATH_MTU,
     )
     # A host's packets to itself never meet a path.
-    return replace(block, requirement=requirement, protocol="icmp", ports=(), local=False)
+    return replace(
+        block, requirement=requirement, protocol="icmp", ports=(), local=False, any_of=None, also=()
+    )

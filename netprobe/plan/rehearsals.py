@@ -13,7 +13,7 @@ from typing import Final
 from netprobe.errors import RequestError
 from netprobe.model.plan import OVERLAY, REHEARSALS, Block, Plan, Skipped
 from netprobe.plan.cost import estimate_rehearsals_s
-from netprobe.plan.expand import list_requirements
+from netprobe.plan.planned import list_requirements
 
 ALL: Final = "all"
 # One that carries no TCP is tried four times.

@@ -10,9 +10,10 @@ from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix, fold_role
 from netprobe.model.names import word_unknown
-from netprobe.model.plan import PATH_MTU, Block, Plan
-from netprobe.plan.expand import hosts_by_role, list_requirements
+from netprobe.model.plan import OF_HOSTS, PATH_MTU, Block, Plan
+from netprobe.plan.expand import hosts_by_role
 from netprobe.plan.path_mtu import path_mtu_blocks
+from netprobe.plan.planned import keep_requirements
 
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
 
@@ -58,23 +59,36 @@ def select(
     problems = list(names.problems(selection))
     if problems:
         raise RequestError("\n".join(problems))
-    blocks, skipped = plan.blocks, plan.skipped
+    numbered = _select_blocks(plan.blocks, selection, names)
+    unable = _select_blocks(plan.unable, selection, names)
+    skipped = plan.skipped
     if selection.only:
-        blocks = tuple(_select_requirements(blocks, selection.only))
         skipped = tuple(item for item in skipped if item.requirement in selection.only)
-    parts = (part for one in blocks for part in _select_parts_of_block(one, selection, names))
-    numbered = tuple(replace(part, index=index) for index, part in enumerate(parts))
-    requirements = list_requirements(numbered)
-    selected = replace(plan, blocks=numbered, skipped=skipped, requirements=requirements)
+    requirements = keep_requirements(plan.requirements, (*numbered, *unable))
+    selected = replace(
+        plan, blocks=numbered, skipped=skipped, requirements=requirements, unable=unable
+    )
     words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
     limited_to = frozenset(names.hosts(selection.limit))
-    return replace(selected, selection=words, limited_to=limited_to)
+    some_ports = bool(selection.only or selection.protocol)
+    return replace(selected, selection=words, limited_to=limited_to, some_ports=some_ports)
+
+
+def _select_blocks(
+    blocks: Iterable[Block], selection: Selection, names: _Names
+) -> tuple[Block, ...]:
+    if selection.only:
+        blocks = tuple(_select_requirements(blocks, selection.only))
+    parts = (part for one in blocks for part in _select_parts_of_block(one, selection, names))
+    return tuple(replace(part, index=index) for index, part in enumerate(parts))
 
 
 def _select_requirements(blocks: Iterable[Block], only: tuple[str, ...]) -> Iterator[Block]:
     """The blocks of these requirements; an overlay's always with the path MTU that it needs."""
     for _, of_matrix in groupby(blocks, lambda block: block.matrix):
-        named = [block for block in of_matrix if block.requirement.id in only]
+        named = [
+            block for block in of_matrix if any(name in only for _, name in block.names_of_rows)
+        ]
         yield from named
         if PATH_MTU not in only:
             yield from path_mtu_blocks(named)
@@ -107,7 +121,15 @@ class _Names:
         for option, words in ends:
             keys = map(self._key_of, words)
             yield from _word_unknown_names(option, keys, self._hosts, "host or role")
-        yield from _word_unknown_names("--only", selection.only, self._requirements, "requirement")
+        of_hosts = [word for word in selection.only if word in OF_HOSTS]
+        rows = [word for word in selection.only if word not in OF_HOSTS]
+        yield from _word_unknown_names("--only", rows, self._requirements, "requirement")
+        for word in of_hosts:
+            yield (
+                f"--only {word}: no row has this result: each run tells it of the hosts that it "
+                "probes from, whatever their rows; choose one of their rows (--only dns ..., or "
+                f"--from HOST), and the report has {word} too"
+            )
         for word in selection.protocol:
             if word.partition("/")[0] not in PROTOCOLS:
                 yield f"--protocol {word}: expected one of {', '.join(PROTOCOLS)}"

@@ -182,13 +182,14 @@ class Destination:
     def _find_known_machines(self, heard: list[Observation]) -> list[Observation]:
         """Give the flows that their own host answered; the last checks doubt the others.
 
-        An echo reply may be anybody's: the destination's recorder knows, if there is one.
+        An echo reply may be anybody's; of a host that is declared without a way it counts.
         """
+        has_way = self._host.vantage.kind != "none"
         return [
             one
             for one in heard
             if (one.outcome is not None and one.outcome.answer == "nonce")
-            or (not self._agent.alive and not _is_at_home(self._fleet.agent(one.task.source), one))
+            or (not has_way and not _is_at_home(self._fleet.agent(one.task.source), one))
         ]
 
     def _emit_early(self, want: Want, found: list[Evidence]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +19,12 @@ from netprobe.model.firewall import (
 )
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.model.ports import text as ports_text
-from netprobe.model.result import PORTLESS, Finding, Result
+from netprobe.model.result import PORTLESS, Also, Finding, Result
 from netprobe.model.run import RunInfo, info_before
 from netprobe.request import mends
 from netprobe.request.rules import AskedFlow, RequestWishes, make_rules
 from netprobe.request.safe import check_words, digest_of
+from netprobe.request.unprobed import list_unprobed
 
 # Verdicts of results that no finding holds and no rule is asked for, and what to do about them.
 _LEFT_OUT = {
@@ -32,10 +34,8 @@ _LEFT_OUT = {
 }
 # Of inconclusive flows that were to be asked for, too.
 _NO_RULE = "No rule is known to help: see what the run says of these flows."
-_SKIPPED = (
-    "`netprobe plan` lists them with the reasons: conditions, roles without hosts, "
-    "sources that nobody can probe from (vantage: none)."
-)
+# How many flows a finding has stands at the end of its title.
+_COUNT = re.compile(r" \([\d,]+ flows?\)$")
 
 
 def request_of_run(
@@ -59,18 +59,24 @@ def request_of_run(
             asked += found
         elif members and (finding.verdict != "exposed" or "exposed" in wishes.include):
             flows = sum(one.port_count for one in members)
-            unmended.append(Unmended(finding.title, finding.advice, flows))
+            title = _COUNT.sub("", finding.title)
+            unmended.append(Unmended(title, finding.advice, flows))
     unmended += _leave_out_unprobed(info)
     asked += (
-        _ask_for_result(one, 0, mends.enforcers_of(one))
+        _ask_for_result(one, None, mends.enforcers_of(one))
         for one in _choose_doubtful(doubtful, unmended, wishes)
     )
-    asked = [
-        one._replace(need=replace(one.need, document=documents.get(one.need.matrix, "")))
-        for one in asked
-    ]
+    asked = [_name_documents(one, documents) for one in asked]
     why_none = _explain_absence(findings, wishes)
-    return _finish_request(info, asked, unmended, path, wishes, why_none)
+    made = _finish_request(info, asked, unmended, path, wishes, why_none)
+    return replace(made, unprobed=tuple(list_unprobed(info)))
+
+
+def _name_documents(one: AskedFlow, documents: Mapping[str, str]) -> AskedFlow:
+    need, *also = (
+        replace(need, document=documents.get(need.matrix, "")) for need in (one.need, *one.also)
+    )
+    return one._replace(need=need, also=tuple(also))
 
 
 def _leave_out_unprobed(info: RunInfo) -> Iterator[Unmended]:
@@ -90,7 +96,7 @@ def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:
     for one in (member for finding in findings for member in finding.members):
         flows[""] += one.port_count
         if one.is_excused:
-            flows["accepted" if one.accepted is not None else "waived"] += one.port_count
+            flows[_word_excuse(one)] += one.port_count
         elif one.verdict == "exposed" and "exposed" not in wishes.include:
             flows["exposed (--include exposed asks to close them)"] += one.port_count
     if not flows:
@@ -101,6 +107,12 @@ def _explain_absence(findings: Iterable[Finding], wishes: RequestWishes) -> str:
         if what
     ]
     return ", ".join(told) or "no rule will help"
+
+
+def _word_excuse(one: Result) -> str:
+    if one.spared is not None:
+        return "spared (another row is enough)"
+    return "accepted" if one.accepted is not None else "waived"
 
 
 def _is_wished(enforcers: Iterable[Enforcer], wishes: RequestWishes) -> bool:
@@ -195,7 +207,7 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
         if "exposed" in wishes.include:
             closing = (Enforcer("destination"),)
             yield from (
-                _ask_for_result(one, finding.number, closing, action="deny")
+                _ask_for_result(one, finding, closing, action="deny")
                 for one in finding.members
                 if not one.is_excused
             )
@@ -209,12 +221,12 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
         if not one.is_excused:
             known = mends.enforcers_of(replace(speaker, rejected_by=router))
             enforcers = known or (Enforcer("path"),)
-            yield _ask_for_result(one, finding.number, enforcers, answers=answers)
+            yield _ask_for_result(one, finding, enforcers, answers=answers)
 
 
 def _ask_for_result(
     result: Result,
-    number: int,
+    finding: Finding | None,
     enforcers: tuple[Enforcer, ...],
     *,
     action: Action = "allow",
@@ -230,9 +242,15 @@ def _ask_for_result(
         need=RuleNeed(result.matrix, result.requirement, purpose=result.purpose, row=result.row),
         action=action,
         answers=answers,
-        finding=number,
+        finding=0 if finding is None else finding.number,
+        packets=None if finding is None else finding.evidence,
         result=result,
+        also=_needs_of(result.also),
     )
+
+
+def _needs_of(rows: Iterable[Also]) -> tuple[RuleNeed, ...]:
+    return tuple(RuleNeed(one.matrix, one.requirement, purpose=one.purpose) for one in rows)
 
 
 def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> FirewallRequest:
@@ -240,25 +258,22 @@ def request_of_plan(plan: Plan, started_at: str, wishes: RequestWishes) -> Firew
 
     ``started_at`` is UTC, ISO 8601 with ``Z``. Without ``at`` it is the firewall on the way.
     """
+    plan = replace(plan, blocks=(*plan.blocks, *plan.unable))
     info = info_before(plan, started_at)
     known = (Enforcer(place) for place in RULE_PLACES if place == (wishes.at or "path"))
     at = next(known, Enforcer("path", wishes.at))
     documents = _documents_of(info)
     asked = [
-        one
+        _name_documents(one, documents)
         for block in plan.blocks
-        for one in _ask_for_block(block, at, documents.get(block.matrix, ""), wishes)
+        for one in _ask_for_block(block, at, wishes)
     ]
-    skipped = [item for item in plan.skipped if item.source != item.destination]
-    words = f"not asked for: what the plan skips ({len(skipped):,})"
-    unmended = [Unmended(words, _SKIPPED, 0)] if skipped else []
     why_none = "the plan requires nothing that a firewall stands between"
-    return _finish_request(info, asked, unmended, "the plan", wishes, why_none)
+    made = _finish_request(info, asked, (), "the plan", wishes, why_none)
+    return replace(made, unprobed=tuple(list_unprobed(info, asked=True)))
 
 
-def _ask_for_block(
-    block: Block, at: Enforcer, document: str, wishes: RequestWishes
-) -> Iterator[AskedFlow]:
+def _ask_for_block(block: Block, at: Enforcer, wishes: RequestWishes) -> Iterator[AskedFlow]:
     requirement = block.requirement
     denied = requirement.expect == "denied"
     if block.waiver is not None or requirement.id == PATH_MTU:
@@ -266,7 +281,8 @@ def _ask_for_block(
     if denied and "exposed" not in wishes.include:
         return
     action: Action = "deny" if denied else "allow"
-    need = RuleNeed(block.matrix, requirement.id, document, requirement.purpose, requirement.row)
+    need = RuleNeed(block.matrix, requirement.id, purpose=requirement.purpose, row=requirement.row)
+    also = _needs_of(block.also)
     for flow in block.flows():
         if flow.source.name != flow.destination.name:
             yield AskedFlow(
@@ -278,4 +294,5 @@ def _ask_for_block(
                 enforcers=(at,),
                 need=need,
                 action=action,
+                also=also,
             )

@@ -28,11 +28,11 @@ class AddressGroup:
 def address_group(
     request: FirewallRequest, family: Family, ends: Sequence[RuleEnd]
 ) -> AddressGroup:
-    """Give the group of these addresses, named by the role that its hosts share."""
-    role = _common_role([end.host for end in ends], request.roles)
+    """Give the group of these addresses, named by what its hosts are."""
+    name = _name_hosts([end.host for end in ends], request.roles)
     version = "_V6" if family == 6 else ""
     digest = digest_of(end.address for end in ends)
-    return AddressGroup(f"NP_{symbol(role, 16)}{version}_{digest}", family, tuple(ends))
+    return AddressGroup(f"NP_{symbol(name, 16)}{version}_{digest}", family, tuple(ends))
 
 
 def end_groups(request: FirewallRequest, rule: FirewallRule) -> tuple[AddressGroup, AddressGroup]:
@@ -41,13 +41,18 @@ def end_groups(request: FirewallRequest, rule: FirewallRule) -> tuple[AddressGro
     return source, address_group(request, rule.family, rule.destinations)
 
 
-def _common_role(hosts: Sequence[str], roles: Mapping[str, Sequence[str]]) -> str:
-    """Give the role that all of them have and the fewest others do; a host's own name if alone."""
+def _name_hosts(hosts: Sequence[str], roles: Mapping[str, Sequence[str]]) -> str:
+    """Name hosts by the role that these and no others have, else by what each of them is itself.
+
+    A role that others have too would name more than there is; a host alone has its own name.
+    """
     if len(set(hosts)) == 1:
         return hosts[0]
-    shared = set.intersection(*(set(roles.get(host, ())) for host in hosts))
-    sizes = {role: sum(role in some for some in roles.values()) for role in shared}
-    return min(sorted(shared), key=sizes.__getitem__) if shared else "hosts"
+    known = [role for host in hosts for role in roles.get(host, ())]
+    of_role = {role: {host for host, some in roles.items() if role in some} for role in known}
+    exact = next((role for role in known if of_role[role] == set(hosts)), None)
+    own = dict.fromkeys(roles[host][0] for host in hosts if roles.get(host))
+    return exact or "_".join(own) or "hosts"
 
 
 def address_groups(request: FirewallRequest, rules: Iterable[FirewallRule]) -> list[AddressGroup]:

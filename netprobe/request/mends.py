@@ -72,12 +72,16 @@ def is_of_answers(result: Result) -> bool:
     return came_back or result.where == ("return-path",)
 
 
-def word_doubts(results: Iterable[Result]) -> list[str]:
-    """Say what may be at fault although a rule is asked for, and where packets were seen last."""
+def word_doubts(results: Iterable[Result], enforcers: Iterable[Enforcer]) -> list[str]:
+    """Say what may be at fault although a rule is asked for, and where packets were seen last.
+
+    The last router helps those who look for a firewall on the way, and nobody else.
+    """
+    results = list(results)
     places = {place for one in results for place in one.where}
     hops = dict.fromkeys(one.last_hop for one in results if one.last_hop and not one.rejected_by)
     words = [words for place, words in _DOUBTS.items() if place in places]
-    if hops:
+    if hops and any(one.place == "path" for one in enforcers):
         words.append(f"last routers that answered: {', '.join(hop for hop in hops if hop)}")
     return words
 

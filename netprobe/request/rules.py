@@ -63,8 +63,12 @@ class AskedFlow(NamedTuple):
     action: Action = "allow"
     answers: bool = False
     finding: int = 0
+    # The file with packets of the finding.
+    packets: str | None = None
     # What a run saw of it; None before any run.
     result: Result | None = None
+    # Lines of other matrices that need the flow, too.
+    also: tuple[RuleNeed, ...] = ()
 
 
 class _RuleKey(NamedTuple):
@@ -173,7 +177,7 @@ def _rules_of_box(
 ) -> Iterator[FirewallRule]:
     """Give the rule, and where the device keeps no state the one for the answers."""
     results = [one.result for one in held if one.result is not None]
-    notes = word_doubts(results) if key.action == "allow" else []
+    notes = word_doubts(results, key.enforcers) if key.action == "allow" else []
     sources = _sort_ends(
         RuleEnd(host, text)
         for host in box.sources
@@ -191,12 +195,13 @@ def _rules_of_box(
         sources=sources,
         destinations=_sort_ends(RuleEnd(*end.split(_AT)) for end in box.destinations),
         enforcers=key.enforcers,
-        needs=tuple(dict.fromkeys(one.need for one in held)),
+        needs=tuple(dict.fromkeys(need for one in held for need in (one.need, *one.also))),
         findings=tuple(sorted({one.finding for one in held if one.finding})),
         evidence=word_evidence(results),
         notes=tuple(dict.fromkeys(notes)),
         until=wishes.until,
         flows=flows,
+        packets=tuple(sorted({one.packets for one in held if one.packets})),
     )
     back = replace(rule, answers=True, sources=rule.destinations, destinations=rule.sources)
     if key.answers:

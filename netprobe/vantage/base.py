@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from netprobe.errors import AgentError
+from netprobe.model.host_key import HostKey
 from netprobe.model.inventory import Host
 from netprobe.model.printable import word_command
 
@@ -19,10 +21,23 @@ LAST_LINES = 4
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a start failed: whether another try may help, and the words for the user."""
+    """Why a start failed: whether another try may help, the words for the user, and the fix.
+
+    ``host_key``: it is the host's key that ssh does not trust.
+    """
 
     transient: bool
     words: str
+    fix: str = ""
+    host_key: HostKey | None = None
+
+
+class HostKeyError(AgentError):
+    """ssh does not trust the host's key."""
+
+    def __init__(self, words: str, fix: str, host_key: HostKey) -> None:
+        super().__init__("no-vantage", words, fix)
+        self.host_key = host_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +49,16 @@ class Way:
     ``explain(host, status, said, began)`` reads the exit status and the lines of stderr; ``began``
     tells whether our script ran there.
     ``hop(host)`` names the hop that its starts share; None where they cross no network together.
+    ``small(host, script)`` is a command of its own that runs a script with small packets, as far as
+    it can, and ``target(host)`` where it goes to; None: it crosses no network.
     """
 
     argv: Callable[[Host, str, Path | None], list[str]]
     explain: Callable[[Host, int, Sequence[str], bool], Trouble]
     hop: Callable[[Host], Awaitable[str | None]] | None = None
     needs_folder: bool = False
+    small: Callable[[Host, str], list[str]] | None = None
+    target: Callable[[Host], str] | None = None
 
 
 def ended_words(command: str, status: int, said: Sequence[str]) -> str:

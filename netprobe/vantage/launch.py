@@ -16,8 +16,9 @@ from netprobe.agent.wire.orders import StartOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.vantage import ssh
-from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, Way
+from netprobe.vantage.base import COMMAND, LAST_LINES, LOCAL, HostKeyError, Trouble, Way
 from netprobe.vantage.handshake import Greeting, Handshake, Secret, StartFailed, new_token
+from netprobe.vantage.large_packets import ANSWER_S, LINES_SCRIPT, find_hole, word_hole
 from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.pack import BOOTSTRAP
 from netprobe.vantage.patience import GRACE_S
@@ -138,7 +139,11 @@ class _SudoFailed(Exception):
 
 
 class _TryAgain(Exception):
-    """The connection failed in a way that may pass; the text is for the user."""
+    """The connection failed in a way that may pass."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.words)
+        self.trouble = trouble
 
 
 class _Start:
@@ -152,6 +157,25 @@ class _Start:
         self._more_s = 0.0
 
     async def start(self) -> AgentLink:
+        """Start; of a start that hangs, see whether large packets get lost. Raises AgentError."""
+        try:
+            return await self._start_with_some_python()
+        except AgentError as error:
+            if error.reason != "start-timeout":
+                raise
+            raise await self._look_for_hole(error) from None
+
+    async def _look_for_hole(self, error: AgentError) -> AgentError:
+        way, host = self._way, self._host
+        if way.small is None or way.target is None:
+            return error
+        limit_s = min(ANSWER_S, self._launcher.start_timeout_s)
+        hole = await find_hole(way.small(host, LINES_SCRIPT), limit_s)
+        if hole is None:
+            return error
+        return error.with_cause("mtu-black-hole", word_hole(hole, way.target(host)))
+
+    async def _start_with_some_python(self) -> AgentLink:
         """Start with a Python of the host, and with one that we send where it has none."""
         try:
             return await self._start_with_sudo()
@@ -195,7 +219,7 @@ class _Start:
                     return AgentLink(host.name, process, greeting, launcher.beats, cost)
             except _TryAgain as again:
                 if attempt == TRIES - 1:
-                    raise self._make_error(f"{again} (tried {TRIES} times)") from None
+                    raise self._make_last_error(again.trouble) from None
             # All hosts behind one hop fail together; they should not come back together.
             await asyncio.sleep(launcher.retry_s * (attempt + random.uniform(0.5, 1.0)))
         raise AssertionError("unreachable")
@@ -277,8 +301,8 @@ class _Start:
         began = error.stage != "connect"
         trouble = self._way.explain(self._host, process.status, heard, began)
         if trouble.transient and error.stage == "connect":
-            return _TryAgain(trouble.words)
-        return self._make_error(trouble.words)
+            return _TryAgain(trouble)
+        return self._make_trouble_error(trouble)
 
     def _word_timeout(self, handshake: Handshake, said: Sequence[str]) -> Exception:
         limit = f"{self._limit_s:.3g} s"
@@ -290,8 +314,20 @@ class _Start:
         told = [*said, *handshake.printed][-LAST_LINES:]
         return AgentError("start-timeout", "; ".join([words, *told]))
 
-    def _make_error(self, words: str) -> AgentError:
-        return AgentError("no-vantage", f"{self._host.name}: {words}")
+    def _make_trouble_error(self, trouble: Trouble) -> AgentError:
+        if trouble.host_key is None:
+            return self._make_error(trouble.words, trouble.fix)
+        words = f"{self._host.name}: {trouble.words}"
+        return HostKeyError(words, trouble.fix, trouble.host_key)
+
+    def _make_last_error(self, trouble: Trouble) -> AgentError:
+        tried = f" (tried {TRIES} times)"
+        if trouble.fix:
+            return self._make_error(trouble.words, trouble.fix + tried)
+        return self._make_error(trouble.words + tried)
+
+    def _make_error(self, words: str, fix: str = "") -> AgentError:
+        return AgentError("no-vantage", f"{self._host.name}: {words}", fix)
 
 
 def _make_script(runtime: Runtime | None, sudo: str) -> str:

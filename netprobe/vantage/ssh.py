@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from netprobe.model.host_key import HostKey
 from netprobe.model.inventory import Host, Ssh
 from netprobe.model.printable import word_command
 from netprobe.vantage.base import Trouble, Way, ended_words
@@ -37,15 +38,21 @@ OPTIONS = (
 # A second start on the same host (sudo failed, ssh was lost) reuses the connection. Meanwhile ssh
 # sends what its jump hosts say to /dev/null (sshconnect.c, ssh_proxy_connect).
 SHARED = (("ControlMaster", "auto"), ("ControlPersist", "3"))
+# All that ssh can do fills a packet of 1,500 bytes with names; every sshd of today has these. The
+# exchange of keys with post-quantum algorithms has large packets, too.
+SMALL = (
+    ("KexAlgorithms", "curve25519-sha256,ecdh-sha2-nistp256"),
+    ("Ciphers", "aes128-ctr,aes128-gcm@openssh.com"),
+    ("MACs", "hmac-sha2-256"),
+)
 SSH_FAILED = 255
 
+REVOKED_KEY = "REVOKED HOST KEY DETECTED"
+UNKNOWN_KEY = "Host key verification failed"
 # ssh tells what went wrong only in words. (words in stderr, another try may help, the fix)
 _FIXES = (
-    ("REVOKED HOST KEY DETECTED", False,
+    (REVOKED_KEY, False,
      "its host key was revoked, so nobody should trust it: ask those who keep the host"),
-    ("Host key verification failed", False,
-     "its host key is not known yet: connect once by hand, compare the fingerprint and accept it, "
-     "or fill known_hosts"),
     ("Too many authentication failures", False,
      "ssh-agent offers too many keys: set IdentityFile and IdentitiesOnly in ~/.ssh/config"),
     ("Permission denied", False,
@@ -108,9 +115,25 @@ def argv(host: Host, script: str, folder: Path | None) -> list[str]:
     return [*_make_client(host, folder), "--", _find_target(host).host, run]
 
 
-def _make_client(host: Host, folder: Path | None) -> list[str]:
+def small_argv(host: Host, script: str) -> list[str]:
+    """Call ssh, over a connection of its own, so that its exchange of keys needs small packets."""
+    client = _make_client(host, None, SMALL)
+    return [*client, "--", _find_target(host).host, f"exec sh -c {shlex.quote(script)}"]
+
+
+def find_target_name(host: Host) -> str:
+    """Give the name or address that ssh is to reach."""
+    return _find_target(host).host
+
+
+def _make_client(
+    host: Host, folder: Path | None, first: Sequence[tuple[str, str]] = ()
+) -> list[str]:
     target = _find_target(host)
-    words = ["ssh", "-T", "-a", "-x", *target.options]
+    words = ["ssh", "-T", "-a", "-x"]
+    for name, value in first:
+        words += ["-o", f"{name}={value}"]
+    words += target.options
     shared = (*SHARED, ("ControlPath", f"{folder}/%C")) if folder else (("ControlPath", "none"),)
     for name, value in (*OPTIONS, *shared):
         words += ["-o", f"{name}={value}"]
@@ -160,12 +183,52 @@ def explain(host: Host, status: int, said: Sequence[str], began: bool) -> Troubl
     if status != SSH_FAILED:
         return Trouble(False, words if began else f"{words.rstrip('.')}. {_SHELL_ENDED}")
     text = "\n".join(said)
-    if CHANGED_KEY in text:
-        return Trouble(False, f"{command}: {_word_changed_key(text)}")
+    about_key = _explain_host_key(host, command, words, text)
+    if about_key is not None:
+        return about_key
     for sign, transient, fix in _FIXES:
         if sign in text:
-            return Trouble(transient, f"{words.rstrip('.')}; {fix}")
+            return Trouble(transient, words.rstrip("."), fix)
     return Trouble(True, words)
+
+
+def _explain_host_key(host: Host, command: str, words: str, text: str) -> Trouble | None:
+    """Explain that ssh does not trust the host's key; None where it is something else."""
+    if CHANGED_KEY in text:
+        key = _read_changed_key(host, text)
+        return Trouble(False, f"{command}: {_word_changed_key(text)}", host_key=key)
+    if UNKNOWN_KEY not in text or REVOKED_KEY in text:
+        return None
+    options = _find_target(host).options
+    key = HostKey(state="unknown", target=_word_target(host), options=options)
+    fix = (
+        "its host key is not known yet: connect once by hand, compare the fingerprint and accept "
+        "it, or fill known_hosts"
+    )
+    return Trouble(False, words.rstrip("."), fix, key)
+
+
+def _word_target(host: Host) -> str:
+    """Give what ssh is called with by hand to get there as netprobe does, beside its options."""
+    target = _find_target(host)
+    if target.user is None and target.port is None:
+        return target.host
+    user = f"{target.user}@" if target.user is not None else ""
+    name = f"[{target.host}]" if ":" in target.host else target.host
+    port = f":{target.port}" if target.port is not None else ""
+    return f"ssh://{user}{name}{port}"
+
+
+def _read_changed_key(host: Host, text: str) -> HostKey:
+    sent, known, name = (one.search(text) for one in (_SENT_KEY, _KNOWN_KEY, _KEY_OF))
+    return HostKey(
+        state="changed",
+        target=_word_target(host),
+        options=_find_target(host).options,
+        name=name[1] if name else None,
+        file=known[1] if known else None,
+        sent=f"{sent[1]} {sent[2]}" if sent else None,
+    )
 
 
 def _word_changed_key(text: str) -> str:
@@ -183,7 +246,7 @@ def _word_changed_key(text: str) -> str:
     )
 
 
-SSH = Way(argv, explain, first_hop, needs_folder=True)
+SSH = Way(argv, explain, first_hop, needs_folder=True, small=small_argv, target=find_target_name)
 
 # A Unix socket's path has room for 107 bytes: folder, "/", 40 of %C, and 17 that ssh adds.
 LONGEST_BASE = 36

@@ -17,6 +17,8 @@ from netprobe.model.inventory import Proxy, Vantage
 from netprobe.pipeline import make_plan
 from netprobe.plan.select import Selection
 from tests.batch.world import A, B, plan_of, request_of
+from tests.plan.test_merge import KUBELET, layer
+from tests.plan.test_merge import plan as merged_plan
 
 NOTHING = Selection((), (), (), (), ())
 WEB = ("web", "tcp", ((80, 80),))
@@ -66,3 +68,20 @@ def test_another_file_is_refused(change: dict[str, object]) -> None:
 
     with pytest.raises(RequestError, match=r"^run\.pyz: "):
         read_request(json.dumps({**document, **change}).encode(), "run.pyz")
+
+
+def test_a_plan_of_several_matrices_comes_back_with_all_names() -> None:
+    """What a bundle's results are judged by has groups and further rows, too."""
+    health = replace(KUBELET, id="health", any_of="health")
+    other = replace(health, id="other", tcp=((4240, 4240),))
+    plan = merged_plan(
+        layer("base", KUBELET), layer("cni", health, other), layer("x", health, other)
+    )
+    again = read_request(write_request(request_of(plan)), "x").plan
+
+    assert [(one.also, one.any_of, one.alone) for one in again.blocks] == [
+        (one.also, one.any_of, one.alone) for one in plan.blocks
+    ]
+    assert [one.group_name for one in again.blocks] == [None, "health"]
+    assert [len(one.also) for one in again.blocks] == [2, 1]
+    assert again.requirements == plan.requirements

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from netprobe.cli.main import status_of
+from tests.cli.command import COMMAND, environment
+from tests.patience import PATIENCE_S
 from tests.ports import free_ports
 
 # They run whole commands.
@@ -173,12 +177,104 @@ def test_diagnose_goes_through_the_clusters_proxy(capsys: pytest.CaptureFixture[
     assert "secret" not in told.out + told.err
 
 
-def test_diagnose_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:
-    """It says what to give: options, or one HostedCluster that names the host."""
-    assert status_of(["diagnose", "konnectivity", "--publishing", "route"]) == 2
-    assert "--server: give it, or a HostedCluster with --manifest" in capsys.readouterr().err
+def agent_manifest(port: str) -> str:
+    """The DaemonSet of a hosted cluster whose agents dial this port of 127.0.0.1."""
+    arguments = ["--logtostderr=true", "--proxy-server-host=127.0.0.1", "--proxy-server-port", port]
+    containers = [{"name": "konnectivity-agent", "args": arguments}]
+    name = {"name": "konnectivity-agent", "namespace": "kube-system"}
+    spec = {"template": {"spec": {"containers": containers}}}
+    whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": name, "spec": spec}
+    return json.dumps(whole, indent=1)
 
-    words = ["diagnose", "konnectivity", "--manifest", "okd-document.yaml"]
-    assert status_of(words) == 2
-    expected = "one HostedCluster that names Konnectivity's host (0 do)"
-    assert expected in capsys.readouterr().err
+
+def diagnose(given: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the verb with nothing but its standard input and the environment."""
+    words = [*COMMAND, "diagnose", "konnectivity", "-o", "json"]
+    return subprocess.run(
+        words, env=environment(HOME="/nonexistent", **variables), input=given,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+
+
+def free_node_port() -> str:
+    """A port that nobody listens on, of those that Services get."""
+    return next(str(port) for port in range(30000, 32768) if is_free(port))
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_diagnose_reads_a_pipe() -> None:
+    """With nothing else: what `oc get hostedcluster NAME -o yaml` prints."""
+    port = free_node_port()
+    text = Path(AGENT).read_text().replace("10.1.0.8", "127.0.0.1").replace("30091", port)
+    done = diagnose(text)
+
+    # 3 where the machine is too busy to start an agent in time.
+    assert done.returncode in (1, 3), done.stderr
+    told = f"netprobe: /dev/stdin:38:18: --server 127.0.0.1:{port} --publishing nodeport\n"
+    assert told in done.stderr
+    assert json.loads(done.stdout)["server"]["port"] == int(port)
+
+
+def test_diagnose_asks_the_cluster_of_the_kubeconfig(tmp_path: Path) -> None:
+    """Where there is one, and oc or kubectl: both commands are told; nothing else is asked."""
+    port = free_node_port()
+    (tmp_path / "agents.json").write_text(agent_manifest(port))
+    program = tmp_path / "kubectl"
+    program.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$*" >> {tmp_path}/asked\n'
+        f'case "$*" in *daemonset*) cat {tmp_path}/agents.json;; *) exit 1;; esac\n'
+    )
+    program.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    without = diagnose("", PATH=path)
+    assert (without.returncode, (tmp_path / "asked").exists()) == (2, False)
+
+    (tmp_path / "kubeconfig").touch()
+    done = diagnose("", PATH=path, KUBECONFIG=str(tmp_path / "kubeconfig"))
+
+    assert done.returncode in (1, 3), done.stderr
+    command = "`kubectl -n kube-system get daemonset konnectivity-agent -o yaml`"
+    assert done.stderr.startswith(f"netprobe: {command}:16:8: ")
+    assert f"--server 127.0.0.1:{port} --publishing nodeport" in done.stderr
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [line.split(" --request")[0] for line in asked] == [
+        "-n kube-system get daemonset konnectivity-agent -o yaml",
+        "get hostedcluster --all-namespaces -o yaml",
+    ]
+
+
+def test_diagnose_asks_which_of_several_clusters(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is named with its place; nothing is guessed, and no publishing is."""
+    both = [agent_manifest("30091"), agent_manifest("6443")]
+    Path("both.yaml").write_text("---\n".join(f"{one}\n" for one in both))
+    assert status_of(["diagnose", "konnectivity", "--manifest", "both.yaml"]) == 2
+    told = capsys.readouterr().err
+    assert "--server and --publishing: which of these 2? Give both:\n" in told
+    name = "DaemonSet konnectivity-agent, both.yaml"
+    assert f"  127.0.0.1:30091 (nodeport): {name}:16:8\n" in told
+    assert f"  127.0.0.1:6443: {name}:42:8\n" in told
+
+    Path("odd.yaml").write_text(both[1])
+    assert status_of(["diagnose", "konnectivity", "--manifest", "odd.yaml"]) == 2
+    told = capsys.readouterr().err
+    assert "--server 127.0.0.1:6443\n" in told
+    assert "--publishing: route, nodeport or loadbalancer? Give it; the HostedCluster says" in told
+
+
+def test_diagnose_without_a_server(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what to give: options, or what a command prints through a pipe."""
+    monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    piped = "oc -n NAMESPACE get hostedcluster NAME -o yaml | netprobe diagnose konnectivity"
+    for words in (["--publishing", "route"], ["--manifest", "okd-document.yaml"]):
+        assert status_of(["diagnose", "konnectivity", *words]) == 2
+        told = capsys.readouterr().err
+        assert f"--server{' and --publishing' if words[0] == '--manifest' else ''}: give" in told
+        assert piped in told
+        assert "get daemonset konnectivity-agent -o yaml | netprobe diagnose konn" in told

@@ -44,6 +44,7 @@ def test_json_and_record(folder: Path) -> None:
         "expect": "allowed",
         "existing": False,
         "waive": None,
+        "any_of": None,
     }
     assert (udp["protocol"], udp["ports"], udp["row"]) == ("udp", [[DGRAM, DGRAM]], "Table 2")
     for name in ("j", "r", "torn"):

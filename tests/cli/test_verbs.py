@@ -13,6 +13,8 @@ import pytest
 
 from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.file import load_matrices
+from netprobe.model.matrix import choose_settings
+from netprobe.report.verbs.matrix import write_matrix_yaml
 from tests.cli.command import COMMAND, environment, netprobe
 from tests.cli.conftest import FIRST, LAST, WEB
 from tests.patience import PATIENCE_S
@@ -356,8 +358,8 @@ def test_notes_are_told(folder: Path, words: tuple[str, ...]) -> None:
 
 @pytest.mark.slow
 def test_init_plans_as_it_is(tmp_path: Path) -> None:
-    """The inventory that init prints can be planned at once."""
-    for name in bundled_names():
+    """The inventory that init prints can be planned at once; test_starter.py tries all."""
+    for name in ("deckhouse-nodes", "kubeadm", "openshift-ipi", "talos"):
         done = netprobe("init", "-m", name, cwd=tmp_path)
         (tmp_path / "inventory.yaml").write_text(done.stdout)
         plan = netprobe("plan", "-m", name, "--count", cwd=tmp_path)
@@ -365,12 +367,29 @@ def test_init_plans_as_it_is(tmp_path: Path) -> None:
         assert (done.returncode, plan.returncode) == (0, 0), plan.stderr
 
 
-@pytest.mark.parametrize("name", bundled_names())
-def test_shown_yaml_loads_again(name: str, tmp_path: Path) -> None:
+def test_shown_yaml_loads_again(tmp_path: Path) -> None:
     """``matrix show -o yaml`` gives a file that loads as the very same matrix."""
-    netprobe("matrix", "show", name, "-o", f"yaml={tmp_path}/shown.yaml", cwd=tmp_path)
+    netprobe("matrix", "show", "openshift-ipi", "-o", f"yaml={tmp_path}/ipi.yaml", cwd=tmp_path)
+    assert load_matrices([f"{tmp_path}/ipi.yaml"]) == load_matrices(["openshift-ipi"])
 
-    assert load_matrices([f"{tmp_path}/shown.yaml"]) == load_matrices([name])
+    for matrix in load_matrices(bundled_names()):
+        with (tmp_path / "shown.yaml").open("w") as stream:
+            write_matrix_yaml(choose_settings(matrix, {}), stream)
+        assert load_matrices([f"{tmp_path}/shown.yaml"]) == (matrix,)
+
+
+def test_matrix_source(tmp_path: Path) -> None:
+    """The files of a document, each with its repository, its commit and the hash of its tables."""
+    known = netprobe("matrix", "source", "rke2", cwd=tmp_path)
+    page = netprobe("matrix", "source", "dce", cwd=tmp_path)
+    (source,) = load_matrices(["rke2"])[0].sources
+
+    assert (known.returncode, page.returncode) == (0, 0)
+    assert f"{source.path} in {source.repository}" in known.stdout
+    assert source.commit in known.stdout
+    assert f"sha256 {source.hash}" in known.stdout
+    assert "DaoCloud" in page.stdout
+    assert "no file of a repository" in page.stdout
 
 
 def test_shown_settings(folder: Path) -> None:
@@ -390,7 +409,9 @@ def test_matrix_list(tmp_path: Path) -> None:
     """Every bundled matrix is listed with its title."""
     done = netprobe("matrix", "list", cwd=tmp_path)
 
-    assert [line.split()[0] for line in done.stdout.splitlines()] == list(bundled_names())
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert sorted(listed) == list(bundled_names())
+    assert done.stdout.startswith("platforms:\n")
 
 
 @pytest.mark.parametrize("kind", ["matrix", "inventory"])

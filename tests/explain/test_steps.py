@@ -310,3 +310,20 @@ def test_every_look_of_the_probe_is_a_line() -> None:
     assert found.status == "bad"
     assert [line[:6] for line in found.words] == ["TCP co", "again:"]
     assert [one["attempts"] for one in found.facts["looks"]] == [2, 1]
+
+
+def test_an_address_that_answers_beside_the_flow_is_no_host_that_is_down() -> None:
+    """Neither place nor advice speak of one, as in a run whose other flows get an answer."""
+    silent = view(SILENT, listener=Listener("unknown"), reports=REPORTS)
+    told = {
+        alive: tell_story(replace(silent, further=replace(FURTHER, controls=controls)))
+        for alive, controls in ((True, ALIVE), (False, {"icmp": SILENT}))
+    }
+
+    assert set(told[False].result.where) - set(told[True].result.where) == {"host"}
+    assert "Check that b runs" in told[False].advice
+    assert "Check that b runs" not in told[True].advice
+    assert told[True].remarks[-1] == (
+        "asked beside the flow, 10.0.2.2 does answer: the host itself is up"
+    )
+    assert not [said for said in told[False].remarks if "does answer" in said]

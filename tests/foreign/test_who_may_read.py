@@ -82,7 +82,7 @@ def test_records_and_packets_are_private(folder: Path) -> None:
     writer.close(None)
     evidence = open_folder("packets")
     evidence.keep(flows())
-    evidence.write_files(fold([BLOCKED]))
+    evidence.write_files(fold([BLOCKED]), ())
 
     assert modes_of(folder / "packets") == {"finding-01.pcapng": 0o600}
     assert (folder / "packets").stat().st_mode & 0o077 == 0

@@ -16,7 +16,7 @@ from netprobe.model.evidence import ServerClock
 from netprobe.model.inventory import Address
 from netprobe.model.matrix import Stops
 from netprobe.model.names import NameTold, ResolverFacts, ServerTold
-from netprobe.model.plan import AskedName, Block, Plan
+from netprobe.model.plan import AskedName, Block, Plan, PlannedMatrix
 from netprobe.model.result import Result
 from netprobe.model.run import info_before
 from netprobe.plan.of_hosts import list_clocks, list_lookups
@@ -112,6 +112,18 @@ def test_the_report_says_where_no_name_was_set(block: Block, names: int | None, 
 
     assert info.names_set == names == info_to_json(info).get("names_set")
     assert ("; no name was looked up; " in line) is said
+
+
+def test_the_report_says_what_names_could_be_set() -> None:
+    """One as an option to type, and how many more; each is one setting, whatever matrices have it.
+
+    A matrix without such a setting has none to name.
+    """
+    plan = Plan((PlannedMatrix("m", names=("api", "web")), PlannedMatrix("n", names=("web",))), ())
+    with closing(collect([])) as collector:
+        info = replace(info_before(plan, "now"), complete=True)
+        line = totals(Report(info, collector)).text
+    assert "; no name was looked up (--set api=NAME, or 1 more setting); " in line
 
 
 def clocks(hosts_s: Mapping[str, float], servers_s: Iterable[float] = ()) -> dict[str, str]:

@@ -164,6 +164,21 @@ def test_a_host_that_nothing_reaches_is_one_finding(where: tuple[Place, ...]) ->
     assert {one.source for one in finding.members} == {*ROLES} - {"w2", "dns"}
 
 
+def test_nothing_is_a_wall_where_other_ports_were_not_asked() -> None:
+    """A retry of a request asks for the ports of a host's own rule, and for nothing that passes."""
+    rule = Rule(both(to("w2"), lambda _, __, ___, one: one in (10250, 8472)), ("destination",))
+    failures, _ = run_through(rule)
+
+    (whole,), (part,) = fold(failures), fold(failures, some_ports=True)
+
+    assert whole.title.startswith("everything that was probed from ")
+    assert not part.everything
+    assert part.title == (
+        "tcp 10250; udp 8472 from m0, m1, m2, w0 and 2 more to w2 (each where it is required) is "
+        "dropped by the destination's own firewall (9 flows)"
+    )
+
+
 def test_one_rule_for_one_port_is_one_finding() -> None:
     """The pairs that it hits are named as they are."""
     (finding,) = findings_of(Rule(port(6443)))

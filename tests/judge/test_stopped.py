@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from netprobe.model.evidence import Listener, Outcome, StoppedPackets, Witness
+from netprobe.model.evidence import UNDIALLED, Listener, Outcome, StoppedPackets, Witness
 from netprobe.model.result import Place, Result
 from netprobe.model.story import Story, StoryPlace
 
@@ -53,6 +53,19 @@ def test_counters_leave_fewer_places(
         assert result.where == where
     assert result.verdict == "blocked"
     assert ("counters" in result.because) == (stopped != StoppedPackets())
+
+
+@pytest.mark.parametrize(("at_destination", "warned"), [(True, False), (False, True)])
+def test_a_firewall_of_the_destination_says_why_its_agent_heard_nothing(
+    *, at_destination: bool, warned: bool
+) -> None:
+    """That the agent's own connection did not arrive is no news then; elsewhere it is a warning."""
+    listener = Listener("ours", note=UNDIALLED)
+    seen = evidence(SILENT, "tcp", listener=listener, witness=Witness())
+    result = one(replace(seen, stopped=StoppedPackets(request=at_destination)))
+
+    assert result.where == (("destination",) if at_destination else ("path",))
+    assert (f"b: {UNDIALLED}" in result.warnings) is warned
 
 
 def test_what_a_recorder_saw_stands() -> None:

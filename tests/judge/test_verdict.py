@@ -163,6 +163,10 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "unreachable", "address-here", ("source",)),
         (evidence(RESET, conclusion=CheckConclusion("other-machine", "x")),
          "blocked", "unreachable", "other-machine", ("path",)),
+        (evidence(SILENT, listener=OURS, conclusion=CheckConclusion("held-twice", "x and y")),
+         "blocked", "unreachable", "other-machine", ("path",)),
+        (evidence(RESET, expect="denied", conclusion=CheckConclusion("held-twice", "x and y")),
+         "inconclusive", "unreachable", "other-machine", ("path", "source")),
         (evidence(RESET, conclusion=CheckConclusion("unproved-machine", "x")),
          "inconclusive", "unknown", "unproved-machine", ("path", "service")),
         (evidence(RESET, listener=OURS, conclusion=CheckConclusion("unproved-machine", "x")),
@@ -419,8 +423,11 @@ def test_translation_of_the_source_is_a_warning() -> None:
         (PathMtu(1500, 1500, "witness", "udp"), "pass", "full-size", ()),
         (PathMtu(1400, 1500, "witness", "udp", "10.0.0.254", 1400), "blocked", "mtu-too-small",
          ("path",)),
-        (PathMtu(1400, 1500, "service", "echo"), "blocked", "mtu-black-hole",
+        (PathMtu(1400, 1500, "witness", "udp"), "blocked", "mtu-black-hole",
          ("destination", "path")),
+        # The answer to an echo is as large.
+        (PathMtu(1400, 1500, "service", "echo"), "blocked", "mtu-black-hole",
+         ("destination", "path", "return-path")),
         (PathMtu(None, 1500), "inconclusive", "mtu-not-measured",
          ("destination", "path", "return-path", "source")),
     ],
@@ -489,6 +496,16 @@ def test_path_mtu_of_a_dead_host(
     assert words in result.because
 
 
+def test_what_another_machine_answers_is_no_path_mtu() -> None:
+    """Its echoes come back, whatever the path to the right one carries."""
+    said = CheckConclusion("held-twice", "x and y all answer ARP requests for 10.0.0.2")
+    full = PathMtu(1500, 1500, "service", "echo")
+    result = one(evidence(Outcome("path-mtu", None), "icmp", mtu=full, conclusion=said))
+
+    assert (result.verdict, result.reason) == ("blocked", "other-machine")
+    assert result.because.startswith("x and y all answer ARP requests for 10.0.0.2: two machines")
+
+
 @pytest.mark.parametrize(
     ("mtu", "title", "advice"),
     [
@@ -496,7 +513,7 @@ def test_path_mtu_of_a_dead_host(
          "10.0.0.254 carries only 1400 bytes from a to b, c (the overlay needs 1500) (2 flows)",
          "Raise the MTU of the link behind 10.0.0.254 to 1500 bytes, or lower the MTU of the pod "
          "network so that its packets with the overlay's headers have at most 1400 bytes."),
-        (PathMtu(1404, 1500, "service", "echo"),
+        (PathMtu(1404, 1500, "witness", "udp 8472 packets"),
          "packets above 1404 bytes vanish from a to b, c (the overlay needs 1500) (2 flows)",
          "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way from a to b, c, "
          "or raise the MTU of the link on the way to 1500 bytes, or lower the MTU of the pod "

@@ -185,3 +185,46 @@ def test_one_source_hears_one_rejecter_and_one_last_hop() -> None:
     assert sorted(members_of(fold(one + two + three, passes))) == [1, 2]
     assert members_of(fold(near + far, passes)) == [1, 1]
     assert members_of(fold(near + rule("b2", "c1", last_hop="10.9.0.2"), passes)) == [2]
+
+
+OTHER_MACHINE: dict[str, Any] = {
+    "reason": "other-machine", "where": ("path",), "state": "unreachable",
+}  # fmt: skip
+UNPROVED: dict[str, Any] = {**OTHER_MACHINE, "reason": "unproved-machine"}
+
+
+def test_an_address_that_two_machines_have_is_one_finding() -> None:
+    """What it answers, what is silent where nothing gets through, and answers that it gets."""
+    shown = flows(["b1"], ["c1"], [6443], **UNPROVED) + flows(["b2"], ["c1"], **OTHER_MACHINE)
+    silent = flows(["b1", "c2"], ["c1"], [7000, 9100], **SILENT)
+    back = flows(["c1"], BS, **LOST_BACK)
+
+    (finding,) = fold(shown + silent + back)
+
+    assert finding.title == (
+        "another machine answers for c1 (10.0.3.1), and the answers from b1, b2 to c1 (14 flows)"
+    )
+    assert (finding.kind, finding.where) == ("machine", ("path", "return-path"))
+    assert "Find out who has 10.0.3.1 beside c1" in finding.advice
+
+
+def test_a_port_that_is_stopped_beside_others_has_its_own_rule() -> None:
+    """So has what reaches the host, and what goes to another one."""
+    shown = flows(["b1"], ["c1"], [6443], **OTHER_MACHINE)
+    others = flows(["c2"], ["c1"], [7000], **SILENT), flows(["c2"], ["c1"], [9100], PASSED)
+    own = flows(["b2"], ["c1"], [7000], **(SILENT | {"where": ("destination",)}))
+    away = flows(["b2"], ["c2"], [9100], **SILENT)
+
+    assert len(found(shown + others[0], others[1])) == 2
+    assert len(found(shown + own)) == 2
+    assert len(found(shown + away)) == 2
+
+
+def test_what_echoes_measured_has_no_direction() -> None:
+    """Their answers are as large; what a connection or the overlay measured tells the way."""
+    echoes = narrow(["b1"], ["c1"], 1400, "destination", "path", "return-path", protocol="icmp")
+    (both,), (there,) = fold(echoes), fold(echoes + narrow(["b1"], ["c1"]))
+
+    assert both.title.startswith("packets above 1400 bytes vanish between b1 and c1 (")
+    assert "on the way between b1 and c1" in both.advice
+    assert there.title.startswith("packets above 1400 bytes vanish from b1 to c1 (")

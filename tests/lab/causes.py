@@ -7,7 +7,7 @@ the router r2, which hangs on r1. Switches let addresses be held twice and next 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import yaml
@@ -47,12 +47,12 @@ class Estate(Lab):
             router, other = (r2, r1) if net == "c" else (r1, r2)
             switch = self.namespace(f"s-{net}")
             switch.ip("link add br0 type bridge mcast_snooping 0", "link set br0 up")
-            self.plug(switch, router, f"to-{net}", GATEWAYS[net])
+            self.plug(switch, router, f"to-{net}", f"{GATEWAYS[net]}/24")
             other.ip(f"route add 10.96.{number}.0/24 via {LINK[router.name]}")
             for n in (1, 2, 3):
                 host = self.namespace(f"{net}{n}")
                 host.addresses.append(ADDRESSES[host.name])
-                self.plug(switch, host, "eth0", host.address(4))
+                self.plug(switch, host, "eth0", f"{host.address(4)}/24")
                 host.ip(f"route add default via {GATEWAYS[net]}")
         self.wait_until_ready()
 
@@ -61,18 +61,21 @@ class Estate(Lab):
         port = f"p-{machine.name}"
         self.cable(machine, device, switch, port)
         switch.ip(f"link set {port} master br0")
-        machine.ip(*(f"address add {text}/24 dev {device}" for text in addresses))
+        machine.ip(*(f"address add {text} dev {device}" for text in addresses))
 
     def filter(self, machine: str, hook: str, *rules: str) -> None:
         """Give a machine these rules of a firewall."""
         lines = "\n".join((f"type filter hook {hook} priority 0;", *rules))
         self[machine].nft(f"table ip f {{ chain {hook} {{\n{lines}\n}}\n}}")
 
-    def run(self, *words: str) -> Finished:
-        """Probe everything."""
+    def run(
+        self, *words: str, within: Sequence[str] = (), ssh: Sequence[str] = (),
+    ) -> Finished:  # fmt: skip
+        """Probe everything, from a host where that is said; these hosts are reached by ssh."""
+        config = {"vantage": "ssh", "ssh": {"options": ["-F", f"{self.folder}/ssh_config"]}}
         hosts = {
             name: {"addresses": [address], "roles": ["node"],
-                   "vantage": {"command": self[name].enter}}
+                   "vantage": {"command": self[name].enter}} | (config if name in ssh else {})
             for name, address in ADDRESSES.items()
         }  # fmt: skip
         inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}
@@ -80,16 +83,21 @@ class Estate(Lab):
             "run", "-o", "json", *words,
             "-m", str(self.write("matrix.yaml", json.dumps(MATRIX))),
             "-i", str(self.write("inventory.yaml", yaml.safe_dump(inventory, sort_keys=False))),
+            within=within,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One cause: how it is planted, and the beginning of the title of its only finding."""
+    """One kind of fault: how it is planted, and the beginning of the title of each cause.
+
+    ``rules``: how many firewall rules would mend it.
+    """
 
     name: str
     plant: Callable[[Estate], None]
-    title: str
+    titles: tuple[str, ...]
+    rules: int = 0
 
 
 def _narrow_way(lab: Estate) -> None:
@@ -101,24 +109,54 @@ def _lose_route(lab: Estate) -> None:
 
 
 def _reject_output(lab: Estate) -> None:
-    lab.filter("b2", "output", "tcp dport 9100 reject with icmp type admin-prohibited")
+    lab.filter("b2", "output", "tcp dport 7000 reject with icmp type admin-prohibited")
 
 
 def _kill_next_hop(lab: Estate) -> None:
     lab["a3"].ip("route add 10.96.3.0/24 via 10.96.1.77")
 
 
+def hold_twice(lab: Estate, host: str, neighbour: str) -> None:
+    """x has the address of this host, too, and is the one that the neighbour and r1 know."""
+    x = lab.namespace("x")
+    lab.plug(lab["s-b"], x, "eth0", f"{ADDRESSES[host]}/24")
+    x.ip(f"route add default via {GATEWAYS['b']}")
+    (link,) = json.loads(x.run("ip", "-j", "link", "show", "eth0"))
+    for name, device in ((neighbour, "eth0"), ("r1", "to-b")):
+        known = f"{ADDRESSES[host]} lladdr {link['address']} dev {device}"
+        lab[name].ip(f"neigh replace {known} nud permanent")
+
+
+def _hold_twice(lab: Estate) -> None:
+    hold_twice(lab, "b3", "b1")
+
+
 def _close_ports(lab: Estate) -> None:
     lab.filter("c2", "input", "tcp dport { 6443, 9100 } ct state new drop")
 
 
+def _stop_a_chain(lab: Estate) -> None:
+    """What ends at a2 and what begins there are two rules, though the port is one."""
+    drop = "ip saddr 10.96.{} ip daddr 10.96.{} tcp dport 10250 drop"
+    lab.filter("r1", "forward", drop.format("2.1", "1.2"), drop.format("1.2", "3.3"))
+
+
 FLOWS = "tcp 6443, 7000, 9100, 10250; udp 8472; icmp"
 FAULTS = (
-    Fault("mtu hole", _narrow_way, "packets above 1400 bytes vanish from a1 to c1 ("),
-    Fault("missing route", _lose_route, f"10.96.3.254 has no route for {FLOWS} from c1, c2, c3 to "
-          "b1, b2, b3, and the answers from c1, c2, c3 to b1, b2, b3 ("),
-    Fault("output chain", _reject_output, "b2 itself stops tcp 9100 to "),
-    Fault("dead next hop", _kill_next_hop, f"10.96.1.77, the next hop of a3, answers nothing: "
-          f"{FLOWS} to c1, c2, c3, and the answers from a3 to c1, c2, c3 ("),
-    Fault("own firewall", _close_ports, "tcp 6443, 9100 from "),
+    Fault("mtu hole", _narrow_way, ("packets above 1400 bytes vanish from a1 to c1 (",)),
+    Fault("missing route", _lose_route, (
+        f"10.96.3.254 has no route for {FLOWS} from c1, c2, c3 to b1, b2, b3, and the answers "
+        "from c1, c2, c3 to b1, b2, b3 (",
+    )),
+    Fault("output chain", _reject_output, ("b2 itself stops tcp 7000 to ",), rules=1),
+    Fault("dead next hop", _kill_next_hop, (
+        f"10.96.1.77, the next hop of a3, answers nothing: {FLOWS} to c1, c2, c3, and the answers "
+        "from a3 to c1, c2, c3 (",
+    )),
+    Fault("held twice", _hold_twice, ("another machine answers for b3 (10.96.2.3), and the ",)),
+    Fault("own firewall", _close_ports, ("tcp 6443, 9100 from ",), rules=1),
+    Fault("a chain", _stop_a_chain, (
+        "tcp 10250 from b1 to a2 is dropped on the path (1 flow)",
+        "tcp 10250 from a2 to c3 is dropped on the path (1 flow)",
+    ), rules=2),
 )  # fmt: skip

@@ -18,6 +18,7 @@ from tests.lab.netlab import family_of
 
 MATRICES = Path(__file__).parents[2] / "matrices"
 ONE_WAY_PROBES = ("vxlan", "geneve")
+OVERLAY_PROBES = (*ONE_WAY_PROBES, "ipip")
 ANY_PORT = (0, 65535)
 # netprobe's own requirement: an overlay's pairs must carry full-size packets. No matrix has it.
 PATH_MTU = "path-mtu"
@@ -47,6 +48,7 @@ class Line:
     denied: bool = False
     decides: bool = True
     one_way: bool = False
+    overlay: bool = False
 
     @property
     def family(self) -> int:
@@ -134,6 +136,7 @@ def _between(
                 denied=item.get("expect") == "denied",
                 decides=item.get("optional") != "true",
                 one_way=protocol.startswith("ipproto") or item.get("probe") in ONE_WAY_PROBES,
+                overlay=item.get("probe") in OVERLAY_PROBES,
             )
 
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install the Debian packages that the demo, the benchmark or the tests use, where their commands are missing.
 #
-#   sh tests/lab/packages.sh demo|lab|bench
+#   sh tests/lab/packages.sh demo|lab|full|bench        (full: what only `make lab` uses, too)
 #
 # Needs root and apt; else it does nothing, and what misses a command says so when it runs. No service of these
 # packages is started, now or when the machine starts next: the labs start their own, in namespaces.
@@ -10,7 +10,8 @@ PATH="$PATH:/usr/sbin:/sbin"
 
 # command=package
 wanted="nft=nftables ip=iproute2 sysctl=procps ping=iputils-ping"
-if [ "${1:-lab}" = lab ]; then
+kind=${1:-lab}
+if [ "$kind" = lab ] || [ "$kind" = full ]; then
     wanted="$wanted
         xmllint=libxml2-utils chromium=chromium tc=iproute2 ss=iproute2 bridge=iproute2 ethtool=ethtool conntrack=conntrack nmap=nmap
         setpriv=util-linux runuser=util-linux unshare=util-linux mount=mount useradd=passwd sudo=sudo
@@ -21,6 +22,10 @@ if [ "${1:-lab}" = lab ]; then
         dnsmasq=dnsmasq-base dig=bind9-dnsutils named=bind9 unbound=unbound pdns_recursor=pdns-recursor
         chronyd=chrony faketime=faketime serf=serf prometheus-alertmanager=prometheus-alertmanager openvpn=openvpn
         /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark tcpdump=tcpdump"
+fi
+if [ "$kind" = full ]; then
+    wanted="$wanted
+        qemu-aarch64-static=qemu-user-static rpm=rpm dpkg=dpkg"
 fi
 
 missing=

@@ -62,6 +62,9 @@ KINDS = (
     Kind("source", "drop"),
     Kind("source", PORT),
     Kind("source-in", "drop"),
+    # ESP and VRRP.
+    Kind("path", "drop", ("ipproto/50", "ipproto/112")),
+    Kind("destination", ADMIN, ("ipproto/50", "ipproto/112")),
 )
 
 OUTSIDE = ("external-https", "dns", "external-client")

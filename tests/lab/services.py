@@ -148,9 +148,9 @@ def client_config(lab: Lab, jump: Namespace, behind: list[Namespace]) -> Ssh:
         "  StrictHostKeyChecking yes",
         "Host bastion",
         f"  HostName {jump.address(4)}",
-        f"Host {' '.join(m.address(4) for m in behind)}",
-        "  ProxyJump bastion",
     ]
+    if behind:
+        lines += [f"Host {' '.join(m.address(4) for m in behind)}", "  ProxyJump bastion"]
     return Ssh(lab.write("ssh_config", "\n".join(lines) + "\n"), lab.folder / "identity")
 
 

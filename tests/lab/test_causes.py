@@ -2,46 +2,116 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from tests.lab.causes import FAULTS, Estate, Fault
+from tests.lab.cli import Finished, netprobe
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
+# How a finding begins in the text, and on the page.
+IN_TEXT = re.compile(r"^\d+\. BLOCKED: (.*)$", re.M)
+IN_PAGE = re.compile(r'<h3 id="finding-\d+">.*?</span>\d+\. BLOCKED: (.*?)</h3>')
+BY_NAME = {fault.name: fault for fault in FAULTS}
 
-def find_causes(faults: Sequence[Fault]) -> tuple[int, list[str]]:
-    """Plant the faults, and give the exit status and the titles of the findings."""
+
+def probe_with(faults: Sequence[Fault]) -> tuple[Finished, dict[str, str]]:
+    """Plant the faults and probe; give the run, and its reports and request by format."""
     with Estate() as lab:
         for fault in faults:
             fault.plant(lab)
-        done = lab.run()
-    assert done.document["summary"]["pass"] > 250
-    return done.status, [one["title"] for one in done.document["findings"]]
+        reports = {name: lab.folder / f"report.{name}" for name in ("text", "markdown", "html")}
+        written = [word for name, path in reports.items() for word in ("-o", f"{name}={path}")]
+        done = lab.run(*written)
+        run = lab.write("run.json", done.stdout)
+        asked = netprobe("request", str(run), "-o", "json")
+        texts = {name: path.read_text() for name, path in reports.items()}
+        return done, texts | {"request": asked.stdout}
+
+
+def list_titles(document: dict[str, Any]) -> list[str]:
+    """The titles of a JSON report's findings; most flows pass."""
+    assert document["summary"]["pass"] > 250
+    assert document["summary"]["refusals"] == 0
+    return [one["title"] for one in document["findings"]]
+
+
+def match_titles(titles: Sequence[str], faults: Sequence[Fault]) -> None:
+    """Every cause has its finding, and there are no others."""
+    wanted = [title for fault in faults for title in fault.titles]
+    assert sorted(titles) == sorted(
+        next((one for one in titles if one.startswith(title)), title) for title in wanted
+    )
+
+
+def test_a_machine_and_a_rule_are_two_findings() -> None:
+    """As far as one host and one requirement meet them."""
+    twice, chain = BY_NAME["held twice"], BY_NAME["a chain"]
+    with Estate() as lab:
+        twice.plant(lab)
+        chain.plant(lab)
+        document = lab.run("--only", "kubelet", "--limit", "b1").document
+
+    assert [one["title"] for one in document["findings"]] == [
+        chain.titles[0], f"{twice.titles[0]}answers from b1 to b3 (4 flows)"
+    ]  # fmt: skip
+    assert document["summary"]["pass"] == 27
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["own firewall", "a chain", "output chain"])
+def test_a_retry_of_a_request_has_the_findings_of_the_run(name: str) -> None:
+    """It asks nothing that passes, so that it cannot claim that nothing gets through."""
+    fault = BY_NAME[name]
+    with Estate() as lab:
+        fault.plant(lab)
+        run, request = lab.folder / "run.json", lab.folder / "request.json"
+        lab.run("-o", f"json={run}")
+        assert netprobe("request", str(run), "-o", f"json={request}").status == 0
+        again = lab.run("--retry", str(request)).document
+        before = json.loads(run.read_text())
+
+    match_titles([one["title"] for one in again["findings"]], [fault])
+    assert again["summary"]["blocked"] == before["summary"]["blocked"]
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_is_one_finding(fault: Fault) -> None:
     """Whatever protocols, ports and directions it stops."""
-    status, (title,) = find_causes([fault])
+    done, _ = probe_with([fault])
 
-    assert (status, title[: len(fault.title)]) == (1, fault.title)
+    assert done.status == 1
+    match_titles(list_titles(done.document), [fault])
 
 
 @pytest.mark.full
 def test_the_healthy_twin_has_none() -> None:
     """Every flow passes without a fault."""
-    assert find_causes([]) == (0, [])
+    done, reports = probe_with([])
+
+    assert (done.status, list_titles(done.document)) == (0, [])
+    assert not IN_TEXT.findall(reports["text"])
 
 
+@pytest.mark.full
 def test_all_faults_at_once_are_as_many_findings() -> None:
-    """None of them takes members of another one."""
-    status, titles = find_causes(FAULTS)
+    """In every report, and none of them takes members of another one; the request has their
+    rules."""
+    done, reports = probe_with(FAULTS)
 
-    assert status == 1
-    assert sorted(title for title in titles) == sorted(
-        next((one for one in titles if one.startswith(fault.title)), fault.title)
-        for fault in FAULTS
-    )
+    titles = list_titles(done.document)
+    assert done.status == 1
+    match_titles(titles, FAULTS)
+    assert IN_TEXT.findall(reports["text"]) == titles
+    assert IN_PAGE.findall(html.unescape(reports["html"])) == titles
+    rules = json.loads(reports["request"])["rules"]
+    assert len(rules) == sum(fault.rules for fault in FAULTS)
+    blocked = [one for one in done.results if one["verdict"] == "blocked"]
+    assert sum(len(one["members"]) for one in done.document["findings"]) == len(blocked)

@@ -20,7 +20,10 @@ from tests.lab.expected import (
     rulesets,
 )
 from tests.lab.netlab import FIRST_EPHEMERAL_PORT, Lab
-from tests.lab.scenarios import KINDS, SCENARIOS, Scenario, draw_rules, fitting
+from tests.lab.platforms import PLATFORM_SCENARIOS
+from tests.lab.scenarios import KINDS, SCENARIOS, Kind, Scenario, draw_rules, fitting
+
+ALL = (*SCENARIOS, *PLATFORM_SCENARIOS)
 
 
 def _ask(lab: Lab, scenario: Scenario) -> Finished:
@@ -66,10 +69,7 @@ def _not_proved(results: Sequence[dict[str, Any]], blocked: set[Flow]) -> list[s
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",
-    [
-        pytest.param(one, id=one.name, marks=pytest.mark.full if one.full else ())
-        for one in SCENARIOS
-    ],
+    [pytest.param(one, id=one.name, marks=pytest.mark.full if one.full else ()) for one in ALL],
 )
 def test_blocked_is_what_the_rules_block(scenario: Scenario) -> None:
     """Nothing is missed and nothing invented; what nothing blocks passes with an agent's proof."""
@@ -112,7 +112,7 @@ def _compare(scenario: Scenario, done: Finished, lines: list[Line], expected: se
 def _compare_path_mtu(results: list[dict[str, Any]], lines: list[Line], blocked: set[Flow]) -> None:
     """Every overlay's pair is measured, and no path here is too narrow for anything."""
     pairs = {(r["source"], r["destination"], r["address"]) for r in results}
-    overlays = {line.ends[1:] for line in lines if line.one_way and line.source != line.destination}
+    overlays = {line.ends[1:] for line in lines if line.overlay and line.source != line.destination}
     cut = {flow[1:4] for flow in blocked}
     unmeasured = [r for r in results if r["verdict"] != "pass"]
 
@@ -147,13 +147,26 @@ def test_every_kind_of_rule_is_drawn_somewhere() -> None:
     """The table of kinds has no row that no scenario tries, also of those that always run; and each
     draw stops something."""
     drawn, always = set(), set()
-    for scenario in SCENARIOS:
-        hosts = Hosts(scenario.hosts, scenario.addresses())
-        lines = required(scenario.matrix, hosts, scenario.settings)
-        if scenario.rules:
-            assert all(blocked_flows(lines, [rule]) for rule in draw_rules(lines, scenario.name))
-            kinds = {kind for kind, fit in fitting(lines) if fit}
-            drawn |= kinds
-            always |= set() if scenario.full else kinds
+    for scenario in (*SCENARIOS, *(one for one in PLATFORM_SCENARIOS if not one.full)):
+        kinds = _drawn_kinds(scenario)
+        drawn |= kinds
+        always |= set() if scenario.full else kinds
 
     assert drawn == always == set(KINDS)
+
+
+@pytest.mark.full
+def test_every_draw_for_a_platform_stops_something() -> None:
+    """Each of their clusters has flows that most kinds of rules are drawn for."""
+    for scenario in PLATFORM_SCENARIOS:
+        assert len(_drawn_kinds(scenario)) > len(KINDS) / 2, scenario.name
+
+
+def _drawn_kinds(scenario: Scenario) -> set[Kind]:
+    """The kinds of rules that are drawn for a scenario, after each draw has stopped something."""
+    if not scenario.rules:
+        return set()
+    hosts = Hosts(scenario.hosts, scenario.addresses())
+    lines = required(scenario.matrix, hosts, scenario.settings)
+    assert all(blocked_flows(lines, [rule]) for rule in draw_rules(lines, scenario.name))
+    return {kind for kind, fit in fitting(lines) if fit}

@@ -16,6 +16,7 @@ from tests.mutations import json_of, mutated
 SEED = 20261122
 FILES = (
     GOOD / "base.yaml",
+    GOOD / "layer.yaml",
     GOOD / "inventory.yaml",
     GOOD / "accepted.yaml",
     bundled_path("okd-hcp"),

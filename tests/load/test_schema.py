@@ -53,6 +53,7 @@ def test_bundled_matrices_fit(name: str) -> None:
 def test_examples_fit() -> None:
     """The files of the other tests, which use every key, satisfy the schemas."""
     assert complaints("matrix", values(GOOD / "base.yaml")) == []
+    assert complaints("matrix", values(GOOD / "layer.yaml")) == []
     assert complaints("inventory", values(GOOD / "inventory.yaml")) == []
     assert complaints("accepted", values(GOOD / "accepted.yaml")) == []
 

@@ -56,3 +56,53 @@ def test_several_matrices(tmp_path: Path) -> None:
     assert [one.settings["platform"] for one in chosen] == ["aws", "aws"]
     assert "  # platform: aws   # as in hypershift-hcp\n" in path.read_text()
     assert path.read_text().count("  hcp-0:\n") == 1
+
+
+PLATFORM = """\
+schema: netprobe.matrix/1
+name: platform
+title: A platform
+claims: {cni: {setting: cni}}
+roles: {server: {common: control-plane}, agent: {common: worker}, bmc: {vantage: none}}
+settings: {cni: {values: [canal, none], default: canal}}
+requirements:
+  - {id: api, from: agent, to: server, tcp: [6443]}
+  - {id: media, from: bmc, to: server, tcp: [6180]}
+"""
+LAYER = """\
+schema: netprobe.matrix/1
+name: layer
+title: Its network
+layer: true
+claims: {cni: cilium}
+roles: {control-plane: {common: control-plane}, worker: {common: worker}, witness: {}}
+requirements:
+  - {id: etcd, from: [worker, witness], to: control-plane, tcp: [2379]}
+"""
+
+
+def test_a_platform_with_its_layer(tmp_path: Path) -> None:
+    """One host plays the parts of both; what only the layer has gets a host, also alone."""
+    for name, text in (("platform", PLATFORM), ("layer", LAYER)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    path = tmp_path / "inventory.yaml"
+    files = [str(tmp_path / f"{name}.yaml") for name in ("platform", "layer")]
+    path.write_text(starter_inventory(load_matrices(files)))
+    chosen, inventory, notes = load_request(files, [str(path)], [])
+    plan = make_plan(chosen, inventory, date(2026, 11, 20), notes)
+
+    assert [host.name for host in inventory.hosts] == ["server-0", "agent-0", "bmc-0", "witness-0"]
+    assert sorted((flow.source.name, flow.block.requirement.id) for flow in plan.flows()) == [
+        ("agent-0", "api"), ("agent-0", "etcd"), ("witness-0", "etcd"),
+    ]  # fmt: skip
+    assert [one.source for one in plan.skipped] == ["bmc-0"]
+    assert "  cni: none\n" in path.read_text()
+    assert not any("contradiction" in note for note in plan.notes)
+
+    path.write_text(starter_inventory(load_matrices(files[1:])))
+    chosen, inventory, notes = load_request(files[1:], [str(path)], [])
+    alone = make_plan(chosen, inventory, date(2026, 11, 20), notes)
+    assert alone.flow_count() == 2
+    assert any(
+        "layer is a layer: the rows of the platform are missing" in one for one in alone.notes
+    )

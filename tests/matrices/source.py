@@ -9,7 +9,10 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parents[2] / "matrices"
-NAMES = ("dce", "deckhouse-nodes", "hypershift-hcp", "okd-hcp", "openshift-host-ports")
+FIRST = ("dce", "deckhouse-nodes", "hypershift-hcp", "okd-hcp", "openshift-host-ports")
+LAYERS = ("cni-calico", "cni-cilium", "openshift-load-balancer", "talos")
+PLATFORMS = ("harvester", "k0s", "k3s", "kubeadm", "openshift-ipi", "openshift-upi", "rke2")
+NAMES = (*FIRST, *PLATFORMS, *LAYERS)
 
 # A matrix or a requirement as YAML gives it: the tests check that its shape is right.
 Plain = dict[str, Any]

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from tests.matrices.source import FOLDER, NAMES, Plain, as_list, read, requirements
+from tests.matrices import contract
+from tests.matrices.contract import OFF, ON, Shape, choice
+from tests.matrices.source import (
+    FIRST,
+    FOLDER,
+    LAYERS,
+    NAMES,
+    Plain,
+    as_list,
+    read,
+    requirements,
+)
 
 # How many requirements each table of a document became. Where that is not the number of its rows,
 # the comment says why.
 COUNTS = {
+    **contract.COUNTS,
     "openshift-host-ports": {
         "External / TCP": 69,
         "External / UDP": 6,  # 5 rows; 4789 has two conditions joined by "or"
@@ -86,6 +97,7 @@ HCP_ROLES: dict[str, list[str]] = {
     "proxy": [],
 }
 ROLES: dict[str, dict[str, list[str]]] = {
+    **contract.ROLES,
     "openshift-host-ports": {"node": [], "control-plane": ["node"], "router-node": ["node"]},
     "hypershift-hcp": HCP_ROLES,
     "okd-hcp": {
@@ -120,17 +132,6 @@ ROLES: dict[str, dict[str, list[str]]] = {
     },
 }
 
-# Setting -> (type, values, default). The default of a choice is its first value.
-Shape = tuple[str, list[str], object]
-
-
-def choice(*values: str) -> Shape:
-    """A setting that is one of these values, the first by default."""
-    return ("choice", list(values), values[0])
-
-
-OFF: Shape = ("boolean", [], False)
-ON: Shape = ("boolean", [], True)
 FEATURES = [
     "baremetal-provisioning",
     "cli-manager",
@@ -176,6 +177,7 @@ HCP_SETTINGS: dict[str, Shape] = {
     "registry-hostname": ("string", [], ""),
 }
 SETTINGS: dict[str, dict[str, Shape]] = {
+    **contract.SETTINGS,
     "openshift-host-ports": {
         "version": ("version", [], "4.16"),
         "network": choice("ovn-kubernetes", "openshift-sdn", "third-party"),
@@ -236,7 +238,7 @@ SETTINGS: dict[str, dict[str, Shape]] = {
 KEYS = {
     *("id", "from", "to", "tcp", "udp", "icmp", "ipproto", "purpose", "row", "when", "unless"),
     *("family", "optional", "stops", "expect", "probe", "sni", "process", "owner", "warnings"),
-    "binds",
+    *("binds", "any_of", "multicast"),
 }
 # What runs before the installation; roles that are not named here do not.
 HCP_EXISTING = {
@@ -244,6 +246,7 @@ HCP_EXISTING = {
     *("external-https", "dns", "proxy"),
 }
 EXISTING = {
+    **contract.EXISTING,
     "hypershift-hcp": HCP_EXISTING,
     "okd-hcp": HCP_EXISTING
     | {"http-proxy", "https-proxy", "ignition-proxy", "management-proxy", "ldap"},
@@ -254,12 +257,23 @@ PROBES = {
     *("konnectivity", "ignition", "machine-config-server", "etcd", "kubelet", "registry", "oauth"),
     *("http-health", "https", "tls"),
 }
-each_matrix = pytest.mark.parametrize("name", NAMES)
+
+
+def each_matrix(ask: Callable[[str], None]) -> Callable[[], None]:
+    """One test that asks the same of every matrix; the name is the argument that failed."""
+
+    def test() -> None:
+        for name in NAMES:
+            ask(name)
+
+    test.__doc__ = ask.__doc__
+    return test
 
 
 def test_these_matrices_are_all_there_are() -> None:
-    """Every file of the folder is one of the five matrices, under its own name."""
-    assert sorted(path.name for path in FOLDER.iterdir()) == [f"{name}.yaml" for name in NAMES]
+    """Every file of the folder is one of the sixteen matrices, under its own name."""
+    assert sorted(path.stem for path in FOLDER.iterdir()) == sorted(NAMES)
+    assert len(NAMES) == 16
 
 
 @each_matrix
@@ -269,11 +283,43 @@ def test_head(name: str) -> None:
     assert matrix["schema"] == "netprobe.matrix/1"
     assert matrix["name"] == name
     assert matrix["title"]
-    assert set(matrix["document"]) == {"title", "publisher", "retrieved"}
+    assert {"title", "publisher", "retrieved"} <= set(matrix["document"])
+    assert set(matrix["document"]) <= {"title", "publisher", "retrieved", "version", "sources"}
     assert matrix["document"]["retrieved"] == "2026-11-20"
     known = {"schema", "name", "title", "document", "local", "roles", "settings", "requirements"}
+    known |= {"layer", "claims"}
     registry = {"ranges", "retired"} if name == "openshift-host-ports" else set()
     assert set(matrix) <= known | registry
+
+
+@each_matrix
+def test_layers(name: str) -> None:
+    """These four are layers; a matrix claims the CNI and port that it, or its setting, names."""
+    matrix = read(name)
+    claims = {"cni": contract.CLAIMS[name]} if name in contract.CLAIMS else {}
+    claims |= {"api-port": "{api-port}"} if name in contract.PORT_CLAIMS else {}
+
+    assert matrix.get("layer", False) is (name in LAYERS)
+    assert {key: claimed(value) for key, value in matrix.get("claims", {}).items()} == claims
+
+
+@each_matrix
+def test_common_parts(name: str) -> None:
+    """Control plane, worker and node are what inventories of many tools call so."""
+    if name in FIRST:
+        return
+    parts = {body["common"]: role for role, body in read(name)["roles"].items() if "common" in body}
+    wanted = dict(zip(("control-plane", "worker", "node"), contract.COMMON[name], strict=True))
+
+    assert parts == {part: role for part, role in wanted.items() if role}
+
+
+@each_matrix
+def test_only_a_bmc_can_run_nothing(name: str) -> None:
+    """Every other role is one on which an agent may start."""
+    dumb = {role for role, body in read(name)["roles"].items() if "vantage" in body}
+
+    assert dumb == ({"bmc"} if name == "openshift-ipi" else set())
 
 
 @each_matrix
@@ -332,7 +378,7 @@ SAYS = {
     "nodes": r"nodes bootstrapping|node configurations",
     "pods": r"pod-to-pod",
     "feature": r"administrators|Virtualization",
-    "monitoring": r"(?i)metric|monitoring|exporter|Insight VIP|stats",
+    "monitoring": r"(?i)metric|monitor|exporter|Insight VIP|stats",
 }
 
 
@@ -404,19 +450,30 @@ def test_conditions_mean_something(name: str) -> None:
     """A condition refers to a setting of the matrix and to a value that it can have."""
     for key, requirement in requirements(name).items():
         conditions = [requirement.get("when", {}), requirement.get("unless", {})]
-        conditions += [warning["when"] for warning in requirement.get("warnings", [])]
+        conditions += [warning.get("when", {}) for warning in requirement.get("warnings", [])]
         for setting, values in (pair for one in conditions for pair in one.items()):
             assert all(can_be(SETTINGS[name][setting], value) for value in as_list(values)), key
 
 
 @each_matrix
 def test_warnings_are_sentences(name: str) -> None:
-    """A warning says in whole sentences which number is the pod's and what is really dialled."""
+    """A warning is whole sentences: which number is the pod's and what is really dialled, or the
+    two readings of the document and which of them holds here.
+    """
     for key, requirement in requirements(name).items():
         for warning in requirement.get("warnings", []):
             assert warning["text"].endswith("."), key
-            assert "pod" in warning["text"], key
-            assert name.endswith("-hcp"), key
+            if name in FIRST:
+                assert "pod" in warning["text"], key
+                assert name.endswith("-hcp"), key
+            else:
+                assert "when" not in warning, key
+                assert len(warning["text"].split()) >= 12, key
+
+
+def claimed(value: Any) -> str:
+    """A claim in the words of the contract."""
+    return f"{{{value['setting']}}}" if isinstance(value, dict) else value
 
 
 def shape_of(setting: Plain) -> Shape:

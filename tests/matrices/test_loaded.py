@@ -43,7 +43,7 @@ def test_loads_without_a_problem(name: str) -> None:
     assert [one.id for one in matrix(name).requirements] == list(requirements(name))
 
 
-def test_all_five_load_together() -> None:
+def test_all_load_together() -> None:
     """One run may use all of them at once."""
     assert [one.name for one in load_matrices(NAMES)] == list(NAMES)
 

@@ -52,6 +52,7 @@ def role_text(name: str, body: Plain) -> str:
     implied = ", ".join(as_list(body.get("implies")))
     marks = [f"implies {implied}"] if implied else []
     marks += ["existing"] if body.get("existing") else []
+    marks += ["nothing can run there"] if body.get("vantage") == "none" else []
     return f"`{name}`" + (f" ({'; '.join(marks)})" if marks else "")
 
 
@@ -95,6 +96,8 @@ def condition_text(one: Plain) -> str:
     parts += ["unless " + term_text(*term) for term in one.get("unless", {}).items()]
     parts += [f"{one['family'].replace('ip', 'IP')} alone"] if "family" in one else []
     parts += ["optional"] if one.get("optional") else []
+    parts += [f"any of {one['any_of']}"] if "any_of" in one else []
+    parts += [f"multicast {one['multicast']}"] if "multicast" in one else []
     parts += ["**denied**"] if one.get("expect") == "denied" else []
     parts += ["warns"] if "warnings" in one else []
     held = " or ".join(as_list(one.get("process")))

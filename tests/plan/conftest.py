@@ -66,5 +66,5 @@ def chosen_matrix(requirements: list[Requirement], **extra: Any) -> ChosenMatrix
     roles = {name: Role(name) for name in ("node", "external")}
     roles["master"] = Role("master", implies=("node",))
     settings: dict[str, Setting] = extra.pop("settings", {})
-    matrix = Matrix("m", "M", roles, settings, tuple(requirements), **extra)
+    matrix = Matrix(extra.pop("name", "m"), "M", roles, settings, tuple(requirements), **extra)
     return choose_settings(matrix, {})

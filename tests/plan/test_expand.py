@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from netprobe.model.inventory import Inventory, Vantage
 from netprobe.model.matrix import Setting, SettingRef, Waiver, Warn
 from netprobe.model.plan import Plan
+from netprobe.plan.choices import sample
 from netprobe.plan.expand import make_plan
 
 from .conftest import TODAY, chosen_matrix, condition, host, requirement
@@ -242,6 +243,10 @@ def test_counts_equal_the_walked_flows(kinds: list[tuple[str, bool, bool]], loca
     assert len(walked) == sum(block.pair_count() for block in plan.blocks) == len(set(walked))
     assert plan == make_plan([matrix], Inventory(tuple(hosts)), TODAY)
     assert all(replace(block) == block for block in plan.blocks)
+    for block in (*plan.blocks, *sample(plan, 1)[0].blocks):
+        for place in range(len(block.sources)):
+            ends = [end for end in range(len(block.destinations)) if block.has_pair(place, end)]
+            assert ends == list(block.peers(place))
 
 
 def existing_roles(plan: Plan) -> dict[str, bool]:

@@ -61,6 +61,7 @@ def test_other_filters_hold_for_the_path_mtu_too() -> None:
         ("n1", "n2")
     ] * 2
     assert plan.selection == "--from n1 --only vxlan: 2 of 8 flows"
+    assert (plan.some_ports, selected(from_=("n1",)).some_ports) == (True, False)
 
 
 def test_an_unknown_name_gets_the_nearest_else_all() -> None:
@@ -79,3 +80,10 @@ def test_no_filter_is_the_whole_plan() -> None:
     """Nothing is said of filters where there are none."""
     assert selected().selection is None
     assert selected().flow_count() == 8
+
+
+@pytest.mark.parametrize("word", ["resolver", "clock"])
+def test_a_result_of_hosts_is_no_row_to_choose(word: str) -> None:
+    """It says why, and what to choose instead."""
+    with pytest.raises(RequestError, match=f"^--only {word}: no row has this result: each run"):
+        selected(only=(word,))

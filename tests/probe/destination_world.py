@@ -103,16 +103,18 @@ class World:
         *others: FakeAgent,
         with_agent: bool = True,
         source: Host = SOURCE,
+        target: Host = TARGET,
     ) -> None:
+        self._host = target
         self.log: list[Any] = []
         self.emitted: list[tuple[Want, list[Evidence]]] = []
         self.held: list[HeldPorts] = []
         self.answered = Answered()
         self.source = Source(source, self._noting(self._source_scripts(tell, echo)))
         self.source.pipes = lambda _: FakePipe(failure="refused")
-        self.target = FakeAgent(TARGET, self._noting(self._target_scripts()))
+        self.target = FakeAgent(target, self._noting(self._target_scripts()))
         if not with_agent:
-            self.target = FakeAgent(TARGET, hello=None)
+            self.target = FakeAgent(target, hello=None)
         self.fleet = FakeFleet([self.source, self.target, *others])
 
     def _noting(self, scripts: dict[type[Any], Script]) -> dict[type[Any], Script]:
@@ -174,7 +176,7 @@ class World:
 
     def make(self, settings: ProbeSettings | None = None) -> Destination:
         return Destination(
-            TARGET, self.fleet, settings or ProbeSettings(), self.answered, Alone(),
+            self._host, self.fleet, settings or ProbeSettings(), self.answered, Alone(),
             lambda want, found: self.emitted.append((want, found)),
         )  # fmt: skip
 

@@ -16,11 +16,14 @@ from netprobe.agent.wire.answers import (
 )
 from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.host_messages import (
+    Holders,
+    HoldersOrder,
     OwnResets,
     OwnResetsOrder,
     PacketCounts,
     PacketCountsOrder,
     Routed,
+    RouteOrder,
 )
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
@@ -120,6 +123,8 @@ class FakePipe:
 
 # What hosts that do nothing unusual say, unless a script says otherwise.
 USUAL: dict[type[Any], Script] = {
+    HoldersOrder: lambda order: Holders(order.id, [], None),
+    RouteOrder: routed(gateway="10.0.0.254"),
     OwnResetsOrder: lambda order: OwnResets(order.id, []),
     PacketCountsOrder: lambda order: PacketCounts(order.id, None, None, None),
 }

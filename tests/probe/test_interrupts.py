@@ -15,11 +15,13 @@ from netprobe.agent.wire.orders import (
 )
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence, Outcome
+from netprobe.model.inventory import Vantage, VantageKind
 from netprobe.model.ports import Ports
 from netprobe.probe.flows.told_ports import interrupted
 from netprobe.probe.flows.work import STOPPED, Task, Want
 from tests.patience import PATIENCE_S
 from tests.probe.builders import (
+    TARGET,
     make_observation,
     make_task,
     make_want,
@@ -155,12 +157,13 @@ async def test_early_evidence_and_the_rest_are_every_port_once(confirms: bool) -
     assert (len(world.emitted) == 2) is confirms
 
 
-@pytest.mark.parametrize(("with_agent", "early"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize(("way", "early"), [("local", 0), ("none", 1)])
 async def test_an_echo_reply_that_may_be_another_machines_waits_for_the_end(
-    with_agent: bool, early: int
+    way: VantageKind, early: int
 ) -> None:
-    """The last check may find who it is, where the destination's agent knows its addresses."""
-    world = World(echo=kind(op="answer", answer="echo"), with_agent=with_agent)
+    """The last check may find who it is, of a host that is declared with a way onto it."""
+    target = replace(TARGET, vantage=Vantage(way))
+    world = World(echo=kind(op="answer", answer="echo"), with_agent=False, target=target)
     destination = world.make()
     probe = world.source.probe
     told: list[int] = []

@@ -23,6 +23,7 @@ from netprobe.model.audit import (
     PortAudit,
     SocketHolder,
 )
+from netprobe.model.host_key import HostKey
 from netprobe.report.verbs.audit import (
     KINDS,
     audit_schema_text,
@@ -101,6 +102,20 @@ def test_json_counts() -> None:
         2, 1, 1, 1,
     )  # fmt: skip
     assert summary["kinds"]["no-entry"] == 1
+
+
+def test_untrusted_host_keys_are_one_line() -> None:
+    """With the command that mends it for all of these hosts."""
+    hosts = tuple(
+        AuditedHost(
+            name, ("node",), "failed", "...", host_key=HostKey(state="unknown", target=name)
+        )
+        for name in ("n1", "n2")
+    )
+    text = _write(write_audit_text, replace(AUDIT, hosts=(*HOSTS, *hosts)))
+
+    assert text.count("\nnot looked at: the host keys of 2 hosts (n1, n2) are not known yet. ") == 1
+    assert "n1 (node)" not in text
 
 
 def test_text() -> None:

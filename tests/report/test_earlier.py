@@ -175,3 +175,29 @@ def test_each_path_mtu_is_kept_in_its_own_place(tmp_path: Path) -> None:
         ((1, 0, 1), "geneve", True),
         ((0, 0, 1), "vxlan", False),
     ]
+
+
+def test_what_passed_and_is_asked_again_is_explained(tmp_path: Path) -> None:
+    """Beside what is kept: other rows on ports that failed, and servers that are compared."""
+    ntp = replace(
+        PASSED, requirement="ntp", destination="time", address="192.0.2.123", protocol="icmp",
+        port=None, end_port=None,
+    )  # fmt: skip
+    other = replace(port(BLOCKED, 2379), requirement="etcd-2")
+    path = written(tmp_path / "r", PASSED, port(PASSED, 2380), other, ntp)
+    (etcd, *rest) = PLAN.blocks
+    time = next(one for one in rest if one.requirement.id == "ntp")
+    asking = replace(
+        time, waiver=None, requirement=replace(time.requirement, probe="ntp", expect="allowed")
+    )
+    plan = replace(PLAN, blocks=(etcd, asking))
+    retry = taken(path, "--retry")
+
+    again = retry.count_again(plan)
+    assert (again.rows, again.servers) == (1, 1)
+    assert sum(one.port_count for one in retry.kept(plan)) == 1
+    assert retry.word_kept({"pass": 1}, again).endswith(
+        "kept, not probed again; asked again although they passed: 1 on ports that failed in other "
+        "rows, 1 of name or time servers, whose answers are compared"
+    )
+    assert retry.word_kept({"pass": 1}).endswith("kept, not probed again")

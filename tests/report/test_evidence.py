@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +13,17 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
+from netprobe.model.codec import finding_to_json, keep_findings
+from netprobe.model.result import HostReport
 from netprobe.model.story import EndPackets, FlowPacket, FlowPackets
 from netprobe.report.record.evidence import MOST_FLOWS, open_folder
-from tests.report.samples import BLOCKED
+from netprobe.report.run.text import write_text
+from tests.report.samples import BLOCKED, report_of
+
+RECORDING = (
+    HostReport("master-0", "agent", privileged=True),
+    HostReport("master-1", "agent", privileged=True),
+)
 
 # An IPv4 SYN from 10.0.0.1 to 10.0.0.2.
 SYN = bytes.fromhex(
@@ -50,7 +59,7 @@ def test_a_packet_says_what_the_other_end_saw(tmp_path: Path, sure: bool, fate: 
     folder = open_folder(str(tmp_path))
     folder.keep(flows(sure=sure))
     folder.keep(replace(flows(), address="10.9.9.9"))
-    (finding,) = folder.write_files(fold([BLOCKED]))
+    (finding,) = folder.write_files(fold([BLOCKED]), RECORDING)
 
     assert finding.evidence == str(tmp_path / "finding-01.pcapng")
     written = (tmp_path / "finding-01.pcapng").read_bytes()
@@ -65,7 +74,7 @@ def test_a_file_says_what_is_not_in_it(tmp_path: Path) -> None:
     folder.keep(replace(found, destination=replace(found.destination, left_out=3)))
     for _ in range(MOST_FLOWS):
         folder.keep(replace(found, source=replace(found.source, left_out=1)))
-    folder.write_files(fold([BLOCKED]))
+    folder.write_files(fold([BLOCKED]), RECORDING)
 
     comment = (
         f"Only the first and the last packets: {BLOCKED.source} has {MOST_FLOWS - 1} more packets; "
@@ -84,7 +93,7 @@ def test_a_file_has_no_packets_of_other_ports(tmp_path: Path) -> None:
     folder.keep(replace(found, ports=((BLOCKED.port, BLOCKED.port + 9),), source=source,
                         asked=((BLOCKED.port, BLOCKED.port + 1),)))  # fmt: skip
     wide = replace(BLOCKED, end_port=BLOCKED.port + 9)
-    folder.write_files([*fold([BLOCKED]), replace(fold([wide])[0], number=2)])
+    folder.write_files([*fold([BLOCKED]), replace(fold([wide])[0], number=2)], RECORDING)
 
     first, second = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
     assert (first.count(SYN), first.count(other.data)) == (1, 0)
@@ -93,12 +102,31 @@ def test_a_file_has_no_packets_of_other_ports(tmp_path: Path) -> None:
     assert b"8 more flows went alike and are not in this file" in second
 
 
-def test_a_finding_without_packets_names_no_file(tmp_path: Path) -> None:
-    """Nobody recorded it."""
-    (finding,) = open_folder(str(tmp_path)).write_files(fold([BLOCKED]))
+@pytest.mark.parametrize(
+    ("changes", "hosts", "why"),
+    [
+        ({}, (), "no packet recorder ran on master-0, master-1 (an agent there needs root)"),
+        ({}, None, "the packet recorder of master-0, master-1 kept no packet of these flows"),
+        ({"requirement": "clock", "reason": "clock-apart"}, None,
+         "it is about the hosts themselves, not about packets of a flow"),
+    ],
+)  # fmt: skip
+def test_a_finding_without_packets_says_why(
+    tmp_path: Path, changes: dict[str, str], hosts: tuple[HostReport, ...] | None, why: str
+) -> None:
+    """In text and in files, which name no file with packets then."""
+    failure = replace(BLOCKED, **changes)  # type: ignore[arg-type]  # these are texts
+    recording = RECORDING if hosts is None else hosts
+    (finding,) = open_folder(str(tmp_path)).write_files(fold([failure]), recording)
 
-    assert finding.evidence is None
+    assert (finding.evidence, finding.no_evidence) == (None, why)
     assert list(tmp_path.iterdir()) == []
+    shown = io.StringIO()
+    write_text(report_of([failure], finding), shown)
+    assert f"   packets   none: {why}\n" in shown.getvalue()
+    assert finding_to_json(finding)["no_evidence"] == why
+    kept = keep_findings([finding])
+    assert fold([failure], kept=kept or ())[0].no_evidence == why
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
@@ -108,9 +136,11 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     other = replace(BLOCKED, reason="reset", where=("path",))
     folder.keep(flows())
     with file_limit(100):
-        findings = folder.write_files(fold([BLOCKED, other]))
+        findings = folder.write_files(fold([BLOCKED, other]), RECORDING)
 
     assert [one.evidence for one in findings] == [None, None]
+    told = "the file could not be written: File too large"
+    assert [one.no_evidence for one in findings] == [told, told]
     (problem,) = folder.problems
     assert (
         problem == f"cannot write the packets of findings 1 and 2 into {tmp_path}: File too large"
@@ -128,7 +158,7 @@ def test_a_file_that_is_too_large_keeps_no_other_from_being_written(tmp_path: Pa
     (second,) = fold([BLOCKED])
     found = (*fold([replace(BLOCKED, protocol="udp")]), replace(second, number=2))
     with file_limit(1000):
-        findings = folder.write_files(found)
+        findings = folder.write_files(found, RECORDING)
 
     assert [one.evidence for one in findings] == [None, str(tmp_path / "finding-02.pcapng")]
     assert folder.problems == [

@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from netprobe.files import open_output
 from netprobe.judge.findings import fold
+from netprobe.model.plan import Skipped
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.report.page.wording import fill_holes, make_holes
@@ -252,6 +256,42 @@ def test_a_reader_without_javascript_gets_what_matters() -> None:
     assert "1 blocked, 1 exposed, 1 optional, 1,002 pass of 1,005 flows" in page.text
 
 
+@pytest.mark.parametrize("place", ["pages/report.html", "report.html"])
+def test_a_finding_links_the_file_with_its_packets(tmp_path: Path, place: str) -> None:
+    """From the page's own folder, so that both can be moved together."""
+    packets = tmp_path / "what was: seen" / "finding-01.pcapng"
+    packets.parent.mkdir()
+    packets.touch()
+    path = tmp_path / place
+    path.parent.mkdir(exist_ok=True)
+    linked = replace(finding("cause", "Mend it.", BLOCKED), evidence=str(packets))
+    report = report_of([BLOCKED], linked)
+    with closing(report.collector), open_output(str(path)) as stream:
+        write_html(report, stream)
+    links = [one["href"] for tag, one in Reader(path.read_text()).elements if tag == "a"]
+
+    (link,) = [one for one in links if one and not one.startswith("#")]
+    assert urljoin(path.as_uri(), link) == packets.as_uri()
+
+
+def test_warnings_stand_above_the_table_of_flows() -> None:
+    """Who reads on to the flows has seen them."""
+    text = Reader(text_of(report_of([replace(PASSED, warnings=("the port is held twice",))]))).text
+
+    assert text.index("WARNINGS") < text.index("the port is held twice") < text.index("How to sear")
+
+
+def test_each_reason_of_what_is_skipped_has_one_line() -> None:
+    """Whatever matrices it is of; their requirements are told apart."""
+    given = [("a", "x", "no host"), ("b", "y", "no host"), ("b", "z", "no host"), ("b", "w", "off")]
+    info = replace(INFO, skipped=tuple(Skipped(*one) for one in given))
+    section = text_of(report_of([PASSED], info=info)).partition('<section id="skipped"')[2]
+    rows = re.findall(r"<tr>(.*?)</tr>", section.partition("</section>")[0])
+
+    cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows]
+    assert cells == [[], ["no host", "a, b", "a: x; b: y, z"], ["off", "b", "w"]]
+
+
 def test_the_verdict_is_the_title_and_the_heading() -> None:
     """Whatever else the first lines say: only what casts a doubt is an alert."""
     told = "BASELINE: base.json: 1 newly blocked"
@@ -272,7 +312,7 @@ def test_a_cell_of_excused_flows_says_so() -> None:
     assert 'title="1 optional, 1 pass of 2 flows"' in text
     assert '<span class="unseen">1 optional, 1 pass of 2 flows: </span>' in text
     assert '<span class="sign excused" aria-hidden="true">~</span>' in text
-    assert "excused (accepted, waived, optional, known)</li>" in text
+    assert "excused (accepted, waived, spared, optional, known)</li>" in text
     assert "2 pass" not in text
 
 

@@ -15,7 +15,7 @@ RUN_KEYS = (
 )
 SUMMARY_KEYS = (
     "pass blocked exposed inconclusive not_tested covered skipped refusals waived optional "
-    "accepted known"
+    "accepted known spared"
 )
 RESULT_KEYS = (
     "matrix requirement purpose row optional expect waived source destination address protocol "
@@ -60,6 +60,7 @@ def test_summary_counts_flows() -> None:
         "optional": 1,
         "accepted": 0,
         "known": 0,
+        "spared": 0,
     }
 
 

@@ -104,7 +104,7 @@ def refusal_of(raw: bytes) -> str:
 @pytest.mark.parametrize("kind", [mutated_record, mutated_report])
 @pytest.mark.parametrize(
     "count",
-    [40, pytest.param(150, marks=pytest.mark.full), pytest.param(5000, marks=pytest.mark.full)],
+    [60, pytest.param(150, marks=pytest.mark.full), pytest.param(5000, marks=pytest.mark.full)],
 )
 def test_odd_values(kind: Callable[[random.Random], bytes], count: int, folder: Path) -> None:
     """Each such file is reported, or refused in one printable line with its name."""

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from netprobe.model.plan import PlannedRequirement
-from netprobe.model.result import Result
+from netprobe.model.result import Also, Result
 from netprobe.report.record.collector import Collector, Report
 from netprobe.report.run import write_html
 from netprobe.report.run.pair_map import map_pairs
@@ -206,6 +206,22 @@ def test_a_search_finds_exactly_what_the_run_has(open_page: Opener) -> None:
     assert again.inner_text("#found") == page.inner_text("#found")
 
 
+def test_a_flow_of_several_matrices_is_found_by_any_name(open_page: Opener) -> None:
+    """By requirement, matrix or a word of its purpose; its evidence has all rows."""
+    also = Also("cni-x", "peers", "routes of pods")
+    shared = replace(BLOCKED, also=(also,), any_of="health", spared="ping")
+    page = open_page(
+        report_of([PASSED, replace(shared, order=(0, 1, 0), port=2380, end_port=2380)])
+    )
+
+    for query in ("req:peers", "matrix:cni-x", "pods", "is:spared"):
+        assert found_of(page, query).startswith("1 flow found"), query
+    page.click("#rows .opener >> nth=0")
+    page.wait_for_selector("#rows .evidence")
+    assert "routes of pods (cni-x, peers)" in page.inner_text("#rows .evidence")
+    assert "etcd replication (deckhouse-nodes, etcd" in page.inner_text("#rows .evidence")
+
+
 def test_the_map_says_what_the_run_has(open_page: Opener) -> None:
     """Each pair of hosts of a cell, with its worst verdict; a cell without flows has no button."""
     report = make_estate(12, 0.01)
@@ -258,6 +274,37 @@ def test_a_narrow_window_scrolls_tables_sideways(open_page: Opener) -> None:
     assert min(sizes("#flows td:nth-child(3)", "offsetWidth")) > 80
     assert sizes("#flows .wide", "scrollWidth") > sizes("#flows .wide", "clientWidth")
     assert sizes("#rows .evidence dl", "offsetWidth")[0] < 390
+
+
+BROKEN_NAMES = """
+() => {
+  const broken = [], main = document.querySelector("main");
+  const walk = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const text = walk.currentNode;
+    for (const found of text.data.matchAll(/(master|worker)-\\d+/g)) {
+      const range = document.createRange();
+      range.setStart(text, found.index);
+      range.setEnd(text, found.index + found[0].length);
+      const lines = new Set([...range.getClientRects()].map((one) => Math.round(one.bottom)));
+      if (lines.size > 1) broken.push(`${found[0]} in ${text.data.slice(0, 60)}`);
+    }
+  }
+  return broken;
+}
+"""
+
+
+def test_no_name_is_broken_at_its_hyphen(open_page: Opener) -> None:
+    """At any width: in findings, the index, sections beside them and the evidence of a flow."""
+    page = open_page(everything(), viewport={"width": 390, "height": 800})
+    page.click("#rows .opener >> nth=1")
+    page.wait_for_selector("#rows .evidence")
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+    for width in range(300, 1000, 35):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(BROKEN_NAMES) == [], width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -405,7 +452,7 @@ def test_texts_of_others_stay_texts(open_page: Opener) -> None:
         replace(
             BLOCKED, order=(0, place, 0), source=f"{EVIL}{place}", destination=EVIL,
             address=EVIL, because=EVIL, requirement=EVIL, purpose=EVIL, matrix=EVIL,
-            warnings=(EVIL,), rejected_by=EVIL, holder=EVIL,
+            warnings=(EVIL,), rejected_by=EVIL, holder=EVIL, also=(Also(EVIL, EVIL, EVIL),),
         )
         for place in range(2)
     ]  # fmt: skip

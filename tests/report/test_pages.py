@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from netprobe.errors import Problem
 from netprobe.load.yaml.source import parse
+from netprobe.model.host_key import HostKey
 from netprobe.model.plan import PlanCost
 from netprobe.model.result import HostFacts, HostReport
 from netprobe.report.record.changes import compare, fates_of
@@ -92,6 +93,20 @@ def test_hosts() -> None:
         "worker-1",
         "vip",
     ]
+
+
+def test_untrusted_host_keys_of_check_hosts_are_one_line() -> None:
+    """Below the table, with the command for all of them."""
+    hosts = [
+        HostReport(name, "failed", words="...", host_key=HostKey(state="unknown", target=name))
+        for name in ("a", "b")
+    ]
+    stream = io.StringIO()
+    write_hosts_text(hosts, stream)
+
+    (line,) = [one for one in stream.getvalue().splitlines() if "host key" in one]
+    assert line.startswith("the host keys of 2 hosts (a, b) are not known yet. Compare each")
+    assert "\na: " not in stream.getvalue()
 
 
 def test_a_host_without_its_sudo_is_limited() -> None:

@@ -6,9 +6,16 @@ import io
 
 import pytest
 
+from netprobe.model.host_key import HostKey
 from netprobe.model.result import HostReport
 from netprobe.model.run import RunInfo
-from netprobe.report.page.progress import PlainProgress, phases_text, progress
+from netprobe.report.page.progress import (
+    HostsOnly,
+    KeysTogether,
+    PlainProgress,
+    phases_text,
+    progress,
+)
 from netprobe.report.page.terminal import live_progress
 
 LOST = HostReport("worker-3", "failed", words="ssh: \x1b[31mtimed out\nreally")
@@ -68,6 +75,39 @@ def test_hosts() -> None:
     assert stream.getvalue() == "netprobe: worker-3: no agent: ssh: timed out really\n"
 
 
+def key_report(name: str) -> HostReport:
+    """A host whose key nobody has accepted yet."""
+    return HostReport(name, "failed", words="...", host_key=HostKey(state="unknown", target=name))
+
+
+def test_untrusted_host_keys_are_one_line_for_all_hosts() -> None:
+    """With the command that mends it, 5 s after the first, or at the end; also of quiet runs."""
+    for quiet in False, True:
+        stream, clock = io.StringIO(), Clock()
+        events = HostsOnly(stream) if quiet else PlainProgress(stream, clock)
+        together = KeysTogether(events, clock)
+        together.host(key_report("a"))
+        together.host(LOST)
+        clock.now_s = 4.9
+        together.progress(0, 7, "")
+        together.host(key_report("b"))
+        assert stream.getvalue().count("\n") == 1
+        clock.now_s = 5.0
+        together.progress(0, 7, "")
+        together.tell_held()
+
+        told = [line for line in stream.getvalue().splitlines() if "host key" in line]
+        (line,) = told
+        assert line.startswith("netprobe: no agent: the host keys of 2 hosts (a, b) are not known")
+        assert line.endswith(
+            'for host in a b; do ssh -o StrictHostKeyChecking=ask "$host" true; done'
+        )
+    for stream in io.StringIO(), Terminal():
+        with progress(stream) as shown:
+            shown.host(key_report("a"))
+        assert "the host key of a is not known yet" in stream.getvalue()
+
+
 class Terminal(io.StringIO):
     """A stream that says it is a terminal."""
 
@@ -114,4 +154,4 @@ def test_the_end_says_where_the_time_went() -> None:
     """The longest phase first; what took next to nothing is left out."""
     info = RunInfo(elapsed_s=4.2, phases={"starts": 0.6, "walks": 2.24, "listeners": 0.01})
 
-    assert phases_text(info) == "4.2 s: walks 2.2 s, starts 0.6 s"
+    assert phases_text(info) == "4.2 s: tracing ways 2.2 s, starting agents 0.6 s"

@@ -12,6 +12,7 @@ import pytest
 from netprobe.judge.findings import fold
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.codec import keep_findings
+from netprobe.model.host_key import HostKey
 from netprobe.model.result import HostFacts, HostReport
 from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.record.collector import Report, collect
@@ -65,7 +66,9 @@ def test_no_report_names_anybody(name: str) -> None:
     entry = accepted_entry()
     accepted = [*report.collector.results(), flow(BLOCKED, 9, accepted=entry.signature)]
     told = replace(told, collector=collect(accepted))
-    told = replace(told, info=replace(told.info, accepted=(entry,)))
+    key = HostKey(state="changed", target="ssh://admin@10.0.0.10", name="master-0", file="/home/j")
+    hosts = (replace(told.info.hosts[0], state="failed", host_key=key), *told.info.hosts[1:])
+    told = replace(told, info=replace(told.info, accepted=(entry,), hosts=hosts))
     stream = io.StringIO()
     REPORTS[name](hide(told), stream)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from netprobe.judge.findings import fold
 from netprobe.model.printable import escape_markdown
 from netprobe.report.page.page import Field, PageSection
 from netprobe.report.page.terminal import write_terminal
@@ -136,6 +137,31 @@ def test_reasons_decide_which_untested_flows_are_one_group() -> None:
     assert list_seen(section) == [
         "node-0: timeout (no-agent)", "node-1: refused (no-agent)", "end (stopped)",
     ]  # fmt: skip
+
+
+def test_a_start_that_hangs_names_the_hole_that_others_measured() -> None:
+    """The finding, and where ping shows it; without one, what the reason asks for."""
+    hole = flow(
+        BLOCKED, 0, reason="mtu-black-hole", where=("path",), path_mtu_bytes=1400,
+        needed_mtu_bytes=1500, source="node-1", destination="node-2", address="10.0.0.2",
+    )  # fmt: skip
+    hanging = flow(
+        BLOCKED, 1, source="node-2", verdict="not-tested", state="unknown",
+        reason="start-timeout", because="node-2: no agent after 30 s",
+    )  # fmt: skip
+    alone = make_page(report_of([hanging]))
+    beside = make_page(report_of([hole, hanging], *fold([hole])))
+
+    (words,), (more,) = (
+        [str(line) for group in page.rest[-1].groups for part in group
+         if isinstance(part, Field) and part.label == "to do" for line in part.lines]
+        for page in (alone, beside)
+    )  # fmt: skip
+    assert words.startswith("See what the host says to netprobe check --hosts")
+    assert more == (
+        "Others measured what stops ssh, too: large packets vanish there (finding 1). `ping -M do "
+        f"-s 1372 10.0.0.2` on node-1 gets an answer, and with -s 1373 it gets none. {words}"
+    )
 
 
 def list_seen(section: PageSection) -> list[str]:

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from netprobe.model.host_key import HostKey
+from netprobe.model.names import names_text
 from netprobe.model.plan import Skipped
+from netprobe.model.result import HostReport
 from netprobe.report.page.terminal import write_terminal
 from netprobe.report.record.collector import Report
 from netprobe.report.run import REPORTS
@@ -180,6 +183,77 @@ def test_unreachable_hosts_share_a_block() -> None:
 
     assert text.count("has no Python") == 1
     assert "worker-[0-39] → master-1 (10.0.0.11)  tcp 2379 (40 flows)" in text
+
+
+def test_untrusted_host_keys_are_one_line() -> None:
+    """Whatever ssh says of each host, the report says it once, with what mends it for all."""
+    names = [f"worker-{index}" for index in range(40)]
+    results = [
+        flow(
+            BLOCKED, index, source=name, verdict="not-tested", reason="no-vantage",
+            because=f"{name}: ssh 10.0.0.{index} ended with status 255: Host key verification ...",
+        )
+        for index, name in enumerate(names)
+    ]  # fmt: skip
+    hosts = tuple(
+        HostReport(name, "failed", words="...", host_key=HostKey(state="unknown", target=name))
+        for name in names
+    )
+    text = plain(report_of([PASSED, *results], info=replace(INFO, hosts=hosts)))
+    (part,) = [some for some in text.split("\n\n") if some.startswith("NOT TESTED")]
+
+    seen = f"   seen      the host keys of 40 hosts ({names_text(names, 8)}) are not known yet"
+    assert part.count("\n   seen ") == 1
+    assert f"{seen} (no-vantage)\n   to do     Compare each fingerprint" in part
+    assert f"for host in {' '.join(names)}; do ssh " in part
+    assert text.count("for host in") == 1
+
+
+def test_a_finding_says_nothing_twice() -> None:
+    """No line of flows that its headline has, none of a fault that no flow has."""
+    title = "tcp 2379 from master-0 to 10.0.0.11 is dropped on the path (1 flow)"
+    named = replace(BLOCKED, destination="10.0.0.11")
+    clock = replace(BLOCKED, requirement="clock", destination="master-0", reason="clock-apart")
+    for given, failure, is_told in (
+        (title, named, False),
+        (title, replace(named, port=2380, end_port=2380), True),
+        (title, replace(named, source="master-10"), True),
+        (title, BLOCKED, True),
+        ("the clock of master-0 is minutes from the others' (1 flow)", clock, False),
+    ):
+        told = finding(given, "Mend it.", failure)
+        text = plain(report_of([failure], told, info=replace(INFO, hosts=())))
+        assert ("\n   flows " in text) is is_told, failure
+        assert ("\n   purpose " in text) is (failure is not clock)
+
+
+def test_each_host_with_a_dead_name_server_is_told_with_its_own() -> None:
+    """One finding may join them; hosts of one server share a line."""
+    hosts = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.1"}
+    failures = [
+        flow(
+            BLOCKED, place, requirement="resolver", source=name, destination=name, address=name,
+            protocol="udp", reason="no-resolver", state="unknown",
+            because=f"no name server that {name} is configured with resolves ({server} is silent)",
+        )
+        for place, (name, server) in enumerate(hosts.items())
+    ]  # fmt: skip
+    text = plain(report_of(failures, finding("no name server resolves", "Mend it.", *failures)))
+
+    shown = "no name server that {} is configured with resolves ({} is silent) (unknown, {})"
+    first = shown.format("a", "10.0.0.1", "no-resolver")
+    second = shown.format("b", "10.0.0.2", "no-resolver")
+    assert f"   seen      {first}; so c\n             {second}\n" in text
+
+
+def test_warnings_repeat_no_finding() -> None:
+    """What the sentence of a flow that fails says already is no warning beside it."""
+    said = "its source address is translated"
+    failed = replace(BLOCKED, because=f"7 SYNs, no answer; {said}", warnings=(said, "held"))
+    text = plain(report_of([failed], finding("cause", "Mend it.", failed)))
+
+    assert "\n\nWARNINGS\n   master-0 → master-1 tcp 2379: held\n\n" in text
+    assert text.count(said) == 1
 
 
 def test_remote_words_cannot_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -10,10 +11,13 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
-from netprobe.model.inventory import Inventory
+from netprobe.model.firewall import RuleEnd
+from netprobe.model.inventory import Inventory, Vantage
 from netprobe.model.result import AcceptedBy, Coverage, Result, Unprobed
+from netprobe.model.run import info_before
 from netprobe.plan.expand import make_plan
 from netprobe.request.build import request_of_plan, request_of_run
+from netprobe.request.groups import address_group
 from netprobe.request.rules import RequestWishes
 from tests.plan.conftest import chosen_matrix, host, requirement
 from tests.report.samples import BLOCKED, INFO
@@ -80,7 +84,7 @@ def test_no_rule_will_help(where: Any, state: Any, reason: str) -> None:
     assert (request.rules, request.asked) == ((), ())
     (finding,) = fold([failure])
     assert [(one.title, one.help, one.flows) for one in request.unmended] == [
-        (finding.title, finding.advice, 1)
+        (finding.title.removesuffix(" (1 flow)"), finding.advice, 1)
     ]
 
 
@@ -223,6 +227,56 @@ def test_what_is_to_be_confirmed_is_said_once() -> None:
     assert "(to be confirmed)" not in page
 
 
+def test_a_rule_names_its_findings_and_their_packets() -> None:
+    """In every format that a ticket is made of."""
+    (found,) = fold([PATH])
+    request = request_of_run(
+        INFO, [replace(found, evidence="ev/finding-01.pcapng")], (), "run.json", RequestWishes()
+    )
+    (rule,) = request.rules
+
+    assert (rule.findings, rule.packets) == ((1,), ("ev/finding-01.pcapng",))
+    told = {"text": "finding          1; packets: ", "markdown": "- finding: 1; packets: "}
+    told |= dict.fromkeys(("tufin", "algosec"), "; finding 1; packets: ")
+    told |= dict.fromkeys(("nftables", "cisco-asa"), "finding 1, packets: ")
+    for syntax, words in told.items():
+        assert f"{words}ev/finding-01.pcapng" in written(request, syntax), syntax
+    for syntax in ("csv", "json"):
+        assert "ev/finding-01.pcapng" in written(request, syntax), syntax
+
+
+@pytest.mark.parametrize("syntax", ["text", "markdown", "csv", "json"])
+def test_what_no_rule_mends_is_counted_once(syntax: str) -> None:
+    """Its finding counts its flows, too."""
+    down = replace(BLOCKED, where=("host",), state="unreachable", reason="host-down")
+
+    assert written(ask([down], RequestWishes(), INFO), syntax).count("(1 flow)") < 2
+
+
+@pytest.mark.parametrize(("where", "noted"), [(("path",), True), (("destination",), False)])
+def test_routers_are_noted_where_a_firewall_on_the_way_may_be(where: Any, *, noted: bool) -> None:
+    """Who keeps a host needs no router on the way to it."""
+    (rule,) = ask([replace(BLOCKED, where=where)], RequestWishes(), INFO).rules
+
+    assert (rule.notes == ("last routers that answered: 10.0.0.1",)) is noted
+
+
+def test_groups_are_named_by_what_their_hosts_are() -> None:
+    """By a role that these hosts have and no others, else by what each of them is itself."""
+    master, node = ("master", "node"), ("node",)
+    roles = {"m0": master, "m1": master, "m2": master, "w0": node, "w1": node, "w2": node, "x": ()}
+    request = replace(ask([PATH], RequestWishes(), INFO), roles=roles)
+
+    def name(*hosts: str) -> str:
+        ends = [RuleEnd(host, f"10.0.0.{place + 1}") for place, host in enumerate(hosts)]
+        return address_group(request, 4, ends).name.removeprefix("NP_").rpartition("_")[0]
+
+    assert name("m0", "m1", "m2") == name("m0", "m1") == "MASTER"
+    assert name("m0", "m1", "m2", "w0", "w1", "w2") == name("w0", "w1") == "NODE"
+    assert name("m0", "m1", "w0") == "MASTER_NODE"
+    assert (name("m0"), name("x", "x"), name("x", "y")) == ("M0", "X", "HOSTS")
+
+
 def test_two_requests_have_two_names() -> None:
     """Marks on devices and names of groups never meet, and the same run gives the same again."""
     first, again = ask([PATH], None, INFO), ask([PATH], None, INFO)
@@ -249,6 +303,34 @@ def test_before_any_run() -> None:
     at = request_of_plan(plan, "", RequestWishes(at="destination")).rules[0]
     assert at.who == "the firewall of the destination itself"
     assert {rule.action for rule in closing.rules} == {"allow", "deny"}
+
+
+def test_what_nothing_can_probe_is_asked_for_before_a_run_and_told_after_it() -> None:
+    """Its sources can run nothing: the plan skips it, and a firewall must open it all the same."""
+    nodes = [host(f"n{n}", "node", addresses=(f"10.0.1.{n}",)) for n in (1, 2)]
+    bare = host("lb", "external", addresses=("10.0.2.1",), vantage=Vantage("none"))
+    rows = [
+        requirement("mesh", "node", "node"),
+        requirement("back", "external", "node", tcp=((80, 80),)),
+        replace(requirement("no", "external", "node", tcp=((25, 25),)), expect="denied"),
+    ]
+    plan = make_plan([chosen_matrix(rows)], Inventory((*nodes, bare)), date(2026, 11, 22))
+    assert plan.flow_count() == 2
+    before = request_of_plan(plan, "", RequestWishes())
+    after = request_of_run(info_before(plan, ""), (), (), "run.json", RequestWishes())
+
+    assert sorted((one.sources[0].host, one.ports) for one in before.rules) == [
+        ("lb", ((80, 80),)), ("n1", ((6443, 6443),)),
+    ]  # fmt: skip
+    for request, words in ((before, "The rules have these flows"), (after, "--from-plan` asks")):
+        (told,) = request.unprobed
+        assert (request.unmended, told.title) == ((), "what lb must reach")
+        assert written(request, "text").endswith(f"Not probed:\n   {told.title}. {told.help}\n")
+        assert "## Not probed\n\n- what lb must reach" in written(request, "markdown")
+        assert json.loads(written(request, "json"))["unprobed"][0]["title"] == told.title
+        assert "the source is declared vantage: none" in told.help
+        assert "Required, by roles: tcp 80 to node (m, back). " in told.help
+        assert words in told.help
 
 
 def test_a_part_keeps_its_names() -> None:

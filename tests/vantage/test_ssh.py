@@ -26,10 +26,13 @@ from netprobe.agent.wire.orders import (
     SeenOrder,
 )
 from netprobe.errors import AgentError
+from netprobe.report.page.host_keys import word_host_keys
 from netprobe.vantage import launch as launch_module
+from netprobe.vantage.base import HostKeyError
+from netprobe.vantage.large_packets import LINES_SCRIPT
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink, LinkLost
-from netprobe.vantage.ssh import first_hop, read_hop
+from netprobe.vantage.ssh import first_hop, read_hop, small_argv
 from tests.needs import require
 from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
@@ -108,6 +111,21 @@ async def test_every_login_shell_hands_the_script_on(
     node = server(force=f'exec {shell} -c "$SSH_ORIGINAL_COMMAND"')
     link = await start(ssh(target("node", client_config(tmp_path, node)), sudo=True))
     assert link.hello.wire == WIRE_VERSION
+
+
+def test_lines_of_two_sizes_cross_every_login_shell(server: Server, tmp_path: Path) -> None:
+    """By a login with few algorithms, whatever the user's own configuration asks for."""
+    for shell in ("sh", "tcsh", "fish"):
+        require(shell)
+        node = server(f"node-{shell}", force=f'exec {shell} -c "$SSH_ORIGINAL_COMMAND"')
+        config = client_config(tmp_path, node, lines="Ciphers aes256-ctr\n")
+        words = small_argv(ssh(target(node.name, config)), LINES_SCRIPT)
+        done = subprocess.run(
+            words, input="abc\nlong\n", capture_output=True, text=True, timeout=PATIENCE_S,
+            check=False,
+        )  # fmt: skip
+        assert done.stdout.splitlines()[::3] == ["NETPROBE-LINES", "was long"], done.stderr
+        assert done.stdout.splitlines()[1] == "has 3"
 
 
 async def test_a_jump_host_is_crossed(server: Server, tmp_path: Path, start: Start) -> None:
@@ -206,6 +224,12 @@ async def test_an_unknown_host_key_is_told(server: Server, tmp_path: Path, start
     error = await failure(start, config=config)
     assert "Host key verification failed" in str(error)
     assert "known_hosts" in str(error)
+    assert isinstance(error, HostKeyError)
+    assert error.host_key.state == "unknown"
+    (trouble,) = word_host_keys({"node": error.host_key})
+    command = trouble.to_do.partition("accept it: ")[2]
+    run_words(shlex.split(command.replace("=ask", "=accept-new")))
+    assert fingerprint(tmp_path / "known_hosts") == fingerprint(tmp_path / "node-host.pub")
 
 
 def forge_known_key(folder: Path, server: Sshd) -> None:
@@ -233,7 +257,13 @@ async def test_a_changed_host_key_may_be_an_attack(
     node = server()
     config = client_config(tmp_path, node)
     forge_known_key(tmp_path, node)
-    error = str(await failure(start, config=config))
+    found = await failure(start, config=config)
+    assert isinstance(found, HostKeyError)
+    sent = f"ED25519 {fingerprint(tmp_path / 'node-host.pub')}"
+    name, file = f"[127.0.0.1]:{node.port}", f"{tmp_path}/known_hosts"
+    known = (found.host_key.state, found.host_key.name, found.host_key.file, found.host_key.sent)
+    assert known == ("changed", name, file, sent)
+    error = str(found)
 
     assert "THE HOST KEY HAS CHANGED: it now shows the ED25519 key " in error
     assert fingerprint(tmp_path / "node-host.pub") in error

@@ -184,7 +184,8 @@ class _HostReader:
             return None
         vantage, become = self._read_vantage(target), self._read_become()
         zone = self._read_zone()
-        return Host(self.name, addresses, roles, vantage, become, zone=zone)
+        said = self._first_variable("ansible_connection") is not None
+        return Host(self.name, addresses, roles, vantage, become, zone=zone, own_vantage=said)
 
     def _read_zone(self) -> str | None:
         zone = self.variables.get("netprobe_zone")

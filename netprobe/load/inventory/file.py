@@ -115,6 +115,7 @@ def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) ->
         proxy=Proxy(proxy.https_proxy, proxy.http_proxy, tuple(proxy.no_proxy)) if proxy else None,
         place=place,
         zone=body.zone,
+        own_vantage=body.vantage is not None or body.ssh is not None,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from netprobe.errors import Problem
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.yaml.document import Document, PathStep, YamlPath
-from netprobe.load.yaml.source import parse_inner, read_documents
+from netprobe.load.yaml.source import parse_documents, parse_inner, read_bytes
 from netprobe.load.yaml.wording import listed
 
 # Objects without a kind are known by keys of theirs: each kind with keys of which one is enough.
@@ -38,11 +38,17 @@ INNER = {
 
 def read_manifest_file(path: str, problems: list[Problem]) -> list[Manifest]:
     """Read all objects of a file; an empty one is a problem."""
+    raw = read_bytes(path, problems)
+    return [] if raw is None else read_manifest_text(raw, path, problems)
+
+
+def read_manifest_text(raw: bytes, name: str, problems: list[Problem]) -> list[Manifest]:
+    """Read all objects of what a file has, or a command has printed; ``name`` is told of it."""
     before = len(problems)
-    documents = read_documents(path, problems)
+    documents = parse_documents(raw, problems, name)
     if not documents and len(problems) == before:
         words = 'there is no manifest in it, expected objects that have the key "kind"'
-        problems.append(Problem(path, 1, 1, words))
+        problems.append(Problem(name, 1, 1, words))
     return [one for document in documents for one in _objects_in(document, ())]
 
 

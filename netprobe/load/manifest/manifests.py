@@ -135,7 +135,7 @@ def check_manifests(
         notes += word_ldap(cluster)
     notes += check_secondary_networks(
         manifests.of_kind("NodePool"),
-        manifests.of_kind("Proxy"),
+        (*manifests.of_kind("Proxy"), *manifests.of_kind("install-config")),
         manifests.of_kind("NetworkAttachmentDefinition"),
         manifests.networks,
     )

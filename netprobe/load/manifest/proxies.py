@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from netprobe.load.manifest.kinds.openshift import read_management_proxy
 from netprobe.load.manifest.kinds.shared import read_no_proxy
 from netprobe.load.manifest.manifest import Manifest
-from netprobe.load.manifest.networks import IpNetwork, NamedNetwork
+from netprobe.load.manifest.networks import IpNetwork, NamedNetwork, networks_of
 from netprobe.load.manifest.said import ProxySaid
 from netprobe.load.yaml.document import PathStep
 from netprobe.load.yaml.source import parse_json
@@ -28,6 +28,7 @@ _SECONDARY = (
     "some API requests through the proxy."
 )
 _PROXY: tuple[PathStep, ...] = ("spec", "configuration", "proxy")
+_NO_PROXY: dict[str, tuple[PathStep, ...]] = {"install-config": ("proxy", "noProxy")}
 _OF_POOL: tuple[PathStep, ...] = ("spec", "platform", "kubevirt")
 
 
@@ -71,13 +72,10 @@ def check_secondary_networks(
 ) -> Iterator[str]:
     """Add a problem where the management cluster's noProxy lacks a secondary network; give notes.
 
-    A network's CIDR is in its NetworkAttachmentDefinition, or given by ``--network NAME=CIDR``.
+    Of the management cluster there is its Proxy, or the install-config that it was made from. A
+    network's CIDR is in its NetworkAttachmentDefinition, or given by ``--network NAME=CIDR``.
     """
-    using = [
-        one
-        for one in proxies
-        if any(isinstance(said, ProxySaid) for said in read_management_proxy(one))
-    ]
+    using = [one for one in proxies if _is_in_use(one)]
     for pool in pools:
         if pool.boolean(*_OF_POOL, "attachDefaultNetwork") is not False:
             continue
@@ -91,7 +89,7 @@ def check_secondary_networks(
                 yield (
                     f"warning: {place}: {pool.title} has the secondary network {name} and no "
                     "default pod network; if the management cluster has a proxy, give its Proxy "
-                    f'with --manifest: "{_SECONDARY}"'
+                    f'or install-config with --manifest: "{_SECONDARY}"'
                 )
             elif not found:
                 yield (
@@ -141,12 +139,22 @@ def _find_subnets(config: object) -> Iterator[str]:
                 yield from _find_subnets(value)
 
 
+def _is_in_use(proxy: Manifest) -> bool:
+    if proxy.kind == "install-config":
+        return any(proxy.has("proxy", key) for key in ("httpProxy", "httpsProxy"))
+    return any(isinstance(said, ProxySaid) for said in read_management_proxy(proxy))
+
+
 def _check_no_proxy(proxy: Manifest, name: str, network: IpNetwork) -> None:
-    entries = (*read_no_proxy(proxy, "spec", "noProxy"), *read_no_proxy(proxy, "status", "noProxy"))
+    base = _NO_PROXY.get(proxy.kind, ("spec", "noProxy"))
+    entries = [*read_no_proxy(proxy, *base), *read_no_proxy(proxy, "status", "noProxy")]
+    if proxy.kind == "install-config":
+        # The installer adds these by itself.
+        entries += [one.text for one in networks_of(proxy, ("networking",))]
     if "*" in entries or any(_covers_network(entry, network) for entry in entries):
         return
     words = f"noProxy has no entry for {network}, the secondary network {name}"
-    proxy.problem(f'{words}; the document: "{_SECONDARY}"', "spec", "noProxy")
+    proxy.problem(f'{words}; the document: "{_SECONDARY}"', *base)
 
 
 def _covers_network(entry: str, network: IpNetwork) -> bool:

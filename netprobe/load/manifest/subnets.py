@@ -125,20 +125,21 @@ def _read_subnet(one: Manifest, key: str) -> _Subnet:
         return _Subnet(key, DEFAULTS[key], False, ipaddress.IPv4Network(DEFAULTS[key]))
     # Spaces are characters, too: of a text, all that stands there counts.
     text = value if isinstance(value, str) else one.text(*path)
+    shown = f"{key} {quoted(text)}"
     network = _parse_network(text)
     shape = _CIDR.fullmatch(text)
     if network is None and not (shape and int(shape[2]) <= 32 and _is_address(text)):
-        _add_problem(one, path, f"{quoted(text)} is no IPv4 network with a prefix", _NOTATION)
+        _add_problem(one, path, f"{shown} is no IPv4 network with a prefix", _NOTATION)
     if shape and int(shape[2]) > MOST_PREFIX:
-        _add_problem(one, path, f"the prefix of {quoted(text)} is /{shape[2]}", _PREFIX)
+        _add_problem(one, path, f"the prefix of {shown} is /{shape[2]}", _PREFIX)
         network = None
     if shape and int(shape[1]) == 0:
-        _add_problem(one, path, f"the first octet of {quoted(text)} is 0", _OCTET_AND_LENGTH)
+        _add_problem(one, path, f"the first octet of {shown} is 0", _OCTET_AND_LENGTH)
     elif network is not None and str(network).startswith("0."):
-        words = f"{quoted(text)} is the network {network}, the first octet of which is 0"
+        words = f"{shown} is the network {network}, the first octet of which is 0"
         _add_problem(one, path, words, _OCTET_AND_LENGTH)
     if not SHORTEST <= len(text) <= LONGEST:
-        words = f"{quoted(text)} has {len(text)} characters"
+        words = f"{shown} has {len(text)} characters"
         _add_problem(one, path, words, _OCTET_AND_LENGTH)
     return _Subnet(key, text, True, network)
 

@@ -14,6 +14,7 @@ from netprobe.model.matrix import (
     AnyProbe,
     Condition,
     DocumentedPorts,
+    DocumentSource,
     HttpProbe,
     Matrix,
     Requirement,
@@ -57,12 +58,26 @@ def build(
         roles=_build_roles(file, start),
         settings={name: setting for name, setting in settings.items() if setting is not None},
         requirements=(*overridden, *added),
-        document={**start.document, **file.document.model_dump(exclude_none=True)},
+        document={**start.document, **_build_document(file)},
+        sources=_build_sources(file) or start.sources,
         local=start.local if file.local is None else file.local,
         waivers={**start.waivers, **waivers},
         ranges=(*start.ranges, *_build_groups(file.ranges, settings)),
         overlay_mtu=start.overlay_mtu if file.overlay_mtu is None else file.overlay_mtu,
         retired=(*start.retired, *_build_groups(file.retired, settings)),
+        layer=start.layer if file.layer is None else file.layer,
+        claims={**start.claims, **file.claims},
+    )
+
+
+def _build_document(file: MatrixFile) -> dict[str, str]:
+    return file.document.model_dump(exclude_none=True, exclude={"sources"})
+
+
+def _build_sources(file: MatrixFile) -> tuple[DocumentSource, ...]:
+    return tuple(
+        DocumentSource(one.repository, one.path, one.commit, one.hash or "")
+        for one in file.document.sources
     )
 
 

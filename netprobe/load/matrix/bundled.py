@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import netprobe
@@ -24,13 +25,24 @@ def bundled_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in bundled_folder().glob("*.yaml")))
 
 
-def bundled_titles() -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class MatrixTitle:
+    """What ``matrix list`` says of a matrix; ``layer``: it is a part of a platform."""
+
+    title: str
+    layer: bool
+
+
+def bundled_titles() -> dict[str, MatrixTitle]:
     """Name and title of every bundled matrix, without pydantic: ``matrix list`` must be quick."""
     # Shell completion wants the names alone, and quickly: without PyYAML.
     from netprobe.load.yaml.source import head  # noqa: PLC0415
 
-    paths = {name: str(bundled_path(name)) for name in bundled_names()}
-    return {name: head(path, ("title",)).get("title", "") for name, path in paths.items()}
+    found = {}
+    for name in bundled_names():
+        said = head(str(bundled_path(name)), ("title", "layer"), until="roles")
+        found[name] = MatrixTitle(said.get("title", ""), said.get("layer") == "true")
+    return found
 
 
 def is_path(text: str) -> bool:

@@ -6,7 +6,7 @@ all its unknown roles and settings reported in the same go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import get_args
 
 from netprobe.load.matrix.fields import port_entry
@@ -55,6 +55,8 @@ class Checks:
         self._check_port_groups()
         own_ids = self._check_ids([((*path, "id"), body.get("id")) for path, body in requirements])
         self._check_overrides()
+        self._check_any_of(requirements)
+        self._check_claims()
         ids = dict.fromkeys((*own_ids, *self.base_requirements))
         for name in self.document.items(("waive",)):
             if name not in ids:
@@ -209,11 +211,35 @@ class Checks:
 
     def _check_denied(self, path: KeyPath, body: Body) -> None:
         """Nothing that must not answer can be asked to run, or to be held by the right process."""
-        for key in ("existing", "process", "binds"):
+        for key in ("existing", "process", "binds", "any_of"):
             if body.get("expect") == "denied" and body.get(key):
                 words = f"{quoted(key)} is about a service that must answer"
                 expected = 'expected it without "expect: denied"'
                 self.document.add_problem((*path, key), f"{words}, {expected}")
+
+    def _check_any_of(self, requirements: Iterable[tuple[KeyPath, Body]]) -> None:
+        """A name that one requirement alone has: it is misspelt, or the other one is missing."""
+        names: dict[str, object] = {one.id: one.any_of for one in self.base_requirements.values()}
+        changes = self.document.items(("override",)).items()
+        places: list[tuple[KeyPath, Body]] = [
+            (("override", name), body) for name, body in changes if isinstance(body, dict)
+        ]
+        places += requirements
+        for path, body in places:
+            if "any_of" in body:
+                names[str(body.get("id", path[-1]))] = body["any_of"]
+        for path, body in places:
+            name = body.get("any_of")
+            if isinstance(name, str) and list(names.values()).count(name) == 1:
+                words = f"no other requirement has any_of {quoted(name)}, expected two or more"
+                self.document.add_problem((*path, "any_of"), words)
+
+    def _check_claims(self) -> None:
+        for name, value in self.document.items(("claims",)).items():
+            setting = value.get("setting") if isinstance(value, dict) else None
+            if isinstance(setting, str) and setting not in self.settings:
+                words = unknown("setting", setting, self.settings)
+                self.document.add_problem(("claims", name, "setting"), words)
 
     def _check_ids(self, items: list[tuple[KeyPath, object]]) -> dict[str, KeyPath]:
         """The ids of the file with their places; one that is there before becomes a problem."""

@@ -6,6 +6,7 @@ Also values of ``probe: {http: {...}}``: paths, statuses, headers and patterns.
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import posixpath
 import re
 from typing import Annotated, Any
@@ -85,6 +86,26 @@ def server_name(raw: object) -> str | SettingRef:
     if not DNS_NAME.fullmatch(raw):
         raise ValueError(f"{quoted(raw)} is no DNS name, expected one such as api.example.com")
     return raw
+
+
+def claim(raw: object) -> str | SettingRef:
+    """``cilium`` or ``{setting: NAME}``."""
+    if isinstance(raw, dict):
+        return _read_reference(raw, "claim")
+    if not isinstance(raw, str) or not raw.strip():
+        raise ValueError(f"{what_it_is(raw)}, expected a word or {{setting: NAME}}")
+    return raw
+
+
+def multicast_group(text: str) -> str:
+    """Check an address of a group, and give its usual spelling."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        address = None
+    if address is None or not address.is_multicast:
+        raise ValueError(f"{quoted(text)} is no multicast address, expected one as 224.0.0.18")
+    return str(address)
 
 
 def _read_reference(raw: dict[str, object], kind: str) -> SettingRef:
@@ -182,8 +203,23 @@ _CONDITION_SCHEMA: dict[str, Any] = {
 
 FilledText = Annotated[str, AfterValidator(_check_not_empty)]
 Date = Annotated[str, AfterValidator(check_date), Field(json_schema_extra={"format": "date"})]
+Commit = Annotated[
+    str,
+    fit(
+        re.compile(r"[0-9a-f]{7,40}").fullmatch,
+        "is no commit, expected 7 to 40 hexadecimal digits",
+    ),
+    Field(json_schema_extra={"pattern": "^[0-9a-f]{7,40}$"}),
+]
+Hash = Annotated[
+    str,
+    fit(re.compile(r"[0-9a-f]{8,128}").fullmatch, "is no hash, expected its hexadecimal digits"),
+    Field(json_schema_extra={"pattern": "^[0-9a-f]{8,128}$"}),
+]
+MulticastGroup = Annotated[str, AfterValidator(multicast_group)]
 # Any: the validators above take whatever stands in the file.
 PortField = Annotated[Any, PlainValidator(port_entry), WithJsonSchema(_PORT_SCHEMA)]
+ClaimField = Annotated[Any, PlainValidator(claim), WithJsonSchema(_SERVER_NAME_SCHEMA)]
 ProtocolField = Annotated[Any, PlainValidator(ip_protocol), WithJsonSchema(_PROTOCOL_SCHEMA)]
 ProtocolsField = Annotated[
     list[ProtocolField],

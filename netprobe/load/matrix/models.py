@@ -7,11 +7,15 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from netprobe.load.matrix.fields import (
+    ClaimField,
+    Commit,
     ConditionField,
     Date,
     FilledText,
+    Hash,
     HeaderName,
     HttpPath,
+    MulticastGroup,
     Pattern,
     PortField,
     Processes,
@@ -23,7 +27,7 @@ from netprobe.load.matrix.fields import (
     split_waiver,
 )
 from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, NameList, Value
-from netprobe.model.matrix import Binds, Weight
+from netprobe.model.matrix import Binds, CommonPart, Weight
 
 Probe = Literal[
     "dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver",
@@ -77,6 +81,17 @@ ProbeField = Annotated[
 ]
 
 
+class SourceFile(FileModel):
+    """A file of the document, where it is kept under version control."""
+
+    repository: FilledText = Field(description="The repository that has the file: OWNER/NAME.")
+    path: FilledText = Field(description="The path of the file in the repository.")
+    commit: Commit = Field(description="The commit at which the file was read.")
+    hash: Hash | None = Field(
+        default=None, description="The hash of the cells of its tables, as the parser gives it."
+    )
+
+
 class DocumentFile(FileModel):
     """The document that the rows of a matrix come from."""
 
@@ -88,6 +103,9 @@ class DocumentFile(FileModel):
     url: str | None = Field(default=None, description="Where the document was found.")
     version: str | None = Field(
         default=None, description="Version of the document or of the product."
+    )
+    sources: list[SourceFile] = Field(
+        default=[], description="The files of the document, each at a commit of its repository."
     )
 
 
@@ -104,6 +122,16 @@ class RoleFile(FileModel):
     )
     aliases: NameList = Field(
         default=[], description="Names of the role in inventories of other tools."
+    )
+    common: CommonPart | None = Field(
+        default=None,
+        description="The part that the role is in every platform: what inventories of many tools "
+        "call it (masters, kube_node, k8s_cluster) means the role.",
+    )
+    vantage: Literal["none"] | None = Field(
+        default=None,
+        description="none: nothing can run there (a BMC, a load balancer), unless the inventory "
+        "gives the host a vantage of its own.",
     )
 
 
@@ -218,6 +246,16 @@ class ChangeFile(FileModel):
         description="Which addresses of its host the row's program listens on: all, or one "
         "address. Before the installation another process on loopback is in the way of all.",
     )
+    any_of: NameField | None = Field(
+        default=None,
+        description="A name that several requirements share: for each pair of hosts one of them "
+        "that passes is enough.",
+    )
+    multicast: MulticastGroup | None = Field(
+        default=None,
+        description="The group that the packets go to (224.0.0.18): the results warn that what "
+        "is sent from host to host does not prove it.",
+    )
     warnings: list[WarnFile] = Field(default=[], description="Sentences that the results carry.")
 
 
@@ -274,6 +312,16 @@ class MatrixFile(FileModel):
     local: bool | None = Field(
         default=None,
         description="Hosts are tested against their own addresses too (default false).",
+    )
+    layer: bool | None = Field(
+        default=None,
+        description="true: a part of a platform (a CNI, a load balancer), chosen beside the "
+        "matrix of the platform.",
+    )
+    claims: dict[NameField, ClaimField] = Field(
+        default={},
+        description="What a cluster has one of, and which one it is here: {cni: cilium}, or "
+        "{cni: {setting: cni}}. Matrices that claim different values do not go together.",
     )
     roles: dict[NameField, RoleFile] = Field(
         default={}, description="The roles that requirements refer to."

@@ -66,15 +66,20 @@ def parse(raw: bytes, problems: list[Problem], name: str) -> Document | None:
 def read_documents(path: str, problems: list[Problem]) -> list[Document]:
     """Read all mappings of a file of several YAML documents, or of JSON; problems are added."""
     raw = read_bytes(path, problems)
-    text = None if raw is None else _decode_text(raw, problems, path)
+    return [] if raw is None else parse_documents(raw, problems, path)
+
+
+def parse_documents(raw: bytes, problems: list[Problem], name: str) -> list[Document]:
+    """Parse all mappings of several YAML documents, or of JSON; problems are added."""
+    text = _decode_text(raw, problems, name)
     if text is None:
         return []
     if text.lstrip().startswith(("{", "[")):
         # In JSON tabs stand between values only, where YAML allows none.
         text = text.replace("\t", " ")
-    if not _characters_are_fine(text, problems, path):
+    if not _characters_are_fine(text, problems, name):
         return []
-    return list(_Parser(path, text, problems, many=True).documents())
+    return list(_Parser(name, text, problems, many=True).documents())
 
 
 def parse_inner(outer: Document, path: YamlPath, text: str) -> Document | None:
@@ -124,14 +129,17 @@ def _move_marks(node: Node, mark: YamlPlace) -> None:
         _move_marks(child, mark)
 
 
-def head(path: str, wanted: tuple[str, ...]) -> dict[str, str]:
-    """Some top-level texts of a file that is known to be good, reading no further than needed."""
+def head(path: str, wanted: tuple[str, ...], until: str = "") -> dict[str, str]:
+    """Some top-level texts of a file that is known to be good, reading no further than needed.
+
+    They stand before the key ``until``, if it is given.
+    """
     found: dict[str, str] = {}
     with Path(path).open("rb") as stream:
         for key, value in _top_level(yaml.parse(stream, Loader=_Loader)):
             if key in wanted and value is not None:
                 found[key] = value
-            if len(found) == len(wanted):
+            if len(found) == len(wanted) or key == until:
                 break
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Set
 
 from netprobe.load.yaml.scalars import text_of
@@ -10,11 +11,16 @@ from netprobe.model.names import nearest
 
 _MAX_QUOTED = 60
 _MAX_NAMES = 20
+# User and password of an address such as https://user:password@proxy:3128.
+_LOGIN = re.compile(r"(?<=//)[^/@\s]+(?=@)")
 
 
 def quoted(value: object) -> str:
-    """A value in double quotes, on one line, without control characters, not longer than a line."""
-    text = text_of(value)
+    """A value in double quotes, on one line, without control characters, not longer than a line.
+
+    Of an address with a user and a password both are left out.
+    """
+    text = _LOGIN.sub("...", text_of(value))
     if len(text) > _MAX_QUOTED:
         text = text[: _MAX_QUOTED - 3] + "..."
     return f'"{text}"' if text.isprintable() else json.dumps(text)

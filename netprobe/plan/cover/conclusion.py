@@ -171,6 +171,7 @@ class _Rest:
             optional=requirement.optional,
             waived=block.waiver.reason if block.waiver else None,
             expect=requirement.expect,
+            also=block.also,
         )
 
     def _number_hosts(self, names: tuple[str, ...]) -> int:

@@ -280,12 +280,14 @@ class _Places:
         self._starts: dict[int, dict[str, int]] = {}
         self._ends: dict[int, dict[tuple[str, str | None], int]] = {}
         for block in plan.blocks:
-            key = (block.matrix, block.requirement.id, block.protocol)
-            self._blocks.setdefault(key, []).append(block)
+            for name in block.names_of_rows:
+                self._blocks.setdefault((*name, block.protocol), []).append(block)
 
     def find(self, result: Result) -> Iterator[tuple[int, PlacePair]]:
         """Give the block and the pair of a result, where the plan has them."""
-        for block in self._blocks.get((result.matrix, result.requirement, result.protocol), ()):
+        keys = ((*name, result.protocol) for name in result.names)
+        blocks = {block.index: block for key in keys for block in self._blocks.get(key, ())}
+        for block in blocks.values():
             if block.index not in self._starts:
                 self._note_hosts(block)
             start = self._starts[block.index].get(result.source)

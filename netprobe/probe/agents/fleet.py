@@ -12,6 +12,7 @@ from netprobe.agent.wire.orders import RecordOrder
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.neighbours import HolderAnswers
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.templates import Templates
 
@@ -41,6 +42,7 @@ class Fleet:
         self.order_ids = itertools.count(1)
         self._by_name = {agent.host.name: agent for agent in agents}
         self._hosts = [agent.host for agent in self._by_name.values()]
+        self.holders = HolderAnswers(self.agents())
         for index, agent in enumerate(self._by_name.values()):
             agent.index = index
             agent.phases = self.phases
@@ -67,6 +69,7 @@ class Fleet:
         recorders look for; None: there are none.
         """
         self.phases = Phases()
+        self.holders = HolderAnswers(self.agents())
         for agent in self._by_name.values():
             agent.begin_run(self.phases, records=record is not None)
 
@@ -77,6 +80,10 @@ class Fleet:
     def hosts(self) -> list[Host]:
         """Give every host of the run."""
         return self._hosts
+
+    def agents(self) -> list[AgentMethods]:
+        """Give the agents of all hosts, in whatever state they are."""
+        return list(self._by_name.values())
 
     def own_addresses(self, host: Host) -> frozenset[str]:
         """Give the addresses of a host: those of the inventory, and what its agent said."""

@@ -17,7 +17,9 @@ from netprobe.model.inventory import Host
 from netprobe.model.result import HostFacts, HostReport
 from netprobe.probe.agents.agent import Agent
 from netprobe.probe.agents.fleet import Fleet, TellHost
+from netprobe.probe.agents.start_doubts import StartDoubts
 from netprobe.probe.agents.templates import Templates
+from netprobe.vantage.base import HostKeyError
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.limits import make_room_for_agents
 from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
@@ -58,6 +60,7 @@ class LiveFleet(Fleet):
         self._launcher = launcher
         self._agents = {agent.host.name: agent for agent in agents}
         self._starts: list[asyncio.Task[None]] = []
+        self._doubts = StartDoubts(agents)
         self._sharing: asyncio.Task[None] | None = None
         self._closing = False
         # What agents that are still starting are told first.
@@ -151,17 +154,21 @@ class LiveFleet(Fleet):
             self._report_host(host, replace(report, cost=cost, start_s=took_s))
             link.lost.add_done_callback(lambda _: self._report_lost(agent))
         except AgentError as error:
-            self._fail_start(agent, error, time.monotonic() - begin)
+            took_s = time.monotonic() - begin
+            error = await self._doubts.look_at(agent, error, self.holders)
+            self._fail_start(agent, error, took_s)
         except Exception as error:
             words = AgentError("no-vantage", bug_words(error))
             self._fail_start(agent, words, time.monotonic() - begin)
         finally:
+            self._doubts.note(agent)
             agent.settled.set()
 
     def _fail_start(self, agent: Agent, error: AgentError, took_s: float) -> None:
         agent.error = error
         name, took_s = agent.host.name, round(took_s, 1)
-        report = HostReport(name, "failed", words=str(error), start_s=took_s)
+        key = error.host_key if isinstance(error, HostKeyError) else None
+        report = HostReport(name, "failed", words=str(error), start_s=took_s, host_key=key)
         self._report_host(agent.host, report)
 
     def _report_lost(self, agent: Agent) -> None:

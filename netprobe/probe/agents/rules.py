@@ -23,7 +23,7 @@ from netprobe.agent.wire import (
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import MAX_PORT, PortRange, Ports
-from netprobe.model.shapes import ADDRESS, REASON
+from netprobe.model.shapes import ADDRESS, LINK, REASON
 from netprobe.probe.agents.decode import ANSWERS
 
 OPERATIONS = frozenset(("bind", "connect", "send", "answer"))
@@ -37,6 +37,8 @@ MOST_STRANGERS = 64
 # First sequence numbers of one range of ports.
 MOST_NUMBERS = 64
 MOST_ADDRESSES = 1024
+# Machines that have one address.
+MOST_LINKS = 32
 # What an order without ports asks for.
 NO_PORTS: Ports = ((0, 0),)
 
@@ -318,6 +320,13 @@ def _check_trial(
     _demand_that(answer.opened or not (answer.full or most), "bytes without a connection")
 
 
+def _check_holders(_order: Any, answer: host_messages.Holders) -> None:
+    _check_length(answer.links, MOST_LINKS)
+    _check_once(answer.links, answer.links, "link")
+    for link in answer.links:
+        _demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
+
+
 def _check_sockets(_order: Any, answer: host_messages.Sockets) -> None:
     _check_addresses(one.address for one in answer.sockets)
     for one in answer.sockets:
@@ -349,4 +358,5 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     host_messages.OwnResets: _check_own_resets,
     tunnel_messages.TunnelOpened: _check_tunnel,
     tunnel_messages.TunnelTried: _check_trial,
+    host_messages.Holders: _check_holders,
 }

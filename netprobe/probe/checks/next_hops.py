@@ -17,8 +17,6 @@ errors answers late, as for a dead host.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-from collections.abc import Iterable
 from dataclasses import replace
 
 from netprobe.agent.wire.host_messages import Egress
@@ -29,6 +27,7 @@ from netprobe.model.notes import ConclusionNote, NextHopNote
 from netprobe.model.story import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.neighbours import find_neighbours
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.reachability import (
@@ -43,9 +42,6 @@ UNANSWERED = ("failed", "incomplete")
 # A neighbour is asked three times, a second apart; until then its entry is incomplete.
 RESOLVING_S = 1.1
 RESOLVING_LOOKS = 3
-# So many agents are asked whether they are on the destination's network, the nearest first.
-NEAREST = 4
-
 # The router's bucket of answers is full again after six seconds (docs/network-facts.md, section 4).
 REFILL_S = 6.5
 LOOK_MS = 4000
@@ -93,16 +89,11 @@ async def ask_network(task: Task, fleet: Fleet) -> str | None:
     It gives the host's name; None where none is there, or the address answers.
     """
     own = {task.source.name, *(want.flow.destination.name for want in task.wants)}
-    others = [fleet.agent(host) for host in fleet.hosts() if host.name not in own]
-    near = sorted(
-        (agent for agent in others if agent.alive),
-        key=lambda agent: distance(task.address, fleet.own_addresses(agent.host)),
-    )[:NEAREST]
-    routes = await asyncio.gather(*(agent.route(task.address, None) for agent in near))
-    for agent, route in zip(near, routes, strict=True):
-        if route.failure is None and route.gateway is None and route.source != task.address:
-            hop = await ask_next_hop(agent, task.address, None)
-            return agent.host.name if hop.neighbour in UNANSWERED else None
+    others = [agent for agent in fleet.agents() if agent.host.name not in own]
+    near = await find_neighbours(task.address, others)
+    for agent, _ in near[:1]:
+        hop = await ask_next_hop(agent, task.address, None)
+        return agent.host.name if hop.neighbour in UNANSWERED else None
     return None
 
 
@@ -122,16 +113,6 @@ def _conclude_hop(seen: Observation, hop: Egress) -> Observation:
     early = is_own_kernels_word(outcome) and (outcome.elapsed_ms or 0) < REFUSED_MS
     # The neighbour is there: the source's own firewall says so.
     return replace(seen, conclusion=CheckConclusion("refusing-host")) if early else seen
-
-
-def distance(address: str, others: Iterable[str]) -> int:
-    """Give how far the nearest of the others is, as the size of the network that holds both."""
-    here = ipaddress.ip_address(address)
-    known = [ipaddress.ip_address(one) for one in others]
-    return min(
-        ((int(one) ^ int(here)).bit_length() for one in known if one.version == here.version),
-        default=here.max_prefixlen + 1,
-    )
 
 
 class DeadHosts(Check):

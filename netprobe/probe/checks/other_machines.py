@@ -7,13 +7,16 @@ prove none. Agents know their own addresses, and the source's neighbour table kn
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 from ipaddress import ip_address
 
 from netprobe.model.evidence import CheckConclusion
-from netprobe.model.notes import ConclusionNote
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene, group_by
+from netprobe.probe.checks.held_addresses import (
+    conclude_machine,
+    is_proven,
+    look_for_second_holder,
+)
 from netprobe.probe.checks.next_hops import ask_next_hop
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
@@ -34,23 +37,23 @@ class OtherMachines(Check):
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude for each source that got no nonce back."""
-        proven = any(_is_proven(seen) for seen in group)
+        proven = any(is_proven(seen) for seen in group)
         found: list[Observation] = []
         for pair in group_by(group, lambda seen: seen.task.pair):
-            if any(_is_proven(seen) for seen in pair):
+            if any(is_proven(seen) for seen in pair):
                 found += pair
             else:
                 found += await _look_at_pair(pair, proven, scene)
-        return found
+        return await look_for_second_holder(found, scene)
 
 
 async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> list[Observation]:
     task = pair[0].task
     here = CheckConclusion("address-here", task.source.name)
     if _has_address(scene.fleet.agent(task.source), task.address, scene.agent):
-        return [_conclude_machine(seen, here) for seen in pair]
+        return [conclude_machine(seen, here) for seen in pair]
     if not scene.agent.alive:
-        return [_conclude_machine(one, here) if _stays_here(one, scene) else one for one in pair]
+        return [conclude_machine(one, here) if _stays_here(one, scene) else one for one in pair]
     doubtful = [seen for seen in pair if _is_doubtful(seen)]
     if not doubtful:
         return pair
@@ -58,7 +61,7 @@ async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> 
     if conclusion is None:
         return pair
     among = {id(seen) for seen in doubtful}
-    return [_conclude_machine(seen, conclusion) if id(seen) in among else seen for seen in pair]
+    return [conclude_machine(seen, conclusion) if id(seen) in among else seen for seen in pair]
 
 
 async def _find_machine(
@@ -127,11 +130,6 @@ def _stays_here(seen: Observation, scene: Scene) -> bool:
     return not (declared or served or left)
 
 
-def _is_proven(seen: Observation) -> bool:
-    """Whether the destination's own agent answered, or saw the packet."""
-    return seen.arrived or (seen.outcome is not None and seen.outcome.answer == "nonce")
-
-
 def _is_doubtful(seen: Observation) -> bool:
     """Whether something answered in the destination's name."""
     outcome = seen.heard
@@ -139,9 +137,3 @@ def _is_doubtful(seen: Observation) -> bool:
     if outcome.answer is not None or outcome.icmp is not None:
         return outcome.icmp is None or outcome.icmp.origin == "destination"
     return outcome.failure == "refused"
-
-
-def _conclude_machine(seen: Observation, conclusion: CheckConclusion) -> Observation:
-    return replace(seen, conclusion=conclusion).noting(
-        OtherMachines.name, ConclusionNote(conclusion.name), "bad"
-    )

@@ -22,6 +22,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.forged_resets import is_forged, is_reset
+from netprobe.probe.checks.held_addresses import find_second_holder
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import REFUSED_MS, is_host_unreachable
 from netprobe.probe.settings import ROUND_TRIPS, Timing
@@ -81,6 +82,10 @@ class RateLimits(Check):
             or scene.prober.answered.came_through(pair[0].task.source.name)
         ]
         pairs = [pair for pair in pairs if _may_be_limited(pair, late)]
+        # Of two machines with one address now the one answers, and now the other.
+        twice = {one.task.address: await find_second_holder(one.task.address, scene)
+                 for one, *_ in pairs}  # fmt: skip
+        pairs = [pair for pair in pairs if twice[pair[0].task.address] is None]
         limited = await asyncio.gather(*(_is_limited(pair, scene) for pair in pairs))
         slow = [pair for pair, is_limited in zip(pairs, limited, strict=True) if is_limited]
         if not slow:

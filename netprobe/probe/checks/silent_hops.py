@@ -16,8 +16,8 @@ from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.inventory import Host
 from netprobe.model.notes import SilentHopNote
+from netprobe.probe.agents.neighbours import distance
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.checks.next_hops import distance
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 

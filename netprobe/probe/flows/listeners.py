@@ -18,7 +18,7 @@ from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.agent.wire.parts import HeldPorts, ListenBlock, ListeningBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Listener
+from netprobe.model.evidence import UNDIALLED, Listener
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
@@ -28,7 +28,6 @@ from netprobe.protocols import Protocol, packets
 
 UNKNOWN = Listener("unknown")
 CLOSED = Listener("closed")
-UNDIALLED = "the agent's own connection to its listener did not arrive"
 # A socket bound to all addresses of one family.
 WILDCARDS = ("0.0.0.0", "::")
 

@@ -66,7 +66,11 @@ class Dns:
         if not flags & _RESPONSE:
             return Reading(False, "our own DNS query came back")
         cut = ", truncated" if flags & _TRUNCATED else ""
-        return Reading(True, f"{_name_code(message, flags)}{cut}")
+        code = _name_code(message, flags)
+        # Each code is as good an answer, and NOTIMP sounds as if something were missing.
+        question = f"{QUERY_NAME} TXT CH, which asks a server its name"
+        asked = "" if code == "NOERROR" else f" to {question}"
+        return Reading(True, f"{code}{asked}{cut}")
 
 
 @dataclass(frozen=True, slots=True)

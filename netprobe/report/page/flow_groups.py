@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from netprobe.model.names import names_text
 from netprobe.model.ports import PortRange, Ports, count, normalise
 from netprobe.model.ports import text as ports_text
-from netprobe.model.result import Result
+from netprobe.model.result import Also, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.page.page import More
 from netprobe.report.page.wording import listed, plural
@@ -21,7 +21,8 @@ MOST_ADDRESSES = 6
 
 EndAddress = tuple[str, str]  # destination and the address that was probed
 Addresses = Mapping[str, Sequence[str]]  # of each host, those that its probes start from
-NeedKey = tuple[str, str, str]  # matrix, requirement and purpose
+# Matrix, requirement and purpose, and those of other matrices.
+NeedKey = tuple[str, str, str, tuple[Also, ...]]
 ProtocolPorts = tuple[tuple[str, Ports], ...]  # the ports of every protocol
 
 
@@ -185,11 +186,21 @@ def needs(results: Iterable[Result], most: int = 4) -> list[str]:
 
 def need_key(result: Result) -> NeedKey:
     """Give what tells needs apart: the path MTUs of several overlays are one requirement."""
-    return (result.matrix, result.requirement, result.purpose)
+    return (result.matrix, result.requirement, result.purpose, result.also)
 
 
 def need(result: Result) -> str:
-    """``etcd replication (deckhouse-nodes, etcd; row: Master to master nodes traffic)``."""
+    """``etcd replication (deckhouse-nodes, etcd; row: Master to master nodes traffic)``.
+
+    What other matrices demand it for follows behind.
+    """
     row = f"; row: {result.row}" if result.row and result.row != result.purpose else ""
     purpose = result.purpose or result.requirement
-    return f"{purpose} ({result.matrix}, {result.requirement}{row})"
+    own = f"{purpose} ({result.matrix}, {result.requirement}{row})"
+    return "; ".join((own, *also_texts(result.also)))
+
+
+def also_texts(rows: Iterable[Also]) -> Iterator[str]:
+    """``also: peers (cni-calico, bgp)``, for each other row that demands a flow."""
+    for one in rows:
+        yield f"also: {one.purpose or one.requirement} ({one.matrix}, {one.requirement})"

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Protocol, TextIO
 
+from netprobe.model.host_key import HostKey
 from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
 from netprobe.model.run import Events, RunInfo
+from netprobe.report.page.host_keys import word_host_keys
 from netprobe.report.page.page import encodable
 from netprobe.report.page.wording import number
 
 # A log file wants to see that something goes on, not to fill up.
 PLAIN_INTERVAL_S = 5.0
 LEAST_TOLD_S = 0.05
+# What files call the phases, in plain words.
+_PHASES = {
+    "starts": "starting agents", "listeners": "opening listeners", "probes": "probing",
+    "second looks": "looking again", "walks": "tracing ways",
+}  # fmt: skip
 
 
 @contextmanager
@@ -26,8 +33,18 @@ def progress(stream: TextIO, *, verbose: bool = False, quiet: bool = False) -> I
     ``verbose``: a stream that is no terminal also gets what the run is doing, as it changes.
     ``quiet``: only hosts that failed.
     """
+    with _choose_progress(stream, verbose=verbose, quiet=quiet) as events:
+        together = KeysTogether(events)
+        try:
+            yield together
+        finally:
+            together.tell_held()
+
+
+@contextmanager
+def _choose_progress(stream: TextIO, *, verbose: bool, quiet: bool) -> Iterator[HostEvents]:
     if quiet:
-        yield _HostsOnly(stream)
+        yield HostsOnly(stream)
     elif stream.isatty() and os.environ.get("TERM") != "dumb":
         # rich takes 60 ms to import, and pipes do not need it.
         from netprobe.report.page.terminal import live_progress  # noqa: PLC0415
@@ -36,6 +53,55 @@ def progress(stream: TextIO, *, verbose: bool = False, quiet: bool = False) -> I
             yield events
     else:
         yield PlainProgress(stream, verbose=verbose)
+
+
+class HostEvents(Events, Protocol):
+    """Events that are also told lines about hosts."""
+
+    def tell_line(self, text: str) -> None:
+        """Tell a line that stays."""
+
+
+class KeysTogether:
+    """Hands events on; hosts whose keys ssh does not trust become one line, a little later."""
+
+    def __init__(self, events: HostEvents, clock: Callable[[], float] = time.monotonic) -> None:
+        self._events = events
+        self._clock = clock
+        self._held: dict[str, HostReport] = {}
+        self._since_s = 0.0
+
+    def host(self, report: HostReport) -> None:
+        """Hand it on, or hold it: others may have the same trouble."""
+        if report.host_key is None:
+            self._events.host(report)
+            return
+        self._since_s = self._since_s if self._held else self._clock()
+        self._held[report.name] = report
+
+    def progress(self, done_flows: int, total_flows: int, note: str) -> None:
+        """Hand it on, and tell what is held for long enough."""
+        if self._held and self._clock() >= self._since_s + PLAIN_INTERVAL_S:
+            self.tell_held()
+        self._events.progress(done_flows, total_flows, note)
+
+    def tell_held(self) -> None:
+        """Tell what is held: one line for each command that mends it."""
+        for text in word_failed_hosts(self._held.values()):
+            self._events.tell_line(text)
+        self._held = {}
+
+
+def word_failed_hosts(hosts: Iterable[HostReport]) -> Iterator[str]:
+    """Give a line for each host that cannot be used, of untrusted host keys one for many."""
+    keys: dict[str, HostKey] = {}
+    for host in hosts:
+        if host.host_key is None:
+            yield host_text(host)
+        else:
+            keys[host.name] = host.host_key
+    for trouble in word_host_keys(keys):
+        yield f"no agent: {trouble.what}. {trouble.to_do}"
 
 
 class PlainProgress:
@@ -57,7 +123,7 @@ class PlainProgress:
     def host(self, report: HostReport) -> None:
         """Print the problem of a host; a working host prints nothing."""
         if report.state in ("failed", "lost"):
-            self._print_line(host_text(report))
+            self.tell_line(host_text(report))
 
     def progress(self, done_flows: int, total_flows: int, note: str) -> None:
         """Say how far the run is, where enough time has passed."""
@@ -67,14 +133,15 @@ class PlainProgress:
             return
         self._last_s, self._note = now_s, note
         doing = f", {note}" if note else ""
-        self._print_line(f"{progress_text(done_flows, total_flows)}{doing}")
+        self.tell_line(f"{progress_text(done_flows, total_flows)}{doing}")
 
-    def _print_line(self, text: str) -> None:
+    def tell_line(self, text: str) -> None:
+        """Print a line."""
         self._stream.write(f"netprobe: {encodable(clean(text), self._stream)}\n")
         self._stream.flush()
 
 
-class _HostsOnly(PlainProgress):
+class HostsOnly(PlainProgress):
     """The problems of hosts, and no progress."""
 
     def progress(self, done_flows: int, total_flows: int, note: str) -> None:
@@ -99,7 +166,11 @@ def progress_text(done_flows: int, total_flows: int) -> str:
 
 
 def phases_text(info: RunInfo) -> str:
-    """Say where the time of a run went: ``12.3 s: second looks 8.1 s, starts 0.9 s ...``."""
+    """Say where the time of a run went: ``12.3 s: looking again 8.1 s, probing 0.9 s ...``."""
     longest = sorted(info.phases.items(), key=lambda item: -item[1])
-    parts = [f"{phase} {seconds:.1f} s" for phase, seconds in longest if seconds >= LEAST_TOLD_S]
+    parts = [
+        f"{_PHASES.get(phase, phase)} {seconds:.1f} s"
+        for phase, seconds in longest
+        if seconds >= LEAST_TOLD_S
+    ]
     return f"{info.elapsed_s:.1f} s: {', '.join(parts)}"

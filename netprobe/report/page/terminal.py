@@ -12,9 +12,8 @@ from rich.text import Text
 
 from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
-from netprobe.model.run import Events
 from netprobe.report.page.page import INDENT, LABEL_WIDTH, Field, Line, PagePart, Style, encodable
-from netprobe.report.page.progress import host_text, progress_text
+from netprobe.report.page.progress import HostEvents, host_text, progress_text
 
 _STYLES: dict[Style, str] = {
     "plain": "", "good": "bold green", "bad": "bold red", "doubt": "bold yellow",
@@ -66,7 +65,7 @@ def _wrap_text(text: str, margin: int, style: Style, console: Console) -> Iterat
 
 
 @contextmanager
-def live_progress(stream: TextIO) -> Iterator[Events]:
+def live_progress(stream: TextIO) -> Iterator[HostEvents]:
     """Draw until left; then the line is gone, and lines about hosts stay."""
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     columns = (
@@ -88,12 +87,14 @@ class _Live:
 
     def host(self, report: HostReport) -> None:
         if report.state in ("failed", "lost"):
-            text = clean(host_text(report))
-            line = encodable(text, self._bar.console.file)  # type: ignore[arg-type]  # rich: IO
-            self._bar.console.print(Text(line, style="yellow"))
+            self.tell_line(host_text(report))
         elif report.state == "agent":
             self._agents += 1
             self._bar.update(self._task, note=f"{self._agents} agents")
+
+    def tell_line(self, text: str) -> None:
+        line = encodable(clean(text), self._bar.console.file)  # type: ignore[arg-type]  # rich: IO
+        self._bar.console.print(Text(line, style="yellow"))
 
     def progress(self, done_flows: int, total_flows: int, note: str) -> None:
         self._bar.update(

@@ -24,7 +24,7 @@ _PLACES: dict[Place, str] = {
 }
 
 # Why a failure does not decide the exit status; of several the first counts.
-EXCUSES: Final = ("accepted", "waived", "optional", "known")
+EXCUSES: Final = ("accepted", "waived", "spared", "optional", "known")
 
 
 def excuse_of(result: Result) -> str | None:
@@ -39,7 +39,11 @@ def excuse_text(result: Result) -> str:
         one = result.accepted
         until = "without an end" if one.until == NEVER else f"until {one.until}"
         return f"accepted {until}: {one.reason} ({one.owner}, {one.id})"
-    texts = {"waived": f"waived: {result.waived}", "known": f"known: {result.known} has it too"}
+    texts = {
+        "waived": f"waived: {result.waived}",
+        "spared": f"spared: {result.spared} passes, and one of {result.any_of} is enough",
+        "known": f"known: {result.known} has it too",
+    }
     return texts.get(excuse, excuse) if excuse else ""
 
 

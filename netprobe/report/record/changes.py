@@ -12,17 +12,27 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from netprobe.model.plan import CLOCK, RESOLVER
+from netprobe.model.plan import CLOCK, OF_HOSTS, RESOLVER
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
-from netprobe.model.result import PORTLESS, Place, Result, State
+from netprobe.model.result import PORTLESS, Place, Result, ResultKey, State
 from netprobe.model.run import RunInfo
 from netprobe.report.page.flow_groups import FlowNames
-
-ResultKey = tuple[str, str, str, str, str, str]
 
 FLOW_KEYS = ("matrix", "requirement", "source", "destination", "address", "protocol")
 # The key that all results of one flow share, whatever their ports.
 key_of: Callable[[Result], ResultKey] = attrgetter(*FLOW_KEYS)
+
+
+def keys_of(result: Result) -> tuple[ResultKey, ...]:
+    """Give the keys of a flow by all of its names, first the written one.
+
+    A fault of a host is the same whichever matrix makes a run look for it.
+    """
+    key = key_of(result)
+    if result.requirement in OF_HOSTS:
+        return (key, ("", *key[1:]))
+    return (key, *((*name, *key[2:]) for name in result.names[1:])) if result.also else (key,)
+
 
 Class = Literal["good", "bad", "open", "untested"]
 
@@ -51,8 +61,27 @@ class Fate(NamedTuple):
 # That of a flow which a run has not.
 NOT_PROBED = Fate("untested")
 FAULTLESS = Fate("good")
-# Of every flow of a run the ports by their fate.
-Fates = Mapping[ResultKey, Mapping[Fate, Ports]]
+
+
+class Fates(dict[ResultKey, Mapping[Fate, Ports]]):
+    """Of every flow of a run the ports by their fate, to be found by any of its names."""
+
+    def __init__(
+        self,
+        found: Mapping[ResultKey, Mapping[Fate, Ports]],
+        others: Mapping[ResultKey, Iterable[ResultKey]],
+    ) -> None:
+        super().__init__(found)
+        # By a further name of a flow the keys that are written.
+        self._others = others
+
+    def find(self, result: Result) -> tuple[ResultKey, ...]:
+        """Give the keys of the flows that a result of another run is of: several in old files."""
+        keys = keys_of(result)
+        others = (key for name in keys for key in self._others.get(name, ()))
+        return tuple(dict.fromkeys((*(key for key in keys if key in self), *others)))
+
+
 # By requirement, the names of hosts.
 CheckedHosts = Mapping[str, set[str]]
 
@@ -135,13 +164,20 @@ class Changes:
 def fates_of(results: Iterable[Result]) -> Fates:
     """Give what became of every flow of a run; a flow is one requirement and its two ends."""
     found: dict[ResultKey, dict[Fate, list[PortRange]]] = {}
+    others: dict[ResultKey, dict[ResultKey, None]] = {}
     for result in results:
-        ranges = found.setdefault(key_of(result), {}).setdefault(_fate_of(result), [])
+        key, *further = keys_of(result)
+        ranges = found.setdefault(key, {}).setdefault(_fate_of(result), [])
         ranges.extend(result.ports or PORTLESS)
-    return {
-        key: {fate: normalise(ranges) for fate, ranges in fates.items()}
-        for key, fates in found.items()
-    }
+        for name in further:
+            others.setdefault(name, {})[key] = None
+    return Fates(
+        {
+            key: {fate: normalise(ranges) for fate, ranges in fates.items()}
+            for key, fates in found.items()
+        },
+        others,
+    )
 
 
 def list_checked(info: RunInfo) -> CheckedHosts:
@@ -171,7 +207,8 @@ def compare(
         for part, before in cut_by_fate(result, old):
             is_first = before == NOT_PROBED and key[2] in before_checked.get(key[1], ())
             _sort_in(changes, part, FAULTLESS if is_first else before)
-        shared.setdefault(key, []).extend(result.ports or PORTLESS)
+        for known in old.find(result):
+            shared.setdefault(known, []).extend(result.ports or PORTLESS)
         samples.setdefault(result.source, result)
     for key, fates in old.items():
         is_gone = key not in shared and key[2] in samples
@@ -204,10 +241,11 @@ def _make_mended(key: ResultKey, fates: Mapping[Fate, Ports], sample: Result) ->
 def cut_by_fate(result: Result, fates: Fates) -> Iterator[tuple[Result, Fate]]:
     """Cut a result where the fates of its ports in another run differ."""
     left = result.ports or PORTLESS
-    for fate, former in fates.get(key_of(result), {}).items():
-        for part in intersect(left, former):
-            yield result.cut(part), fate
-        left = subtract(left, former)
+    for key in fates.find(result):
+        for fate, former in fates[key].items():
+            for part in intersect(left, former):
+                yield result.cut(part), fate
+            left = subtract(left, former)
     for part in left:
         yield result.cut(part), NOT_PROBED
 

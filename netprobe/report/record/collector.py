@@ -32,12 +32,15 @@ class Collector:
 
     ``ranges`` are those of the plan: neighbouring ports are merged within them, nowhere without.
     Passes and the rest lie apart, because the terminal report and the findings read only the rest.
+    ``warned`` are all warnings, ``warned_beside`` those that no flow's
+    own sentence says already.
     ``refused``: the passes that rest on a refusal, by destination and address. ``stopped``: the
     required flows that fail, whether or not a baseline has them too, by what they stop.
     """
 
     ranges: PlannedPorts = field(default_factory=dict)
     warned: dict[str, Warned] = field(default_factory=dict)
+    warned_beside: dict[str, Warned] = field(default_factory=dict)
     refused: dict[EndAddress, Survey] = field(default_factory=dict)
     stopped: Counter[Weight | None] = field(default_factory=Counter)
     _passes: Spool = field(default_factory=Spool)
@@ -69,6 +72,8 @@ class Collector:
             self._others.add(result)
         for text in result.warnings:
             self.warned.setdefault(text, Warned(result)).flows += flows
+            if text not in result.because:
+                self.warned_beside.setdefault(text, Warned(result)).flows += flows
 
     def results(self) -> Iterator[Result]:
         """Give every result in plan order, neighbouring ports with one fate merged."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
+from collections.abc import Sequence
 
 from netprobe.model.combinations import is_possible
 from netprobe.model.dataclass_json import WrongValue
@@ -30,18 +31,21 @@ class Contradictions:
     def check(self, result: Result) -> None:
         """Raise WrongValue where a result contradicts itself, its requirement or an earlier one."""
         check_alone(result)
-        planned = self._find_planned(result)
-        if planned is not None:
-            check_planned(result, planned)
+        rows = self._find_planned(result)
+        if rows:
+            check_planned(result, rows)
         if not self._flows.add(result) and not self._may_be_named(result):
             raise WrongValue("the same flow stands in an earlier result, expected it once")
 
-    def _find_planned(self, result: Result) -> PlannedRequirement | None:
-        """Give the requirement that a result counts as; files of old versions have none."""
+    def _find_planned(self, result: Result) -> list[PlannedRequirement]:
+        """Give the requirements that a result counts as; files of old versions have none."""
         if result.requirement != PATH_MTU:
-            return self._index.requirement(result)
-        served = _SERVED.match(result.purpose)
-        return self._served.get((result.matrix, served[1])) if served else None
+            return self._index.requirements(result)
+        purposes = [(result.matrix, result.purpose)]
+        purposes += ((one.matrix, one.purpose) for one in result.also)
+        served = ((matrix, _SERVED.match(purpose)) for matrix, purpose in purposes)
+        found = (self._served.get((matrix, name[1])) for matrix, name in served if name)
+        return [one for one in found if one is not None]
 
     def _may_be_named(self, result: Result) -> bool:
         """Tell whether sources may have found the address by several names of one host."""
@@ -56,10 +60,10 @@ def check_unprobed(info: RunInfo) -> None:
     """Raise WrongValue where flows that were not probed decide in another way than is planned."""
     index = RunIndex(info)
     for group in info.coverage.unprobed if info.coverage else ():
-        planned = index.requirement(group)
+        rows = index.requirements(group)
         # The path MTU of several overlays is one requirement.
-        if planned is not None and planned.id != PATH_MTU:
-            check_planned(group, planned)
+        if rows and group.requirement != PATH_MTU:
+            check_planned(group, rows)
 
 
 def check_alone(result: Result) -> None:
@@ -72,13 +76,23 @@ def check_alone(result: Result) -> None:
         )
     if result.verdict == "pass" and (result.rejected_by is not None or result.story is not None):
         raise WrongValue("a pass that somebody rejected, or whose packets got lost")
+    if result.spared is not None and (result.any_of is None or result.verdict == "pass"):
+        raise WrongValue("spared, expected it only of a failure beside a row that is enough")
 
 
-def check_planned(result: Result | Unprobed, planned: PlannedRequirement) -> None:
-    """Raise WrongValue where it decides in another way than its requirement says."""
-    waived, waiver = result.waived, planned.waive
-    if result.optional != planned.optional or result.expect != planned.expect:
+def check_planned(result: Result | Unprobed, rows: Sequence[PlannedRequirement]) -> None:
+    """Raise WrongValue where it decides in another way than its requirements say.
+
+    Of several the flow is optional, or waived, where none of them demands it otherwise.
+    """
+    optional = all(one.optional for one in rows)
+    if result.optional != optional or any(result.expect != one.expect for one in rows):
         raise WrongValue("optional or expect is not that of its requirement")
+    if isinstance(result, Result) and result.any_of not in (None, *(one.any_of for one in rows)):
+        raise WrongValue("any_of is not that of its requirement")
+    excused = all(one.optional or one.waive is not None for one in rows)
+    waivers = [one.waive for one in rows if one.waive is not None]
+    waived, waiver = result.waived, waivers[0] if excused and waivers else None
     if waived != waiver and not (waived and waiver and waiver.startswith(f"{waived}, until ")):
         raise WrongValue("waived is not what its requirement says")
 

@@ -6,19 +6,26 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 from netprobe.errors import RequestError
 from netprobe.model.codec import PlanOrder
 from netprobe.model.evidence import ANSWERING
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.plan import Block, Flow, Plan
-from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, union
+from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract, union
 from netprobe.model.printable import clean, word_command
-from netprobe.model.result import PORTLESS, Result, Verdict
+from netprobe.model.result import PORTLESS, Also, Result, ResultKey, Verdict
 from netprobe.model.run import RunInfo
 from netprobe.report.page.wording import listed, number, plural
-from netprobe.report.record.changes import Changes, Fates, ResultKey, cut_by_fate, fates_of, key_of
+from netprobe.report.record.changes import (
+    Changes,
+    Fates,
+    cut_by_fate,
+    fates_of,
+    key_of,
+    keys_of,
+)
 from netprobe.report.record.open_passes import RetriedPorts
 from netprobe.report.record.record import Earlier
 
@@ -32,6 +39,27 @@ KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
 _FlowKey = tuple[str, str, str, str, str | None, str]
 # Every place of a flow in the plan, and its block there.
 _PlannedFlow = tuple[tuple[PlanOrder, Block], ...]
+
+
+class AskedAgain(NamedTuple):
+    """How many flows passed and are asked again: of other rows on ports that are asked about, and
+    of name and time servers."""
+
+    rows: int = 0
+    servers: int = 0
+
+    @property
+    def words(self) -> str:
+        """Say why, behind what is kept."""
+        told = [
+            (self.rows, "on ports that failed in other rows"),
+            (self.servers, "of name or time servers, whose answers are compared"),
+        ]
+        why = ", ".join(f"{number(flows)} {what}" for flows, what in told if flows)
+        return f"; asked again although they passed: {why}" if why else ""
+
+
+NONE_AGAIN: Final = AskedAgain()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +78,15 @@ class TakeOver:
         """
         self._refuse_other_request(plan)
         planned, retried = _plan_flows(plan), self.retried_ports()
+        kept = _KeptOnce()
         for result in self.earlier.read_results():
-            key = key_of(result)
-            by_name = (*key[:4], None, key[5])  # the source resolved it: no address in the plan
-            flows = planned.get(key) or planned.get(by_name)
-            if result.verdict in KEEPS[self.option] and flows is not None:
+            flows = _find_planned(result, planned)
+            if result.verdict in KEEPS[self.option] and flows:
+                # Whether another row is enough is found out anew.
+                if result.any_of is not None and result.verdict != "pass":
+                    continue
                 for part in retried.drop_of_other_rows(result):
-                    yield from _keep_planned(part, flows)
+                    yield from kept.leave_out_known(_keep_planned(part, flows))
 
     def asked_again(self) -> Iterator[Result]:
         """Give what a covering plan must hold too: all of a run that covered, else what failed."""
@@ -71,6 +101,21 @@ class TakeOver:
             return RetriedPorts(())
         kept = KEEPS[self.option]
         return RetriedPorts(one for one in self.earlier.read_results() if one.verdict not in kept)
+
+    def count_again(self, plan: Plan) -> AskedAgain:
+        """Count the flows that passed and are asked again all the same, by the reason."""
+        planned, retried = _plan_flows(plan), self.retried_ports()
+        rows = servers = 0
+        for result in self.earlier.read_results():
+            key = key_of(result)
+            flows = planned.get(key) or planned.get((*key[:4], None, key[5]))
+            if result.verdict != "pass" or flows is None:
+                continue
+            kept = list(retried.drop_of_other_rows(result))
+            rows += result.port_count - sum(part.port_count for part in kept)
+            if flows[0][1].requirement.probe in ANSWERING:
+                servers += sum(part.port_count for part in kept)
+        return AskedAgain(rows, servers)
 
     def _refuse_other_request(self, plan: Plan) -> None:
         then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
@@ -94,8 +139,11 @@ class TakeOver:
             return None
         return fates_of(self.earlier.read_results())
 
-    def word_kept(self, counts: Mapping[str, int]) -> str:
-        """Say what is kept, in one sentence with the other option where that would help."""
+    def word_kept(self, counts: Mapping[str, int], again: AskedAgain = NONE_AGAIN) -> str:
+        """Say what is kept, in one sentence with the other option where that would help.
+
+        ``again``: what is not kept although it passed.
+        """
         told = ", ".join(f"{number(flows)} {verdict}" for verdict, flows in counts.items() if flows)
         begun = self.earlier.info.started_at or "at an unknown time"
         if self.is_of_plan:
@@ -103,10 +151,11 @@ class TakeOver:
         if self.earlier.rules is not None:
             return f"RETRIED: what {self.earlier.path} asks for (its run begun {begun})"
         words = f"{told or 'no'} of {self.earlier.path} (begun {begun}) kept, not probed again"
+        words += again.words
         if self.option == "--retry":
             return f"RETRIED: {words}"
-        again = word_command(["--retry", self.earlier.path])
-        return f"RESUMED: {words}; {again} probes again what did not pass"
+        retry = word_command(["--retry", self.earlier.path])
+        return f"RESUMED: {words}; {retry} probes again what did not pass"
 
 
 def word_changes(changes: Changes) -> str:
@@ -203,15 +252,54 @@ def _plan_flows(plan: Plan) -> dict[_FlowKey, _PlannedFlow]:
     for block in plan.blocks:
         for place, source in enumerate(block.sources):
             for peer in block.peers(place):
-                key = _flow_key(Flow(block, source, *block.destinations[peer]))
-                found[key] = (*found.get(key, ()), (block.order(place, peer), block))
+                flow = Flow(block, source, *block.destinations[peer])
+                for key in _flow_keys(flow):
+                    found[key] = (*found.get(key, ()), (block.order(place, peer), block))
     return found
+
+
+def _find_planned(result: Result, planned: Mapping[_FlowKey, _PlannedFlow]) -> _PlannedFlow:
+    """Find the flows of the plan that an earlier result is of, by any of its names."""
+    found: dict[PlanOrder, Block] = {}
+    for key in keys_of(result):
+        by_name = (*key[:4], None, key[5])  # the source resolved it: no address in the plan
+        found |= dict(planned.get(key) or planned.get(by_name) or ())
+    return tuple(found.items())
+
+
+class _KeptOnce:
+    """Flows that an earlier run has twice, by two names that are one flow of this plan."""
+
+    def __init__(self) -> None:
+        self._ports: dict[ResultKey, Ports] = {}
+
+    def leave_out_known(self, results: Iterable[Result]) -> Iterator[Result]:
+        """Give the results without the ports that an earlier one of the flow has."""
+        for result in results:
+            if not result.also:
+                yield result
+                continue
+            key, ports = key_of(result), result.ports or PORTLESS
+            known = self._ports.get(key, ())
+            yield from map(result.cut, subtract(ports, known))
+            self._ports[key] = union((known, ports))
 
 
 def _keep_planned(result: Result, flows: _PlannedFlow) -> Iterator[Result]:
     """Give what the plan asks for of an earlier result, with what the plan says of it."""
-    same = (one for one in flows if one[1].requirement.purpose == result.purpose)
-    order, block = next(same, flows[0])
+    rows: dict[tuple[str, str, str, tuple[Also, ...]], list[tuple[PlanOrder, Block]]] = {}
+    same = [one for one in flows if one[1].requirement.purpose == result.purpose]
+    for one in same or flows:
+        block = one[1]
+        row = (block.matrix, block.requirement.id, block.requirement.purpose, block.also)
+        rows.setdefault(row, []).append(one)
+    for some in rows.values():
+        yield from _keep_of_row(result, some)
+
+
+def _keep_of_row(result: Result, flows: Sequence[tuple[PlanOrder, Block]]) -> Iterator[Result]:
+    """Give what blocks of one row ask for of an earlier result."""
+    order, block = flows[0]
     requirement = block.requirement
     asked_again = requirement.probe in ANSWERING and result.verdict == "pass"
     if result.expect != requirement.expect or asked_again:
@@ -219,6 +307,9 @@ def _keep_planned(result: Result, flows: _PlannedFlow) -> Iterator[Result]:
     kept = replace(
         result,
         order=order,
+        matrix=block.matrix,
+        requirement=requirement.id,
+        also=block.also,
         purpose=requirement.purpose,
         row=requirement.row,
         optional=requirement.optional,
@@ -231,11 +322,12 @@ def _keep_planned(result: Result, flows: _PlannedFlow) -> Iterator[Result]:
     yield from map(kept.cut, intersect(kept.ports or PORTLESS, ports or PORTLESS))
 
 
-def _flow_key(flow: Flow) -> _FlowKey:
+def _flow_keys(flow: Flow) -> Iterator[_FlowKey]:
     block = flow.block
     address = None if block.family is None else flow.address.text
     ends = (flow.source.name, flow.destination.name, address)
-    return (block.matrix, block.requirement.id, *ends, block.protocol)
+    for name in block.names_of_rows:
+        yield (*name, *ends, block.protocol)
 
 
 def _name_matrices(matrices: Mapping[str, Mapping[str, object]]) -> str:

@@ -6,21 +6,24 @@ import ipaddress
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from glob import escape, glob
 
 from netprobe.errors import RequestError
 from netprobe.files import replacing
 from netprobe.model import ports as port_sets
+from netprobe.model.names import names_text
+from netprobe.model.plan import OF_HOSTS
 from netprobe.model.ports import Ports
-from netprobe.model.result import Finding, Result
+from netprobe.model.result import Finding, HostReport, Result
 from netprobe.model.story import EndPackets, FlowPacket, FlowPackets
 from netprobe.protocols.packets.pcapng import PcapPacket, write_pcapng
 
 NAME = "finding-{:02}.pcapng"
 # A finding may fold thousands of flows: who reads packets wants some of each kind.
 MOST_FLOWS = 50
+MOST_NAMES = 6
 TCP, UDP = 6, 17
 
 
@@ -51,23 +54,27 @@ class EvidenceFolder:
             for why, numbers in self._unwritten.items()
         ]
 
-    def write_files(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-        """Write a file for each finding that has packets, and name it there."""
-        return tuple(map(self._write_one, findings))
+    def write_files(
+        self, findings: Sequence[Finding], hosts: Sequence[HostReport]
+    ) -> tuple[Finding, ...]:
+        """Write a file for each finding that has packets, and name it there, else say why not."""
+        recording = {one.name for one in hosts if one.state == "agent" and one.privileged}
+        return tuple(self._write_one(one, recording) for one in findings)
 
-    def _write_one(self, finding: Finding) -> Finding:
+    def _write_one(self, finding: Finding, recording: Set[str]) -> Finding:
         flows, left_out = self._flows_in(finding)
         # Requirements may share flows, whose packets are in the file once.
         packets = sorted({packet for one in flows for packet in _describe_packets(one)})
         if not packets:
-            return finding
+            return replace(finding, no_evidence=_explain_absence(finding, recording))
         path = os.path.join(self._path, NAME.format(finding.number))
         try:
             with replacing(path) as temporary:
                 write_pcapng(temporary, packets, _word_left_out(flows, left_out))
         except OSError as error:
-            self._unwritten.setdefault(error.strerror or str(error), []).append(finding.number)
-            return finding
+            why = error.strerror or str(error)
+            self._unwritten.setdefault(why, []).append(finding.number)
+            return replace(finding, no_evidence=f"the file could not be written: {why}")
         return replace(finding, evidence=path)
 
     def _flows_in(self, finding: Finding) -> tuple[list[FlowPackets], int]:
@@ -125,6 +132,17 @@ def open_folder(path: str) -> EvidenceFolder:
             "another folder"
         )
     return EvidenceFolder(path)
+
+
+def _explain_absence(finding: Finding, recording: Set[str]) -> str:
+    """Say why there are no packets of a finding."""
+    if all(one.requirement in OF_HOSTS for one in finding.members):
+        return "it is about the hosts themselves, not about packets of a flow"
+    able = sorted(finding.hosts & recording)
+    if not able:
+        lacking = names_text(sorted(finding.hosts), MOST_NAMES)
+        return f"no packet recorder ran on {lacking} (an agent there needs root)"
+    return f"the packet recorder of {names_text(able, MOST_NAMES)} kept no packet of these flows"
 
 
 def _word_findings(numbers: Sequence[int]) -> str:

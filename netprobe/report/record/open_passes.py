@@ -23,6 +23,12 @@ row_port_of: Callable[[Result], RowPort] = attrgetter(
 )
 
 
+def row_ports_of(result: Result) -> Iterator[RowPort]:
+    """Give them by each name of the flow."""
+    row = row_port_of(result)
+    return ((*name, *row[2:]) for name in result.names)
+
+
 class RetriedPorts:
     """The ports that failures of an earlier run make a retry ask about."""
 
@@ -30,24 +36,26 @@ class RetriedPorts:
         self._ports: dict[RowPort, Ports] = {}
         self._of_any_row: dict[tuple[str, ...], Ports] = {}
         for one in failures:
-            row = row_port_of(one)
-            self._ports[row] = union((self._ports.get(row, ()), one.ports))
-            place = row[2:]
+            for row in row_ports_of(one):
+                self._ports[row] = union((self._ports.get(row, ()), one.ports))
+            place = row_port_of(one)[2:]
             self._of_any_row[place] = union((self._of_any_row.get(place, ()), one.ports))
 
     def concern(self, kept: Result) -> bool:
         """Tell whether a kept pass stands only if nothing else is found out of its port."""
-        asked = self._ports.get(row_port_of(kept), ())
-        return _is_open_pass(kept) and bool(intersect(kept.ports, asked))
+        return _is_open_pass(kept) and bool(intersect(kept.ports, self._asked_of(kept)))
 
     def drop_of_other_rows(self, kept: Result) -> Iterator[Result]:
         """Give an earlier result without the open passes of ports that other rows ask about."""
-        row = row_port_of(kept)
-        others = subtract(self._of_any_row.get(row[2:], ()), self._ports.get(row, ()))
+        place = row_port_of(kept)[2:]
+        others = subtract(self._of_any_row.get(place, ()), self._asked_of(kept))
         if _is_open_pass(kept) and intersect(kept.ports, others):
             yield from map(kept.cut, subtract(kept.ports, others))
         else:
             yield kept
+
+    def _asked_of(self, kept: Result) -> Ports:
+        return union(self._ports.get(row, ()) for row in row_ports_of(kept))
 
 
 class PortsFound:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.dataclass_json import to_json
+from netprobe.model.host_key import HostKey
 from netprobe.model.result import (
     AcceptedBy,
     Coverage,
@@ -65,7 +66,7 @@ class Redactor:
         for result in collector.results():
             hosts |= {result.source, result.destination}
             addresses.add(result.address)
-            public |= {result.matrix, result.requirement}
+            public |= {word for name in result.names for word in name}
         hosts |= {end for one in info.skipped for end in (one.source, one.destination) if end}
         zones = {host.zone for host in info.hosts if host.zone}
         self._names = names = HiddenNames(public)
@@ -102,8 +103,11 @@ class Redactor:
         warnings = tuple(map(hide, result.warnings))
         accepted = result.accepted and self._hide_acceptance(result.accepted, ("id", "reason"))
         story = result.story and self._hide_story(result.story)
-        because = hide(result.because)
-        return replace(hidden, because=because, warnings=warnings, accepted=accepted, story=story)
+        also = tuple(replace(one, purpose=self.text(one.purpose)) for one in result.also)
+        return replace(
+            hidden, because=hide(result.because), warnings=warnings, accepted=accepted, story=story,
+            also=also,
+        )  # fmt: skip
 
     def changes(self, changes: Changes) -> Changes:
         """Give what changed since an earlier run."""
@@ -144,7 +148,7 @@ class Redactor:
 
     def _hide_finding(self, one: KeptFinding) -> KeptFinding:
         members = tuple(self._with_texts(member, _OF_MEMBER) for member in one.members)
-        return replace(one, members=members, evidence=None)
+        return replace(one, members=members, evidence=None, no_evidence=None)
 
     def _hide_unshared(self, some: Unshared) -> Unshared:
         names = {
@@ -164,6 +168,9 @@ class Redactor:
             zone=self.text(host.zone) if host.zone else None,
             user=_hide_user(host.user),
             facts=self._with_texts(facts, _OF_FACTS),
+            # The way onto it is nobody else's matter.
+            host_key=host.host_key
+            and HostKey(state=host.host_key.state, target=self.text(host.name)),
         )
 
     def _hide_story(self, story: Story) -> Story:

@@ -126,7 +126,7 @@ def example_of(about: Coverage, group: Unprobed) -> Result:
     destination = about.destinations(group)[0]
     return Result(
         order=NO_PLACE, matrix=group.matrix, requirement=group.requirement, purpose="", row="",
-        optional=group.optional, expect=group.expect, waived=group.waived,
+        optional=group.optional, expect=group.expect, waived=group.waived, also=group.also,
         source=about.sources(group)[0], destination=destination, address=destination,
         protocol=group.protocol, port=ports[0], end_port=ports[1], verdict=group.verdict,
         state="unknown", reason=group.reason, proof="none", where=(), because=group.because,

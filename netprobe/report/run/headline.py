@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import netprobe
 from netprobe.model.accepted import NEVER
 from netprobe.model.exit import tested
+from netprobe.model.plan import PlannedMatrix
 from netprobe.model.result import Summary
 from netprobe.report.page.page import Line
 from netprobe.report.page.wording import duration, is_failure, number, plural
@@ -149,6 +150,8 @@ def _word_excused(report: Report, passes: bool) -> str:
     excused = summary.waived + summary.optional
     if excused and passes:
         words += f"; {number(excused)} optional or waived did not pass"
+    if summary.spared and passes:
+        words += f"; {number(summary.spared)} did not pass beside one that is enough"
     return words
 
 
@@ -181,6 +184,16 @@ def word_value(value: object) -> str:
     return "+".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
+def _word_no_name(matrices: Sequence[PlannedMatrix]) -> str:
+    """Say that no name was checked, and what would name one."""
+    settings = list(dict.fromkeys(name for one in matrices for name in one.names))
+    if not settings:
+        return "no name was looked up"
+    more = len(settings) - 1
+    others = f", or {plural(more, 'more setting')}" if more else ""
+    return f"no name was looked up (--set {settings[0]}=NAME{others})"
+
+
 def totals(report: Report) -> Line:
     """Give the last line: all counts, and always how many passes rest on a refusal."""
     summary = report.summary
@@ -201,6 +214,6 @@ def totals(report: Report) -> Line:
         for flows, word in ((summary.accepted, "accepted"), (summary.known, "known"))
         if flows
     ]
-    after += ["no name was looked up"] if report.info.names_set == 0 else []
+    after += [_word_no_name(report.info.matrices)] if report.info.names_set == 0 else []
     after += [f"{number(summary.skipped)} skipped", duration(report.info.elapsed_s)]
     return Line(f"{total}: {'; '.join([', '.join(parts), *after])}", "strong")

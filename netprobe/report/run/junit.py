@@ -17,7 +17,7 @@ from netprobe.model.plan import Skipped
 from netprobe.model.printable import clean
 from netprobe.model.result import Coverage, Result, Unprobed
 from netprobe.model.run import RunIndex
-from netprobe.report.page.flow_groups import wire_text
+from netprobe.report.page.flow_groups import need, wire_text
 from netprobe.report.page.junit_xml import CaseFate, JunitCase, JunitSuite, write_suites
 from netprobe.report.page.progress import host_text
 from netprobe.report.page.wording import excuse_text, number, plural
@@ -40,7 +40,10 @@ _WORST: tuple[CaseFate, ...] = ("failure", "error", "skipped")
 
 @dataclass(slots=True)
 class _Case:
-    """One test case: its flows are counted, and the first of those that failed are kept."""
+    """One test case: its flows are counted, and the first of those that failed are kept.
+
+    ``shared``: what flows are for that other matrices demand, too.
+    """
 
     name: str
     flows: int = 0
@@ -48,6 +51,7 @@ class _Case:
     failed: dict[CaseFate, int] = field(default_factory=dict)
     kept: list[tuple[CaseFate, Result]] = field(default_factory=list)
     why: str = ""
+    shared: dict[str, None] = field(default_factory=dict)
 
     @property
     def fate(self) -> CaseFate | None:
@@ -66,6 +70,8 @@ class _Case:
 
     def add(self, result: Result) -> None:
         """Count one result."""
+        if result.also:
+            self.shared[need(result)] = None
         self.flows += result.port_count
         if result.verdict in ("pass", "covered"):
             return
@@ -189,10 +195,14 @@ def _tell_case(class_name: str, case: _Case, titles: Titles) -> JunitCase:
         kind = ", ".join(dict.fromkeys(result.verdict for result in kept)) or case.fate
         message = _word_message(case, named)
         told = told._replace(type=kind, message=message, lines=lines)
+    return told._replace(note="; ".join(_list_notes(case)))
+
+
+def _list_notes(case: _Case) -> Iterator[str]:
     if case.covered:
         probed = f"{number(case.flows - case.covered)} of {plural(case.flows, 'flow')}"
-        told = told._replace(note=f"{probed} were probed; the rest is covered")
-    return told
+        yield f"{probed} were probed; the rest is covered"
+    yield from case.shared
 
 
 def _word_message(case: _Case, titles: list[str]) -> str:

@@ -5,6 +5,7 @@ Findings (flows, purpose, evidence, place and advice), and the sections beside t
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,9 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from netprobe.model.accepted import STATES
+from netprobe.model.host_key import HostKey
 from netprobe.model.names import names_text
+from netprobe.model.plan import OF_HOSTS
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.report.page.flow_groups import (
     MOST_LINES,
@@ -23,6 +26,7 @@ from netprobe.report.page.flow_groups import (
     needs,
     wire_text,
 )
+from netprobe.report.page.host_keys import word_host_keys
 from netprobe.report.page.page import (
     MOST_PARTS,
     Field,
@@ -34,12 +38,13 @@ from netprobe.report.page.page import (
     field,
     section,
 )
-from netprobe.report.page.progress import host_text
+from netprobe.report.page.progress import word_failed_hosts
 from netprobe.report.page.wording import (
     HOLES,
     excuse_of,
     excuse_text,
     is_failure,
+    make_holes,
     number,
     plural,
     replace_name,
@@ -56,6 +61,8 @@ from netprobe.report.run.to_do import choose_to_do
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
 _MOST_EVIDENCE = 3
+# Names, addresses and ports of a line.
+_WORDS = re.compile(r"[\w.:/\[\]-]*\w[\w\]]*")
 
 
 def finding_section(
@@ -73,13 +80,31 @@ def _list_fields(
     finding: Finding, addresses: Addresses, most_flows: int, brief: bool
 ) -> Iterator[Field]:
     members = finding.members
-    yield from field("flows", flow_lines(members, addresses, most_flows))
-    yield from field("purpose", needs(members))
+    # A fault of a host is of no flow, and its headline says what it is about.
+    if any(member.requirement not in OF_HOSTS for member in members):
+        lines = flow_lines(members, addresses, most_flows)
+        yield from field("flows", _leave_out_repeated(lines, finding.title))
+        yield from field("purpose", needs(members))
     yield from field("seen", _list_sentences(members) if brief else _word_evidence(members))
     yield from field("where", [where_text(finding)])
     yield from field("to do", [finding.advice])
-    if finding.evidence is not None and not brief:
-        yield from field("packets", [finding.evidence])
+    if not brief:
+        yield from field("packets", list(_list_packets(finding)))
+
+
+def _leave_out_repeated(lines: Sequence[str | More], title: str) -> Sequence[str | More]:
+    """Give nothing where a single line only repeats the headline: its hosts, addresses, ports."""
+    said = set(_WORDS.findall(title))
+    repeats = len(lines) == 1 and said.issuperset(_WORDS.findall(str(lines[0])))
+    return [] if repeats else lines
+
+
+def _list_packets(finding: Finding) -> Iterator[str]:
+    """Name the file with packets, or say why there is none; nothing where none was to be kept."""
+    if finding.evidence is not None:
+        yield finding.evidence
+    elif finding.no_evidence is not None:
+        yield f"none: {finding.no_evidence}"
 
 
 def _list_sentences(members: tuple[Result, ...]) -> list[str]:
@@ -92,7 +117,9 @@ def _word_evidence(members: tuple[Result, ...]) -> list[str]:
     for member in members:
         # TCP refuses by a reset, UDP by an error message.
         refused = member.protocol if member.state == "closed" else ""
-        kind = (member.state, member.reason, member.rejected_by or "", refused)
+        # Of hosts' own faults each sentence has its own servers or clocks.
+        of_host = make_holes(member.because, member) if member.requirement in OF_HOSTS else ""
+        kind = (member.state, member.reason, member.rejected_by or "", refused, of_host)
         kinds.setdefault(kind, []).append(member)
     lines = [_evidence_line(alike, len(members) > 1) for alike in kinds.values()]
     more = len(lines) - _MOST_EVIDENCE
@@ -104,6 +131,10 @@ def _evidence_line(alike: list[Result], named: bool) -> str:
     kind = f"{first.state}, {first.reason}"
     if not named:
         return f"{first.because} ({kind})"
+    if first.requirement in OF_HOSTS:
+        rest = [member.source for member in alike[1:]]
+        so = f"; so {names_text(rest, MOST_NAMES)}" if rest else ""
+        return f"{first.because} ({kind}){so}"
     who = f"{first.source} → {first.destination}"
     others = plural(sum(result.port_count for result in alike), "flow")
     return f"{who}: {first.because} ({kind}: {others})"
@@ -127,11 +158,12 @@ def survey_run(report: Report) -> RunSurvey:
     told = {place(member) for one in report.findings for member in one.members}
     entries = {one.id for one in report.info.accepted}
     groups: dict[str, Surveys] = {"inconclusive": {}, "not-tested": {}, "excused": {}}
+    keys = {one.name: one.host_key for one in report.info.hosts}
     for result in report.collector.failures():
         if result.accepted is not None and result.accepted.id in entries:
             continue  # its entry has a line
         if not result.decides or place(result) not in told:
-            name, key = _choose_group(result)
+            name, key = _choose_group(result, keys.get(result.source))
             survey = groups[name].setdefault(key, Survey(result))
             survey.add(result)
             if name == "not-tested":
@@ -140,13 +172,13 @@ def survey_run(report: Report) -> RunSurvey:
     return RunSurvey(report, addresses_of(report.info), groups)
 
 
-def _choose_group(result: Result) -> tuple[str, tuple[object, ...]]:
-    requirement = (result.matrix, result.requirement)
+def _choose_group(result: Result, host_key: HostKey | None) -> tuple[str, tuple[object, ...]]:
+    requirement = (result.matrix, result.requirement, result.also)
     if not result.decides:
         excuse = str(excuse_of(result))
         return "excused", (result.verdict, *requirement, excuse, getattr(result, excuse))
     if result.verdict == "not-tested":
-        return "not-tested", (result.reason,)
+        return "not-tested", (result.reason, host_key.state if host_key else None)
     return "inconclusive", (result.protocol, result.reason, result.where, *requirement)
 
 
@@ -161,24 +193,35 @@ def open_sections(about: RunSurvey) -> Iterator[PageSection]:
             flows = sum(survey.flows for survey in surveys.values())
             title = Line(f"{words} ({plural(flows, 'flow')})", "doubt")
             told = islice(surveys.values(), MOST_PARTS)
-            groups = tuple(tuple(_survey_fields(one, about.addresses)) for one in told)
+            groups = tuple(tuple(_survey_fields(one, about)) for one in told)
             yield PageSection(name, title, groups, count_more(len(surveys), "more groups"))
 
 
-def _survey_fields(survey: Survey, addresses: Addresses) -> Iterator[Field]:
+def _survey_fields(survey: Survey, about: RunSurvey) -> Iterator[Field]:
     first = survey.first
-    yield from field("flows", [survey.text(addresses)])
+    yield from field("flows", [survey.text(about.addresses)])
     yield from field("purpose", needs(survey.requirements.values()))
     if first.verdict == "not-tested":
-        seen: list[str | More] = [f"{text} ({first.reason})" for text in survey.causes.values()]
-        rest = len(seen) - MOST_LINES
-        yield from field(
-            "seen", seen if rest <= 0 else [*seen[:MOST_LINES], More(f"and {rest} more")]
-        )
-        yield from field("to do", [choose_to_do(first.reason)])
+        yield from _untested_fields(survey, about.report)
     else:
         yield from field("seen", [f"{first.because} ({first.state}, {first.reason})"])
         yield from field("where", [where_text(first)])
+
+
+def _untested_fields(survey: Survey, report: Report) -> Iterator[Field]:
+    """Say why nobody could look, and what to do; untrusted host keys are one line for all hosts."""
+    reason, sources = survey.first.reason, survey.sources
+    hosts = [one for one in report.info.hosts if one.name in sources]
+    keys = {one.name: one.host_key for one in hosts if one.host_key}
+    troubles = list(word_host_keys(keys)) if reason == "no-vantage" else []
+    seen = [one.what for one in troubles] or list(survey.causes.values())
+    lines: list[str | More] = [f"{text} ({reason})" for text in seen]
+    rest = len(lines) - MOST_LINES
+    yield from field(
+        "seen", lines if rest <= 0 else [*lines[:MOST_LINES], More(f"and {rest} more")]
+    )
+    words = choose_to_do(reason, sources, report.findings)
+    yield from field("to do", [one.to_do for one in troubles] or [words])
 
 
 def refusal_sections(about: RunSurvey) -> Iterator[PageSection]:
@@ -234,8 +277,9 @@ def changed_sections(about: RunSurvey) -> Iterator[PageSection]:
 
 
 def warning_sections(about: RunSurvey) -> Iterator[PageSection]:
-    """Warnings of results, each sentence once with the first flow that carries it."""
-    warned = sorted(about.report.collector.warned.items(), key=lambda item: place(item[1].first))
+    """Warnings of results that findings do not say, each once with the first flow that has it."""
+    beside = about.report.collector.warned_beside
+    warned = sorted(beside.items(), key=lambda item: place(item[1].first))
     lines = (_warning_line(*one) for one in warned)
     yield from section("warnings", Line("WARNINGS", "doubt"), lines, "more")
 
@@ -252,12 +296,9 @@ def limit_sections(about: RunSurvey) -> Iterator[PageSection]:
     """Show the cost of missing rights and agents; hosts listed as not tested are not repeated."""
     hosts = about.report.info.hosts
     told = {source for survey in about.groups["not-tested"].values() for source in survey.sources}
-    failed = [
-        host_text(host)
-        for host in hosts
-        if host.state in ("failed", "lost") and host.name not in told
-    ]
-    yield from _list_texts("limits", "LIMITS OF THIS RUN", [*_word_costs(hosts), *failed])
+    failed = (one for one in hosts if one.state in ("failed", "lost") and one.name not in told)
+    texts = [*_word_costs(hosts), *word_failed_hosts(failed)]
+    yield from _list_texts("limits", "LIMITS OF THIS RUN", texts)
 
 
 def _word_costs(hosts: Sequence[HostReport]) -> list[str]:

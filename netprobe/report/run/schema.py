@@ -27,8 +27,8 @@ COUNT: Json = {"type": "integer", "minimum": 0}
 _TEXT: Json = {"type": "string"}
 # Counts that files of an older netprobe lack.
 _LATER_COUNTS = frozenset({
-    "accepted", "known", "covered", "moved", "only_later", "only_later_failed", "only_earlier",
-    "only_earlier_failed",
+    "accepted", "known", "spared", "covered", "moved", "only_later", "only_later_failed",
+    "only_earlier", "only_earlier_failed",
 })  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def _schema_of_result() -> Json:
 
 
 def _schema_of_finding() -> Json:
-    finding = _leave_out_null(Finding, ("evidence", "stops"))
+    finding = _leave_out_null(Finding, ("evidence", "stops", "no_evidence"))
     finding["properties"] |= {"owner": {"enum": list(OWNERS)}}
     finding["properties"] |= {"count": COUNT, "members": _list_of(schema_of_dataclass(Member))}
     return finding

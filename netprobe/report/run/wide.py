@@ -10,6 +10,7 @@ from netprobe.model.plan import Skipped
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean
 from netprobe.model.result import Result, Unprobed
+from netprobe.report.page.flow_groups import also_texts
 from netprobe.report.page.page import write_line
 from netprobe.report.page.wording import excuse_text, plural, port_text
 from netprobe.report.record.collector import Report
@@ -60,7 +61,8 @@ def _make_cells(result: Result) -> Cells:
         result.requirement, result.expect, "optional" if result.optional else "",
         ",".join(result.where), result.rejected_by or "", result.last_hop or "",
         "" if result.rtt_ms is None else f"{result.rtt_ms:.3g}", str(result.attempts),
-        result.purpose, result.row, excuse_text(result), result.because, "; ".join(result.warnings),
+        "; ".join((result.purpose, *also_texts(result.also))), result.row, excuse_text(result),
+        result.because, "; ".join(result.warnings),
     )  # fmt: skip
 
 

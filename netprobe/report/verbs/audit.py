@@ -19,6 +19,7 @@ from netprobe.model.audit import (
     PortAudit,
 )
 from netprobe.model.dataclass_json import Json, schema_of_dataclass, to_json
+from netprobe.report.page.host_keys import word_host_keys
 from netprobe.report.page.junit_xml import CaseFate, JunitCase, JunitSuite, write_suites
 from netprobe.report.page.page import (
     INDENT,
@@ -80,8 +81,13 @@ def _page_parts(audit: PortAudit) -> Iterator[PagePart]:
     many = len(audit.hosts) > MANY_HOSTS
     if many:
         yield Line()
+    keys = {host.name: host.host_key for host in audit.hosts if host.host_key is not None}
     for host in audit.hosts:
-        yield from _host_parts(host, brief=many)
+        if host.host_key is None:
+            yield from _host_parts(host, brief=many)
+    for trouble in word_host_keys(keys):
+        yield Line()
+        yield Line(f"not looked at: {trouble.what}. {trouble.to_do}", "doubt")
     if many:
         yield Line("   -o json lists the ports of every host", "quiet")
     for notes in section("notes", Line("NOTES", "strong"), map(Line, audit.notes)):

@@ -9,6 +9,7 @@ from typing import Final, TextIO
 from netprobe.model.dataclass_json import to_json
 from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
+from netprobe.report.page.host_keys import word_host_keys
 from netprobe.report.page.page import align, write_line
 from netprobe.report.page.progress import host_words
 from netprobe.report.page.wording import duration, plural
@@ -21,7 +22,9 @@ def write_hosts_text(hosts: Sequence[HostReport], stream: TextIO) -> None:
     """Write the ports that are taken, the table, what to know of hosts, and a line of totals."""
     rows = [_HEADS, *(_make_row(host) for host in hosts)]
     first = [line for host in hosts for line in _word_taken(host)]
+    keys = {host.name: host.host_key for host in hosts if host.host_key is not None}
     details = [line for host in hosts for line in _word_details(host)]
+    details += [f"{one.what}. {one.to_do}" for one in word_host_keys(keys)]
     parts = [part for part in (first, align(rows), details, [_word_totals(hosts)]) if part]
     for line in [line for part in parts for line in ("", *part)][1:]:
         write_line(line, stream)
@@ -66,7 +69,7 @@ def _word_taken(host: HostReport) -> Iterator[str]:
 
 
 def _word_details(host: HostReport) -> Iterator[str]:
-    if host.words:
+    if host.words and host.host_key is None:
         yield f"{host.name}: {host_words(host)}"
     for cost in host.cost:
         yield f"{host.name}: {cost}"

@@ -11,6 +11,8 @@ from netprobe.model.matrix import (
     ChosenMatrix,
     Condition,
     DocumentedPorts,
+    DocumentSource,
+    Matrix,
     PortEntry,
     Requirement,
     Role,
@@ -51,7 +53,9 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
             "schema": SCHEMA,
             "name": matrix.name,
             "title": matrix.title,
-            "document": dict(matrix.document),
+            "document": _document_to_data(matrix),
+            "layer": matrix.layer,
+            "claims": {name: _claim_to_data(value) for name, value in matrix.claims.items()},
             "local": matrix.local,
             "overlay-mtu": matrix.overlay_mtu,
             "roles": {role.name: _fields_below(role, "name") for role in matrix.roles.values()},
@@ -70,6 +74,15 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
             },
         }
     )
+
+
+def _document_to_data(matrix: Matrix) -> dict[str, Any]:
+    sources = [_without_empty(to_json(one)) for one in matrix.sources]
+    return _without_empty({**matrix.document, "sources": sources})
+
+
+def _claim_to_data(value: str | SettingRef) -> str | dict[str, str]:
+    return {"setting": value.setting} if isinstance(value, SettingRef) else value
 
 
 def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
@@ -121,6 +134,8 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "process": list(requirement.process),
             "owner": list(requirement.owner),
             "binds": requirement.binds,
+            "any_of": requirement.any_of,
+            "multicast": requirement.multicast,
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
@@ -173,8 +188,11 @@ def write_matrix_text(chosen: ChosenMatrix, why_not: WhyNot, stream: TextIO) -> 
 
 def _page_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
     matrix = chosen.matrix
-    yield Line(f"{matrix.name}: {matrix.title}", "strong")
+    layer = " (a layer, chosen beside the matrix of a platform)" if matrix.layer else ""
+    yield Line(f"{matrix.name}: {matrix.title}{layer}", "strong")
     yield from field("document", [", ".join(map(str, matrix.document.values()))])
+    yield from field("sources", [_source_line(one) for one in matrix.sources])
+    yield from field("claims", [_claim_line(chosen, name) for name in matrix.claims])
     yield from field("roles", [_role_line(chosen, name) for name in matrix.roles])
     yield from field("settings", [_setting_line(chosen, name) for name in matrix.settings])
     yield from field("ranges", [_group_line(group, chosen) for group in matrix.ranges])
@@ -192,15 +210,28 @@ def _page_parts(chosen: ChosenMatrix, why_not: WhyNot) -> Iterator[PagePart]:
     yield Line(f"{total}, {applying} of them with these settings", "strong")
 
 
+def _source_line(source: DocumentSource) -> str:
+    return f"{source.repository}, {source.path} at {source.commit}"
+
+
+def _claim_line(chosen: ChosenMatrix, name: str) -> str:
+    value = chosen.matrix.claims[name]
+    if isinstance(value, SettingRef):
+        return f"{name}: {_value_text(chosen.settings[value.setting])} (setting {value.setting})"
+    return f"{name}: {value}"
+
+
 def _role_line(chosen: ChosenMatrix, name: str) -> str:
     role = chosen.matrix.roles[name]
     marks = [
         *([f"is {', '.join(role.implies)} too"] if role.implies else []),
         *(["runs before the installation"] if role.existing else []),
+        *(["nothing can run there"] if role.vantage == "none" else []),
     ]
     head = f"{name} ({'; '.join(marks)})" if marks else name
     words = f": {role.description}" if role.description else ""
-    aliases = f" Also called {', '.join(role.aliases)}." if role.aliases else ""
+    called = chosen.matrix.words_of(name)
+    aliases = f" Also called {', '.join(called)}." if called else ""
     return f"{head}{words}{aliases}"
 
 
@@ -242,6 +273,8 @@ def _requirement_parts(
     yield from field("process", [", ".join(requirement.process)])
     yield from field("owner", [", ".join(requirement.owner)])
     yield from field("binds", [requirement.binds or ""])
+    yield from field("any of", [requirement.any_of or ""])
+    yield from field("multicast", [requirement.multicast or ""])
     yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
 
 

@@ -12,6 +12,7 @@ from netprobe.model.plan import Flow, Plan, PlanCost
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean, word_note
 from netprobe.model.result import Coverage
+from netprobe.report.page.flow_groups import also_texts
 from netprobe.report.page.page import write_line
 from netprobe.report.page.wording import duration, listed, plural
 from netprobe.report.run.coverage_text import coverage_line
@@ -84,8 +85,10 @@ def _word_purpose(flow: Flow) -> str:
         *(["optional"] if requirement.optional else []),
         *(["must not get through"] if requirement.expect == "denied" else []),
         *(["waived"] if flow.block.waiver else []),
+        *([f"one of {flow.block.group_name} is enough"] if flow.block.group_name else []),
     ]
-    return f"{requirement.purpose} [{', '.join(marks)}]" if marks else requirement.purpose
+    purposes = "; ".join((requirement.purpose, *also_texts(flow.block.also)))
+    return f"{purposes} [{', '.join(marks)}]" if marks else purposes
 
 
 def _lines_after_table(plan: Plan) -> Iterator[str]:
@@ -175,4 +178,6 @@ def _flow_json(flow: Flow) -> Json:
         "protocol": block.protocol,
         "ports": [list(part) for part in block.ports],
         "probe": probe_to_file(requirement.probe),
+        "any_of": block.group_name,
+        "also": to_json(block.also),
     }

@@ -146,9 +146,11 @@ def count_ends(ends: Sequence[object]) -> str:
 
 
 def remarks(rule: FirewallRule, sign: str = "#") -> Iterator[str]:
-    """Give the comment above one rule: who, why, and until when."""
+    """Give the comment above one rule: who, why, until when, and of which finding."""
     yield f"{sign} {rule.id} on {plain(rule.who)}, until {plain(rule.until)}"
     yield from (f"{sign}   {plain(words)}" for words in rule.why)
+    if rule.findings:
+        yield f"{sign}   finding {plain(rule.findings_text)}"
 
 
 def cannot(rule: FirewallRule, why: str, sign: str = "#") -> str:

@@ -33,6 +33,10 @@ def text(request: FirewallRequest) -> Iterator[str]:
         yield ""
         yield "No rule will help:"
         yield from (clean(f"   {_word_unmended(one)}") for one in request.unmended)
+    if request.unprobed:
+        yield ""
+        yield "Not probed:"
+        yield from (clean(f"   {_word_unmended(one)}") for one in request.unprobed)
 
 
 def markdown(request: FirewallRequest) -> Iterator[str]:
@@ -52,6 +56,9 @@ def markdown(request: FirewallRequest) -> Iterator[str]:
     if request.unmended:
         yield from ("", "## No rule will help", "")
         yield from (f"- {escape_markdown(_word_unmended(one))}" for one in request.unmended)
+    if request.unprobed:
+        yield from ("", "## Not probed", "")
+        yield from (f"- {escape_markdown(_word_unmended(one))}" for one in request.unprobed)
 
 
 def _word_origin(request: FirewallRequest) -> str:
@@ -81,6 +88,8 @@ def _list_facts(rule: FirewallRule) -> Iterator[tuple[str, str]]:
     yield "to", _ends_text(rule.destinations)
     yield from (("why", words) for words in rule.why)
     yield from (("seen", words) for words in rule.evidence)
+    if rule.findings:
+        yield "finding", rule.findings_text
     if not rule.confirmed:
         yield "to be confirmed", rule.candidates
     yield from (("note", words) for words in rule.notes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -12,7 +11,7 @@ from typing import TextIO
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule
 from netprobe.model.ports import PortRange
-from netprobe.model.printable import clean
+from netprobe.model.printable import clean, disarm_cell
 from netprobe.request.services import echo_type, protocol_number, range_text
 
 # The order and the words are what people map their forms by: add to them, never rename.
@@ -33,13 +32,11 @@ COLUMNS = (
     "Enforced By",
     "Requested Until",
     "Finding",
+    "Packets",
 )
 
 # A cell holds several values; the format says what stands between them.
 TableRows = tuple[tuple[str, ...], ...]
-
-# What makes a cell a formula (CWE-1236), also behind what another locale takes for a separator.
-_FORMULA = re.compile(r"(^|[;,\t\r\n|])(\s*)([=+\-@])")
 
 # What a cell holds at most, in Excel.
 _MOST_CHARACTERS = 32_767
@@ -60,14 +57,9 @@ def write_csv(request: FirewallRequest, stream: TextIO) -> None:
     """
     stream.write("\ufeff")
     writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(map(disarm, _columns_of(request)))
+    writer.writerow(map(disarm_cell, _columns_of(request)))
     for row in _rows_of(request):
-        writer.writerow(disarm(";".join(cell)) for cell in row)
-
-
-def disarm(text: str) -> str:
-    """Give a text that no spreadsheet takes for a formula: an apostrophe goes before its sign."""
-    return _FORMULA.sub(r"\1\2'\3", text)
+        writer.writerow(disarm_cell(";".join(cell)) for cell in row)
 
 
 def write_xlsx(request: FirewallRequest, stream: TextIO) -> None:
@@ -97,6 +89,12 @@ def _sheets_of(
     yield "Rules", _columns_of(request), _rows_of(request)
     others = (((one.title,), (one.help,), (str(one.flows),)) for one in request.unmended)
     yield "No rule will help", ("What", "What helps", "Flows"), others
+    if request.unprobed:
+        yield (
+            "Not probed",
+            ("What", "Why"),
+            (((one.title,), (one.help,)) for one in request.unprobed),
+        )
 
 
 def _columns_of(request: FirewallRequest) -> tuple[str, ...]:
@@ -145,6 +143,7 @@ def _cells_of(request: FirewallRequest, rule: FirewallRule) -> TableRows:
         (rule.who,),
         (rule.until,),
         tuple(map(str, rule.findings)),
+        rule.packets,
     )
     return tuple(tuple(map(clean, cell)) for cell in rows)
 

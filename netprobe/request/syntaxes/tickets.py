@@ -56,6 +56,7 @@ def document(request: FirewallRequest) -> Iterator[str]:
         "rules", [{**to_json(rule), "who": rule.who} for rule in request.rules], ","
     )
     yield from _array_lines("unmended", [to_json(one) for one in request.unmended], ",")
+    yield from _array_lines("unprobed", [to_json(one) for one in request.unprobed], ",")
     yield from _array_lines("results", map(result_to_json, request.asked), "")
     yield "}"
 
@@ -115,8 +116,9 @@ def _tufin_access(request: FirewallRequest, rule: FirewallRule) -> Json:
 
 
 def _word_comment(request: FirewallRequest, rule: FirewallRule) -> str:
-    words = [request.mark(rule), *rule.why, f"apply on {rule.who}", *rule.evidence, *rule.notes]
-    return clean("; ".join([*words, f"until {rule.until}"]))
+    finding = [f"finding {rule.findings_text}"] if rule.findings else []
+    words = [request.mark(rule), *rule.why, f"apply on {rule.who}", *rule.evidence, *finding]
+    return clean("; ".join([*words, *rule.notes, f"until {rule.until}"]))
 
 
 def _tufin_end(end: RuleEnd) -> Json:

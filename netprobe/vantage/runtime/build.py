@@ -52,7 +52,7 @@ def build_runtime(python: str | None = None) -> Runtime:
         _copy_programs(source, str(elf.loader), folder, told)
         manifest = RuntimeManifest(elf.arch, told["version"], source, agent_modules())
         _try_out(folder, told["found"], source)
-        return check_runtime(_pack_folder(folder, manifest))
+        return check_runtime(pack_folder(folder, manifest))
 
 
 @cache
@@ -186,7 +186,7 @@ def _try_out(folder: Path, modules: Iterable[str], source: str) -> None:
         raise RequestError(f"no runtime can be made of {source}: it still reads {strays}")
 
 
-def _pack_folder(folder: Path, manifest: RuntimeManifest) -> bytes:
+def pack_folder(folder: Path, manifest: RuntimeManifest) -> bytes:
     """Pack it, the same bytes for the same files."""
     packed = io.BytesIO()
     with (

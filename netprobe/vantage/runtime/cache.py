@@ -37,14 +37,24 @@ def cache_path(arch: str) -> Path:
     return cache_folder() / f"runtime-{arch}.tar.gz"
 
 
-def cached_runtimes() -> list[Path]:
-    """List the files of all runtimes that are kept, in order of their names.
+def carried_path(arch: str) -> Path:
+    """Give where a netprobe that brings its own Python has one for hosts; it may not be there."""
+    return Path(sys.prefix, "share", "netprobe", f"runtime-{arch}.tar.gz")
 
-    Raises RequestError where their folder cannot be read.
+
+def list_runtimes() -> list[Path]:
+    """List the files of all runtimes: those that came with netprobe, then those that are kept.
+
+    Raises RequestError where none came, and the folder of the others cannot be read.
     """
-    folder = cache_folder()
+    carried = sorted(carried_path("x").parent.glob("runtime-*.tar.gz"))
     try:
-        return sorted(folder.glob("runtime-*.tar.gz"))
+        folder = cache_folder()
+        return carried + sorted(folder.glob("runtime-*.tar.gz"))
+    except RequestError:
+        if carried:
+            return carried
+        raise
     except OSError as error:
         raise RequestError(f"{folder} cannot be read: {error.strerror}") from None
 
@@ -59,6 +69,17 @@ def keep_runtime(runtime: Runtime, path: Path) -> None:
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(runtime.payload)
     os.replace(file.name, path)
+
+
+def make_runtime(python: str | None) -> Runtime:
+    """Give the runtime that came with netprobe; build one where none did, or of this Python.
+
+    Raises FileErrors or RequestError.
+    """
+    carried = carried_path(own_arch())
+    if python is None and carried.exists():
+        return load_runtime(str(carried))
+    return build_runtime(python)
 
 
 def own_arch() -> str:
@@ -103,7 +124,7 @@ class Runtimes:
                 # It takes seconds, and other hosts have Pythons.
                 try:
                     self._known[arch] = await asyncio.to_thread(self._look_for, arch)
-                except RequestError as error:
+                except (FileErrors, RequestError) as error:
                     self._known[arch] = NoRuntime(f"no Python can be sent: {error}")
         found = self._known[arch]
         if isinstance(found, NoRuntime):
@@ -113,6 +134,10 @@ class Runtimes:
     def _look_for(self, arch: str) -> Runtime | NoRuntime:
         if not arch:
             return NoRuntime("no Python can be sent: the host does not say what it is (uname -m)")
+        carried = carried_path(arch)
+        return load_runtime(str(carried)) if carried.exists() else self._find_kept(arch)
+
+    def _find_kept(self, arch: str) -> Runtime | NoRuntime:
         path, own = cache_path(arch), own_arch()
         is_kept = os.path.exists(path)
         if is_kept:

@@ -1,9 +1,8 @@
 """What can be known of each case: derived from what is done where, not from netprobe's judge.
 
-Every rule cites the section of the network facts that it follows; docs/accuracy.md repeats them
-in short. A rule says what has to be in ``where`` (``must``) and what may be (``may``): the place of
-the cause, and every place whose cause would look the same. Where both are equal, only one answer
-is right.
+Every rule cites the section of the network facts that it follows. A rule says what has to be in
+``where`` (``must``) and what may be (``may``): the place of the cause, and every place whose cause
+would look the same. Where both are equal, only one answer is right.
 """
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ def read_bundled(name: str) -> Matrix:
 
 def inventory_of(matrix: str) -> str:
     """One host whose role the matrix knows."""
-    return NODES if matrix in ("openshift-host-ports", "dce", "deckhouse-nodes") else WORKERS
+    of_nodes = ("openshift-host-ports", "openshift-upi", "dce", "deckhouse-nodes")
+    return NODES if matrix in of_nodes else WORKERS
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,9 @@ def test_a_file_of_strange_kinds_only(desk: Desk) -> None:
     """The problem lists every kind that is read, also those that only other rules read."""
     desk.write("bad.yaml", "kind: Pod\n")
     (found,) = desk.problems(OKD, "bad.yaml")
-    assert found.endswith("IngressNginxController, ConfigMap, NetworkAttachmentDefinition, Secret")
+    assert found.endswith(
+        "IngressNginxController, ConfigMap, DaemonSet, NetworkAttachmentDefinition, Secret"
+    )
 
 
 @pytest.mark.parametrize(("text", "expected"), BAD)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from netprobe.errors import FileErrors
@@ -54,6 +54,7 @@ def replace_at(value: Any, path: Path, junk: Any) -> Any:
     st.sampled_from(JUNK),
     st.sampled_from(("okd-hcp", "openshift-host-ports", "dce", "deckhouse-nodes")),
 )
+@example(("kubean-vars.yaml", 0, '{"metallb_enabled": true}'), 1, "https://u:secret@h:99999", "dce")
 @settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -69,6 +69,7 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
             "apiserver-publishing": "loadbalancer",
             "api-hostname": "api.edge.example.com",
             "konnectivity-publishing": "loadbalancer",
+            "konnectivity-hostname": "konnectivity.edge.example.com",
         },
         {
             "edge-hcp-apiserver": (["api.edge.example.com"], ("hcp-apiserver",)),
@@ -85,6 +86,7 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
             "apiserver-publishing": "loadbalancer",
             "api-hostname": "api.edge.example.com",
             "konnectivity-publishing": "loadbalancer",
+            "konnectivity-hostname": "konnectivity.edge.example.com",
         },
         {
             "edge-hcp-apiserver": (["api.edge.example.com"], ("hcp-apiserver",)),
@@ -110,6 +112,30 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {
             "master-0": (["10.0.0.10", "fd00::10"], ("control-plane",)),
             "worker-0": (["10.0.0.20"], ("node",)),
+        },
+    ),
+    (
+        "openshift-ipi",
+        "install-config-bmc.yaml",
+        {"provisioning-network": False, "virtual-media": True},
+        {"master-0-bmc": (["10.0.9.10"], ("bmc",)), "worker-0-bmc": (["fd00::9"], ("bmc",))},
+    ),
+    (
+        "openshift-load-balancer",
+        "install-config-bmc.yaml",
+        {},
+        {
+            "ocp-api-lb": (["10.0.0.2"], ("api-lb",)),
+            "ocp-ingress-lb": (["10.0.0.3"], ("ingress-lb",)),
+        },
+    ),
+    (
+        "openshift-upi",
+        "agent-config.yaml",
+        {},
+        {
+            "master-0": (["10.0.0.10", "fd00::10"], ("control-plane",)),
+            "worker-0": (["10.0.0.20"], ("node", "compute")),
         },
     ),
     (
@@ -363,3 +389,38 @@ def test_a_module_that_does_not_tunnel(desk: Desk) -> None:
     desk.sample("deckhouse.yaml")
     notes = desk.load(DECKHOUSE, "deckhouse.yaml", inventory=NODES).notes
     assert not [note for note in notes if "tunnel" in note]
+
+
+def test_the_status_names_hosts_that_the_specification_does_not(desk: Desk) -> None:
+    """Of Ignition and OAuth by their routes; what the specification names counts before it."""
+    sample = "hosted-cluster-aws-list.yaml"
+    status = (
+        "  status:\n    ignitionEndpoint: ignition.status.example.com\n"
+        "    oauthCallbackURLTemplate: https://oauth.status.example.com:443/callback/[name]\n"
+    )
+    desk.sample(sample, ("  status:\n", status))
+    names = settings_of(desk, HYPERSHIFT, sample)
+    assert names["ignition-hostname"] == "ignition-prod.apps.mgmt.example.com"
+
+    for service in ("ignition", "oauth"):
+        route = f"        route:\n          hostname: {service}-prod.apps.mgmt.example.com\n"
+        text = (desk.folder / sample).read_text()
+        (desk.folder / sample).write_text(text.replace(route, ""))
+    names = settings_of(desk, HYPERSHIFT, sample)
+    assert names["ignition-hostname"] == "ignition.status.example.com"
+    assert names["oauth-hostname"] == "oauth.status.example.com"
+    hosts = desk.load(HYPERSHIFT, sample, inventory=inventory_of(HYPERSHIFT)).addresses()
+    assert hosts["prod-ignition-route"] == (["ignition.status.example.com"], ("ignition-route",))
+
+
+def test_two_services_at_one_node_port_are_a_note(desk: Desk) -> None:
+    """Only one of them can answer there; with another port or address there is no note."""
+    sample = "hosted-cluster-agent.yaml"
+    desk.sample(sample)
+    assert "only one of them" not in str(desk.load(HYPERSHIFT, sample).notes)
+    desk.sample(sample, ("port: 30843", "port: 30443"))
+    (note,) = [one for one in desk.load(HYPERSHIFT, sample).notes if "only one of them" in one]
+    assert note == (
+        f"{sample}:45:15: APIServer and Ignition are both published at 10.1.0.7, node port 30443: "
+        "only one of them can answer there"
+    )

@@ -263,12 +263,34 @@ def test_a_secondary_network(desk: Desk, entries: str, fine: bool, source: str) 
     )
 
 
+@pytest.mark.parametrize(
+    ("entries", "fine"), [("example.com", False), ("example.com,192.168.150.0/24", True)]
+)
+def test_the_install_config_of_the_management_cluster_has_its_no_proxy(
+    desk: Desk, entries: str, fine: bool
+) -> None:
+    """As its Proxy has; what the installer adds by itself, its own networks, counts too."""
+    desk.sample(PROXY)
+    desk.sample("secondary-network.yaml")
+    desk.sample("install-config.yaml", ("noProxy: example.com", f"noProxy: {entries}"))
+    files = (PROXY, "secondary-network.yaml", "install-config.yaml")
+    if fine:
+        assert SECONDARY not in str(desk.load(OKD, *files).notes)
+        return
+    (found,) = desk.problems(OKD, *files)
+    assert found.startswith(
+        "install-config.yaml:28:12: noProxy has no entry for 192.168.150.0/24, the secondary net"
+    )
+    desk.sample("install-config.yaml", ("cidr: 10.0.0.0/16", "cidr: 192.168.0.0/16"))
+    assert SECONDARY not in str(desk.load(OKD, *files).notes)
+
+
 def test_a_secondary_network_that_cannot_be_checked(desk: Desk) -> None:
     """Without the management cluster's Proxy, or the CIDR, it is a warning what to give."""
     desk.sample(PROXY)
     desk.sample("management-proxy.yaml")
     (alone,) = (one for one in desk.load(OKD, PROXY).notes if SECONDARY in one)
-    assert "give its Proxy with --manifest" in alone
+    assert "give its Proxy or install-config with --manifest" in alone
     (unknown,) = (
         one for one in desk.load(OKD, PROXY, "management-proxy.yaml").notes if SECONDARY in one
     )

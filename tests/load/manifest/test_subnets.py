@@ -53,6 +53,16 @@ def problem(place: str, words: str, sentence: str) -> str:
     return f'{DOCUMENT}:{place}: {words}; the document: "{sentence}"'
 
 
+def bad(words: str, sentence: str) -> str:
+    """A problem of the join subnet; its name stands before the value."""
+    return problem("20:31", words.replace('"', 'internalJoinSubnet "', 1), sentence)
+
+
+def bad_transit(words: str, sentence: str) -> str:
+    """A problem of the transit switch subnet."""
+    return problem("21:40", words.replace('"', 'internalTransitSwitchSubnet "', 1), sentence)
+
+
 def warnings(notes: tuple[str, ...]) -> list[str]:
     """The notes that are warnings."""
     return [note for note in notes if note.startswith("warning: ")]
@@ -75,54 +85,53 @@ def test_the_documents_example_is_right(desk: Desk) -> None:
 BROKEN: list[tuple[list[tuple[str, str]], list[str]]] = [
     # Valid IPv4 CIDR notation.
     ([join("100.99.0.0")], [
-        problem("20:31", '"100.99.0.0" is no IPv4 network with a prefix', NOTATION),
+        bad('"100.99.0.0" is no IPv4 network with a prefix', NOTATION),
     ]),
     ([join("100.99.0.256/16")], [
-        problem("20:31", '"100.99.0.256/16" is no IPv4 network with a prefix', NOTATION),
+        bad('"100.99.0.256/16" is no IPv4 network with a prefix', NOTATION),
     ]),
     ([join("100.99.0.0/33")], [
-        problem("20:31", '"100.99.0.0/33" is no IPv4 network with a prefix', NOTATION),
-        problem("20:31", 'the prefix of "100.99.0.0/33" is /33', PREFIX),
+        bad('"100.99.0.0/33" is no IPv4 network with a prefix', NOTATION),
+        bad('the prefix of "100.99.0.0/33" is /33', PREFIX),
     ]),
     ([join("100.99.0.0/255.255.0.0")], [
-        problem("20:31", '"100.99.0.0/255.255.0.0" has 22 characters', OCTET),
-        problem("20:31", '"100.99.0.0/255.255.0.0" is no IPv4 network with a prefix', NOTATION),
+        bad('"100.99.0.0/255.255.0.0" has 22 characters', OCTET),
+        bad('"100.99.0.0/255.255.0.0" is no IPv4 network with a prefix', NOTATION),
     ]),
     ([join("fd99::/64")], [
-        problem("20:31", '"fd99::/64" is no IPv4 network with a prefix', NOTATION),
+        bad('"fd99::/64" is no IPv4 network with a prefix', NOTATION),
     ]),
     # /0 to /30.
-    ([join("100.99.0.0/31")], [problem("20:31", 'the prefix of "100.99.0.0/31" is /31', PREFIX)]),
+    ([join("100.99.0.0/31")], [bad('the prefix of "100.99.0.0/31" is /31', PREFIX)]),
     ([transit("100.99.0.0/32")], [
-        problem("21:40", 'the prefix of "100.99.0.0/32" is /32', PREFIX),
+        bad_transit('the prefix of "100.99.0.0/32" is /32', PREFIX),
     ]),
     # The first octet.
-    ([join("0.99.0.0/16")], [problem("20:31", 'the first octet of "0.99.0.0/16" is 0', OCTET)]),
+    ([join("0.99.0.0/16")], [bad('the first octet of "0.99.0.0/16" is 0', OCTET)]),
     # 9 to 18 characters.
     ([join("9.0.0/16")], [
-        problem("20:31", '"9.0.0/16" has 8 characters', OCTET),
-        problem("20:31", '"9.0.0/16" is no IPv4 network with a prefix', NOTATION),
+        bad('"9.0.0/16" has 8 characters', OCTET),
+        bad('"9.0.0/16" is no IPv4 network with a prefix', NOTATION),
     ]),
     ([join("100.099.000.000/016")], [
-        problem("20:31", '"100.099.000.000/016" has 19 characters', OCTET),
-        problem("20:31", '"100.099.000.000/016" is no IPv4 network with a prefix', NOTATION),
+        bad('"100.099.000.000/016" has 19 characters', OCTET),
+        bad('"100.099.000.000/016" is no IPv4 network with a prefix', NOTATION),
     ]),
     # Of a value with host bits the network counts.
     ([join("4.0.0.0/5")], [
-        problem("20:31", '"4.0.0.0/5" is the network 0.0.0.0/5, the first octet of which is 0',
-                OCTET),
+        bad('"4.0.0.0/5" is the network 0.0.0.0/5, the first octet of which is 0', OCTET),
     ]),
     # Nothing in quotes is a value; spaces are characters of it.
     ([join("")], [
-        problem("20:31", '"" has 0 characters', OCTET),
-        problem("20:31", '"" is no IPv4 network with a prefix', NOTATION),
+        bad('"" has 0 characters', OCTET),
+        bad('"" is no IPv4 network with a prefix', NOTATION),
     ]),
     ([join(" 100.99.0.0/16   ")], [
-        problem("20:31", '" 100.99.0.0/16   " is no IPv4 network with a prefix', NOTATION),
+        bad('" 100.99.0.0/16   " is no IPv4 network with a prefix', NOTATION),
     ]),
     ([join(" 100.99.0.0/16     ")], [
-        problem("20:31", '" 100.99.0.0/16     " has 19 characters', OCTET),
-        problem("20:31", '" 100.99.0.0/16     " is no IPv4 network with a prefix', NOTATION),
+        bad('" 100.99.0.0/16     " has 19 characters', OCTET),
+        bad('" 100.99.0.0/16     " is no IPv4 network with a prefix', NOTATION),
     ]),
     # Not the same value; a default counts too.
     ([transit("100.99.0.0/16")], [
@@ -356,7 +365,9 @@ def test_host_bits_are_a_warning(desk: Desk) -> None:
     (found,) = warnings(tuple(check_manifests(manifests, (), make_role_book(()), (), problems)))
     assert found.endswith("it is taken as 0.0.0.0/4")
     assert str(problems[0]) == problem(
-        "20:31", '"10.0.0.0/4" is the network 0.0.0.0/4, the first octet of which is 0', OCTET
+        "20:31",
+        'internalJoinSubnet "10.0.0.0/4" is the network 0.0.0.0/4, the first octet of which is 0',
+        OCTET,
     )
 
     desk.sample(DOCUMENT, join("100.69.1.0/16"))

@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.cli.files import list_titles
 from netprobe.errors import FileErrors, RequestError
-from netprobe.load.matrix.bundled import bundled_names, bundled_path, bundled_titles
+from netprobe.load.matrix.bundled import (
+    MatrixTitle,
+    bundled_names,
+    bundled_path,
+    bundled_titles,
+)
 from netprobe.load.matrix.file import load_matrices
+from netprobe.load.yaml.source import head
 from netprobe.model.matrix import (
     Condition,
     Matrix,
@@ -257,15 +264,38 @@ def test_bundled_matrices_load() -> None:
     """All bundled matrices load, alone and together, and their names are those of their files."""
     names = bundled_names()
 
-    assert len(names) == 5
+    assert len(names) == 16
     assert tuple(matrix.name for matrix in load_matrices(names)) == names
 
 
 def test_titles() -> None:
     """The cheap list has the names and titles of the full one."""
     assert bundled_titles() == {
-        matrix.name: matrix.title for matrix in load_matrices(bundled_names())
+        matrix.name: MatrixTitle(matrix.title, matrix.layer)
+        for matrix in load_matrices(bundled_names())
     }
+
+
+def test_layers_are_listed_behind_platforms() -> None:
+    """Each group has a heading, and none where it is empty."""
+    titles = {
+        "cni-x": MatrixTitle("X", layer=True),
+        "k8s": MatrixTitle("K", layer=False),
+    }
+
+    assert list(list_titles(titles)) == [
+        "platforms:", "  k8s    K", "layers, each beside a platform:", "  cni-x  X",
+    ]  # fmt: skip
+    assert list(list_titles({"k8s": titles["k8s"]})) == ["platforms:", "  k8s  K"]
+
+
+def test_the_cheap_list_reads_layer_before_the_roles(tmp_path: Path) -> None:
+    """Bundled files say it there; what follows is not read."""
+    path = tmp_path / "x.yaml"
+    path.write_text("name: x\nlayer: true\ntitle: X\nroles: {}\nafter: 1\n")
+
+    assert head(str(path), ("title", "layer"), until="roles") == {"title": "X", "layer": "true"}
+    assert head(str(path), ("title", "after"), until="roles") == {"title": "X"}
 
 
 def test_unknown_name() -> None:
@@ -276,7 +306,7 @@ def test_unknown_name() -> None:
         '--matrix: there is no bundled matrix "dekhouse-node", did you mean "deckhouse-nodes"?'
     )
 
-    with pytest.raises(RequestError, match="expected one of: dce, deckhouse-nodes, hypershift-hcp"):
+    with pytest.raises(RequestError, match="expected one of: cni-calico, cni-cilium, dce"):
         bundled_path("zzz")
 
 

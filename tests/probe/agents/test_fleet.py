@@ -9,16 +9,17 @@ from typing import Any, cast
 import pytest
 
 from netprobe.agent.wire.answers import StoryTold
+from netprobe.agent.wire.host_messages import Holders, HoldersOrder, RouteOrder
 from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
 from netprobe.errors import AgentError
-from netprobe.model.inventory import Address, Host
+from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.agent import WALKS, Agent
 from netprobe.probe.agents.live_fleet import FEW_FILES, LiveFleet, host_report
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
-from tests.probe.fakes import HELLO, host
+from tests.probe.fakes import HELLO, host, routed
 from tests.probe.links import FakeLink, start_by
 
 A, B, C = host("a", "10.0.0.1"), host("b", "10.0.0.2"), host("c", "10.0.0.3", kind="none")
@@ -36,12 +37,13 @@ class Bench:
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, *hosts: Host, failed: tuple[str, ...] = ()
     ) -> None:
+        self.failure = FAILED
         self.links: dict[str, FakeLink] = {}
         self.reports: list[HostReport] = []
 
         async def start(one: Host) -> AgentLink:
             if one.name in failed:
-                raise FAILED
+                raise self.failure
             return self.links.setdefault(one.name, FakeLink(one.name))
 
         start_by(monkeypatch, start)
@@ -72,6 +74,38 @@ async def test_every_host_has_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.reason == reason
     await fleet.agent(A).wait_ready()
     assert len(fleet.key) == 32
+    await fleet.close()
+
+
+@pytest.mark.parametrize(
+    ("links", "fix"),
+    [
+        (["02:00:00:00:00:01", "02:00:00:00:00:02"],
+         "b: refused; 02:00:00:00:00:01 and 02:00:00:00:00:02 all answer ARP requests for "
+         "10.0.0.2: two machines have the address, and ssh may have met the wrong one: give one of "
+         "them another address"),
+        (["02:00:00:00:00:01"], "b: refused; is sshd running?"),
+        ([], "b: refused; is sshd running?"),
+    ],
+)  # fmt: skip
+async def test_a_neighbour_tells_whether_ssh_met_another_machine(
+    monkeypatch: pytest.MonkeyPatch, links: list[str], fix: str
+) -> None:
+    """Then its own fix would be wrong."""
+    scripts = {
+        RouteOrder: routed(), HoldersOrder: lambda order: Holders(order.id, links, None),
+    }  # fmt: skip
+    bench = Bench(monkeypatch, A, replace(B, vantage=Vantage("ssh")), failed=("b",))
+    bench.links["a"] = FakeLink("a", scripts)
+    bench.failure = AgentError("no-vantage", "b: refused", "is sshd running?")
+
+    fleet = await bench.start()
+
+    (report,) = (one for one in bench.reports if one.name == "b")
+    assert report.words == fix
+    with pytest.raises(AgentError, match=r"^b: refused; ") as caught:
+        await fleet.agent(B).wait_ready()
+    assert caught.value.reason == ("other-machine" if len(links) > 1 else "no-vantage")
     await fleet.close()
 
 

@@ -19,6 +19,8 @@ from netprobe.agent.wire.answers import (
 from netprobe.agent.wire.host_messages import (
     Egress,
     EgressOrder,
+    Holders,
+    HoldersOrder,
     Resolved,
     ResolveOrder,
     ReturnPath,
@@ -260,6 +262,7 @@ SEEN = Seen(7, [OrderArrivals(3, [(5, 9)], ["10.0.0.1", "fe80::1%eth0"], None)],
 HALF_OPEN = HalfOpen(5, "10.0.0.1", 40000, "10.0.0.2")
 WALK = WalkOrder(7, "tcp", "10.0.0.2", 5, None, 3, 0)
 EGRESS = EgressOrder(7, "10.0.0.2", None, 9)
+HOLDERS = HoldersOrder(7, "10.0.0.2", "10.0.0.1", "eth0")
 RETURN = ReturnPathOrder(7, "10.0.0.2", "10.0.0.1")
 HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
 
@@ -308,6 +311,10 @@ HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
         ),
         (EGRESS, Egress(7, "eth0", "fe80::1", "failed", None, True, None), None),
         (EGRESS, Egress(7, "eth0", "$(x)", None, None, True, None), r"an address '\$\(x\)'"),
+        (HOLDERS, Holders(7, ["02:00:00:00:00:01", "02:00:00:00:00:0a"], None), None),
+        (HOLDERS, Holders(7, ["02:00:00:00:00:01"] * 2, None), "one link twice"),
+        (HOLDERS, Holders(7, ["x"], None), "a link-layer address 'x'"),
+        (HOLDERS, Holders(7, [f"02:00:00:00:00:{n:02x}" for n in range(33)], None), "33 items"),
         (RETURN, ReturnPath(7, "eth0", None, None, None, [], None), None),
         (RETURN, ReturnPath(7, "eth0", ";x", None, None, [], None), "an address ';x'"),
         (STORY, told(), None),

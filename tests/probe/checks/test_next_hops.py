@@ -8,8 +8,9 @@ import pytest
 
 from netprobe.agent.wire.host_messages import Egress, EgressOrder, RouteOrder
 from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
+from netprobe.probe.agents.neighbours import distance
 from netprobe.probe.checks import next_hops
-from netprobe.probe.checks.next_hops import NextHops, ask_network, distance
+from netprobe.probe.checks.next_hops import NextHops, ask_network
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import (
     ROUTER,
@@ -178,3 +179,5 @@ def test_distance_is_the_size_of_the_common_network() -> None:
     assert distance("10.0.0.2", {"10.0.0.3", "192.0.2.1"}) == 1
     assert distance("10.0.0.2", {"10.0.1.2"}) == 9
     assert distance("10.0.0.2", {"fd00::1"}) > 32
+    # What an agent says of itself may be no address.
+    assert distance("10.0.0.2", {"", "10.0.0.3"}) == 1

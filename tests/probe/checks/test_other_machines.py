@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.host_messages import Egress, EgressOrder, RouteOrder
-from netprobe.model.evidence import CheckConclusion, Icmp, Outcome, Witness
+from netprobe.agent.wire.host_messages import (
+    Egress,
+    EgressOrder,
+    Holders,
+    HoldersOrder,
+    RouteOrder,
+)
+from netprobe.model.evidence import CheckConclusion, Icmp, Outcome, PathMtu, Witness
+from netprobe.model.plan import PATH_MTU
 from netprobe.model.story import Story, StoryPlace
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.other_machines import OtherMachines
@@ -48,22 +55,29 @@ def scene(
     gateway: str | None = None,
     others: tuple[FakeAgent, ...] = (),
     machines: tuple[str, str] = ("a", "b"),
+    holders: tuple[str, ...] = (),
+    start: str = "agent",
 ) -> Scene:
-    """Source and destination with these addresses; ``link`` answers the source's ARP."""
+    """Source and destination with these addresses; ``link`` answers the source's ARP, and
+    ``holders`` a question to everybody. ``start``: whether the destination has an agent."""
     scripts: dict[type[Any], Any] = {
         RouteOrder: routed(gateway=gateway),
         EgressOrder: lambda order: Egress(0, "eth0", ADDRESS, "known", link, True, None),
+        HoldersOrder: lambda order: Holders(0, [*holders], None),
     }
     one = HELLO._replace(machine=machines[0], addresses=list(source))
     other = HELLO._replace(machine=machines[1], addresses=list(target), links=[MINE])
     return make_scene(
-        FakeAgent(SOURCE, scripts, hello=one), FakeAgent(TARGET, hello=other), *others
+        FakeAgent(SOURCE, scripts, hello=one),
+        FakeAgent(TARGET, hello=other if start == "agent" else None),
+        *others,
     )
 
 
 def third(*addresses: str, links: tuple[str, ...] = (), machine: str = "x") -> FakeAgent:
     hello = HELLO._replace(machine=machine, addresses=list(addresses), links=list(links))
-    return FakeAgent(host("x", "10.0.0.9"), hello=hello)
+    scripts = {RouteOrder: routed(gateway=ROUTER)}
+    return FakeAgent(host("x", "10.0.0.9"), scripts, hello=hello)
 
 
 async def concluded(here: Scene, *flows: Observation) -> list[CheckConclusion | None]:
@@ -182,3 +196,55 @@ async def test_without_an_agent_there_the_source_knows_its_own_addresses(
 
     wanted = CheckConclusion("address-here", "a") if here else None
     assert await concluded(alone, seen_there) == [wanted]
+
+
+TWICE = CheckConclusion("held-twice", f"{STRANGE} answers ARP requests for {ADDRESS}, beside b")
+
+
+async def test_an_address_that_two_machines_have_is_held_twice() -> None:
+    """Both answer a neighbour; what is refused or accepted may have met the wrong one. Silence may
+    have other causes, too; where nothing but that shows it, it is concluded of silence."""
+    here = scene(holders=(MINE, STRANGE))
+
+    flows = (seen(RESET, 1), seen(SILENT, 2), seen(ECHO, 3))
+    assert await concluded(here, *flows) == [TWICE, None, TWICE]
+    assert await concluded(here, seen(SILENT, 1), seen(SILENT, 2)) == [TWICE] * 2
+    named = scene(holders=(MINE, STRANGE), others=(third(links=(STRANGE,)),))
+    said = f"x answers ARP requests for {ADDRESS}, beside b"
+    assert await concluded(named, seen(RESET)) == [CheckConclusion("held-twice", said)]
+    assert await concluded(scene(holders=(MINE,)), seen(RESET)) == [None]
+    # Its own second device.
+    assert await concluded(scene(holders=(MINE, MINE)), seen(SILENT)) == [None]
+
+
+async def test_what_came_to_its_own_machine_met_no_other() -> None:
+    """Nor is silence of one port beside others that get through doubted: it may be a firewall."""
+    here = scene(holders=(MINE, STRANGE))
+    came, lost = (Story(destination_in=StoryPlace(word)) for word in ("yes", "no"))
+
+    assert await concluded(here, seen(NONCE, 1), seen(SILENT, 2)) == [None, None]
+    assert not here.fleet.agent(SOURCE).orders(HoldersOrder)  # type: ignore[attr-defined]
+    found = await concluded(
+        here, seen(NONCE, 1), seen(RESET, 2), seen(SILENT, 3), seen(SILENT, 4, story=lost),
+        seen(SILENT, 5, story=came),
+    )  # fmt: skip
+    assert found == [None, TWICE, None, TWICE, None]
+    # One question for all flows of the run.
+    assert len(here.fleet.agent(SOURCE).orders(HoldersOrder)) == 1  # type: ignore[attr-defined]
+
+
+async def test_refusals_of_two_machines_are_no_pass_where_the_way_onto_the_host_has_failed() -> (
+    None
+):
+    """ssh may have met the other one; with one machine there, or a service, nothing is doubted."""
+    said = f"{MINE} and {STRANGE} all answer ARP requests for {ADDRESS}"
+    twice = CheckConclusion("held-twice", said)
+    failed = scene(holders=(MINE, STRANGE), start="failed")
+
+    flows = (seen(RESET, 1, listener="unknown"), seen(ECHO, 2, listener="unknown"))
+    assert await concluded(failed, *flows) == [twice] * 2
+    width = seen(Outcome(PATH_MTU, None), 3, mtu=PathMtu(1500, 1500, "service", "echo"))
+    assert await concluded(failed, *flows, width) == [twice] * 3
+    assert await concluded(scene(holders=(MINE,), start="failed"), *flows) == [None] * 2
+    live = scene(holders=(MINE, STRANGE))
+    assert await concluded(live, seen(RESET, listener="live")) == [None]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from netprobe.agent.wire.host_messages import Holders, HoldersOrder, RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model import ports as port_sets
@@ -23,7 +24,7 @@ from netprobe.probe.checks.rate_limits import (
 )
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import SOURCE, look, make_observation, make_scene, make_task
-from tests.probe.fakes import FakeAgent, kind, reply
+from tests.probe.fakes import FakeAgent, kind, reply, routed
 
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=2, packets=6)
 OPEN = Outcome("answer", None, answer="nonce")
@@ -147,7 +148,20 @@ async def test_a_rule_that_refuses_is_asked_at_a_few_ports_only() -> None:
     group = (observation(OPEN, (1, 10)), observation(REFUSED, (20, 90)))
 
     assert await look(RateLimits(), make_scene(agent), *group) == list(group)
-    assert len(agent.asked) == SPOKESMEN - 1
+    assert len(agent.orders(ProbeOrder)) == SPOKESMEN - 1
+
+
+async def test_two_machines_with_one_address_are_no_limit() -> None:
+    """Now the one answers, which has the listener, and now the other, which refuses."""
+    agent = limited_source(((20, 25),))
+    links = ["02:00:00:00:00:01", "02:00:00:00:00:02"]
+    agent.scripts |= {
+        RouteOrder: routed(), HoldersOrder: lambda order: Holders(order.id, links, None),
+    }  # fmt: skip
+    group = (observation(OPEN, (1, 10)), observation(REFUSED, (20, 25)))
+
+    assert await look(RateLimits(), make_scene(agent), *group) == list(group)
+    assert not agent.orders(ProbeOrder)
 
 
 async def test_what_lets_nothing_through_is_no_limit() -> None:

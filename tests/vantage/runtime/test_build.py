@@ -23,7 +23,14 @@ import pytest
 from netprobe.errors import FileErrors, RequestError
 from netprobe.vantage.runtime import cache
 from netprobe.vantage.runtime.build import _find_base, agent_modules, build_runtime
-from netprobe.vantage.runtime.cache import NoRuntime, Runtimes, keep_runtime, own_arch
+from netprobe.vantage.runtime.cache import (
+    NoRuntime,
+    Runtimes,
+    keep_runtime,
+    list_runtimes,
+    make_runtime,
+    own_arch,
+)
 from netprobe.vantage.runtime.elf import arch_of, read_elf
 from netprobe.vantage.runtime.file import MANIFEST, Runtime, check_runtime, load_runtime
 from tests.needs import skip
@@ -232,6 +239,30 @@ async def test_it_is_built_once(
     path.write_bytes(b"\x1f\x8b and no more")
     await Runtimes().find(machine)
     assert len(builds) == 3
+
+
+@pytest.mark.slow
+async def test_one_that_came_with_netprobe_is_taken(
+    tmp_path: Path, own_cache: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By runs and by ``runtime build``, also by a user without a home: none is built. It is listed
+    before those that are kept. One that is damaged is named."""
+    builds = count_builds(monkeypatch, runtime)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    carried = tmp_path / f"share/netprobe/runtime-{runtime.arch}.tar.gz"
+    carried.parent.mkdir(parents=True)
+    keep_runtime(runtime, carried)
+    keep_runtime(runtime, own_cache / "runtime-other.tar.gz")
+    assert list_runtimes() == [carried, own_cache / "runtime-other.tar.gz"]
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setenv("HOME", "nowhere")
+    assert list_runtimes() == [carried]
+    assert (await Runtimes().find(runtime.arch)).payload == runtime.payload
+    assert make_runtime(None).payload == runtime.payload
+    carried.write_bytes(b"no runtime")
+    with pytest.raises(NoRuntime, match=f"no Python can be sent: {carried}"):
+        await Runtimes().find(runtime.arch)
+    assert builds == []
 
 
 @pytest.mark.slow

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from netprobe.load.manifest.kinds import deckhouse, hosted_cluster, ignition, kubean, openshift
+from netprobe.load.manifest.kinds import (
+    deckhouse,
+    hosted_cluster,
+    ignition,
+    konnectivity_agent,
+    kubean,
+    openshift,
+)
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import Said
 
@@ -27,4 +34,15 @@ KINDS: Mapping[str, ReadManifest] = {
     "IngressNginxController": deckhouse.read_ingress_controller,
 }
 # Kinds that other rules read, or that only hold others.
-OTHER_KINDS = frozenset({"NetworkAttachmentDefinition", "ConfigMap", "Secret"})
+OTHER_KINDS = frozenset({"NetworkAttachmentDefinition", "ConfigMap", "Secret", "DaemonSet"})
+# Of these kinds some say where Konnectivity's agents dial.
+TUNNELS: Mapping[str, Callable[[Manifest], hosted_cluster.TunnelSaid | None]] = {
+    "HostedCluster": hosted_cluster.tunnel_of,
+    "DaemonSet": konnectivity_agent.tunnel_of_agent,
+}
+
+
+def read_tunnels(objects: Iterable[Manifest]) -> list[hosted_cluster.TunnelSaid]:
+    """Give where agents dial, as far as these objects say it."""
+    said = (TUNNELS[one.kind](one) for one in objects if one.kind in TUNNELS)
+    return [one for one in said if one is not None]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from netprobe.load.inventory.addresses import parse_address
+from netprobe.load.manifest.kinds.published import read_status_host, word_shared_ports
 from netprobe.load.manifest.kinds.shared import (
     CAMEL,
     KeyPath,
@@ -70,6 +71,7 @@ def read_hosted_cluster(one: Manifest) -> Iterator[Said]:
     yield SettingSaid(one.origin("kind"), "hypershift-guest", (True,))
     for base in one.each("spec", "services"):
         yield from _read_service(one, base)
+    yield from word_shared_ports(one)
     yield from _read_proxy(one)
     yield from _read_identity_providers(one)
     yield from _read_node_local_proxy(one)
@@ -125,10 +127,12 @@ def _read_service(one: Manifest, base: KeyPath) -> Iterator[Said]:
     yield say_setting(one, f"{name}-publishing", path, [_WAYS[way]])
     if way == "NodePort":
         yield from _read_node_port(one, (*strategy, "nodePort"), name, role)
-    elif way == "LoadBalancer" and role:
+    elif way == "LoadBalancer":
         yield from _read_balancer(one, (*strategy, "loadBalancer", "hostname"), name, role)
-    elif way == "Route":
+    elif one.has(*strategy, "route", "hostname"):
         yield from _read_route(one, (*strategy, "route", "hostname"), name)
+    else:
+        yield from read_status_host(one, service, name)
     # What the running cluster says of its API server, where the specification names no host.
     status = ("status", "controlPlaneEndpoint")
     spoken = any(one.has(*strategy, key, "hostname") for key in ("route", "loadBalancer"))
@@ -151,7 +155,7 @@ def _read_node_port(one: Manifest, base: KeyPath, name: str, role: str) -> Itera
 def _read_route(one: Manifest, path: KeyPath, name: str) -> Iterator[Said]:
     if name == "apiserver":
         yield from say_address(one, path, ("hcp-apiserver",))
-        yield from _say_api_name(one, path)
+        yield from _say_name(one, path, "api")
         words = (
             "the API server is published by Route: its router serves 443, and the tables of the "
             "documents want 6443; --set apiserver-port=443 asks for what workers dial"
@@ -168,16 +172,16 @@ def _read_route(one: Manifest, path: KeyPath, name: str) -> Iterator[Said]:
 
 
 def _read_balancer(one: Manifest, path: KeyPath, name: str, role: str) -> Iterator[Said]:
-    yield from say_address(one, path, (role,))
-    if name == "apiserver":
-        yield from _say_api_name(one, path)
+    if role:
+        yield from say_address(one, path, (role,))
+    yield from _say_name(one, path, "api" if name == "apiserver" else name)
 
 
-def _say_api_name(one: Manifest, path: KeyPath) -> Iterator[Said]:
-    """Say the name of the API server, which name servers are asked for."""
+def _say_name(one: Manifest, path: KeyPath, name: str) -> Iterator[Said]:
+    """Say the name of a service, which name servers are asked for."""
     address = address_at(one, *path)
     if address is not None and address.family is None:
-        yield say_setting(one, "api-hostname", path, [address.text])
+        yield say_setting(one, f"{name}-hostname", path, [address.text])
 
 
 def api_server_of(one: Manifest) -> tuple[str, int] | None:
@@ -195,11 +199,15 @@ def api_server_of(one: Manifest) -> tuple[str, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class TunnelSaid:
-    """How Konnectivity is published: ``server`` is HOST or HOST:PORT, and stands at ``place``."""
+    """How Konnectivity is published: ``server`` is HOST or HOST:PORT, and stands at ``place``.
+
+    ``publishing`` None: a port tells nothing of it. ``title`` names the object that says it.
+    """
 
     server: str
-    publishing: Publishing
+    publishing: Publishing | None
     place: str
+    title: str
 
 
 def tunnel_of(one: Manifest) -> TunnelSaid | None:
@@ -213,7 +221,7 @@ def tunnel_of(one: Manifest) -> TunnelSaid | None:
     port = one.port(*path[:-1], "port") if publishing == "nodeport" and host else None
     shown = f"[{host}]" if port and ":" in host else host
     server = f"{shown}:{port}" if port else host
-    return TunnelSaid(server, publishing, one.place(*path)) if host else None
+    return TunnelSaid(server, publishing, one.place(*path), one.title) if host else None
 
 
 def _strategies_of(one: Manifest, service: str) -> Iterator[KeyPath]:

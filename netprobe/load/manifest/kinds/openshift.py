@@ -1,13 +1,14 @@
 """OpenShift: what its installers are given, and the proxy of the management cluster.
 
-An install-config has the platform, the network plugin and the nodes' proxy; an AgentConfig, of the
-agent-based installer, has the hosts; a Proxy of config.openshift.io is that of the management
-cluster, which control planes use too.
+An install-config has the platform, the network plugin, the nodes' proxy, and of bare metal the BMCs
+and the addresses of API and Ingress; an AgentConfig, of the agent-based installer, has the hosts; a
+Proxy of config.openshift.io is that of the management cluster, which control planes use too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.manifest.kinds.hosted_cluster import say_network
@@ -24,7 +25,8 @@ from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.networks import networks_of
 from netprobe.load.manifest.said import AddressSaid, NoteSaid, ProxySaid, Said, SettingSaid
 
-_PROVISIONING = ("platform", "baremetal", "provisioningNetwork")
+_METAL = ("platform", "baremetal")
+_PROVISIONING = (*_METAL, "provisioningNetwork")
 _ADDED = ("127.0.0.1", "localhost", ".svc", ".cluster.local")
 
 
@@ -34,6 +36,10 @@ def read_install_config(one: Manifest) -> Iterator[Said]:
         yield SettingSaid(one.origin("platform", shown=platform), "platform", (platform.lower(),))
         if platform == "baremetal":
             yield from _read_provisioning(one)
+            yield from _read_bmcs(one)
+        for key, role in (("apiVIPs", "api-lb"), ("ingressVIPs", "ingress-lb")):
+            for path in one.each("platform", platform, key):
+                yield from say_address(one, path, (role,))
     yield from say_network(one, "networking", "networkType")
     networks = tuple(network.text for network in networks_of(one, ("networking",)))
     inner = f"api-int.{one.name}.{one.text('baseDomain')}"
@@ -48,9 +54,27 @@ def _read_provisioning(one: Manifest) -> Iterator[Said]:
         return
     origin = one.origin(*_PROVISIONING, shown=kind)
     yield SettingSaid(origin, "features", items={"baremetal-provisioning": kind != "Disabled"})
+    yield SettingSaid(origin, "provisioning-network", (kind != "Disabled",))
 
 
-_ROLES = {"master": "control-plane", "worker": "node", "arbiter": "control-plane"}
+def _read_bmcs(one: Manifest) -> Iterator[Said]:
+    """Say the hosts' BMCs: ``redfish-virtualmedia://10.0.1.5/redfish/v1/...``, ``ipmi://...``."""
+    for base in one.each(*_METAL, "hosts"):
+        path = (*base, "bmc", "address")
+        url = urlsplit(one.text(*path))
+        name = f"{one.text(*base, 'name') or 'host'}-bmc"
+        if url.hostname:
+            origin = one.origin(*path, shown=f"{url.scheme}://{url.hostname}")
+            yield AddressSaid(origin, one.name, ("bmc",), parse_address(url.hostname), name)
+        if "virtualmedia" in url.scheme:
+            origin = one.origin(*path, shown=url.scheme)
+            yield SettingSaid(origin, "virtual-media", (True,))
+
+
+# Of some matrices workers are a role; the others know nodes alone, and no compute.
+_WORKER = ("node", "compute")
+_CONTROL_PLANE = ("control-plane",)
+_ROLES = {"master": _CONTROL_PLANE, "worker": _WORKER, "arbiter": _CONTROL_PLANE}
 
 
 def read_agent_config(one: Manifest) -> Iterator[Said]:
@@ -68,7 +92,7 @@ def read_agent_config(one: Manifest) -> Iterator[Said]:
             yield NoteSaid(one.place(*base), words)
         for path in paths:
             named.add(one.text(*path))
-            yield from say_address(one, path, (_ROLES[role],), name)
+            yield from say_address(one, path, _ROLES[role], name)
     if one.has("rendezvousIP") and one.text("rendezvousIP") not in named:
         yield from say_address(one, ("rendezvousIP",), ("control-plane",), "rendezvous")
 

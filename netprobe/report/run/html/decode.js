@@ -6,7 +6,7 @@ const FATES = ["blocked", "exposed", "inconclusive", "not-tested", "excused", "c
 const PASS = FATES.indexOf("pass");
 const SIGNS = { blocked: "\u2717", exposed: "!", inconclusive: "?", "not-tested": "\u00b7", excused: "~", covered: "\u2248", pass: "\u2713" };
 // What is counted of a pair that did not all pass.
-const FAILED = ["blocked", "exposed", "inconclusive", "not-tested", "accepted", "waived", "optional", "known"];
+const FAILED = ["blocked", "exposed", "inconclusive", "not-tested", "accepted", "waived", "spared", "optional", "known"];
 const ANY_ROLE = "any host";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -82,6 +82,8 @@ function countOf(row) {
 function blockOf(row) { return data.blocks[flows.block[row]]; }
 function classOf(row) { return data.classes[flows.kind[row]]; }
 function sourceOf(row) { return data.hosts[flows.source[row]]; }
+/** All rows that demand the flows of a block: its own, and those of other matrices. */
+function rowsOf(block) { return [block, ...(block.also ?? [])]; }
 function endOf(row) { return blockOf(row).ends[flows.end[row]]; }
 function destinationOf(row) { return data.hosts[endOf(row)[0]]; }
 

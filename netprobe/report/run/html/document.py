@@ -5,6 +5,7 @@ The policy lets run only the program that is in the file, by its hash, and lets 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import TextIO
@@ -38,7 +39,8 @@ def write_document(report: Report, stream: TextIO) -> None:
     script = "\n".join(map(read_asset, SCRIPTS))
     page = make_page(report)
     head = _write_head(page, style, script, report.title or "netprobe")
-    whole = element("html", head, _write_body(report, page, script), lang="en")
+    folder = os.path.dirname(str(getattr(stream, "name", "")))
+    whole = element("html", head, _write_body(report, page, script, folder), lang="en")
     written = whole.encode("ascii", "xmlcharrefreplace").decode()
     stream.write(f"<!DOCTYPE html>\n{written}\n")
 
@@ -67,7 +69,7 @@ def _write_head(page: RunPage, style: str, script: str, title: str) -> Markup:
     )
 
 
-def _write_body(report: Report, page: RunPage, script: str) -> Markup:
+def _write_body(report: Report, page: RunPage, script: str, folder: str) -> Markup:
     island = Island(report)
     pairs = map_pairs(report, island.take(report.collector.results()))
     return element(
@@ -77,7 +79,7 @@ def _write_body(report: Report, page: RunPage, script: str) -> Markup:
         element(
             "main",
             summary_section(page),
-            findings_section(page),
+            findings_section(page, folder),
             roles_section(pairs),
             _write_map(),
             rest_section(page),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import re
 from collections.abc import Iterable
 
 from netprobe.model.printable import clean
 
+# Names with hyphens; what is longer must be broken somewhere on a narrow window.
+_HYPHENED = re.compile(r"([\w.]+(?:-[\w.]+)+)")
 # Elements that have no end.
 _VOID = frozenset({"meta", "link", "br", "input"})
 
@@ -39,6 +42,14 @@ def escape(child: Child) -> str:
     if isinstance(child, str):
         return html.escape(clean(child))
     return "".join(child)
+
+
+def keep_names(text: str) -> Markup:
+    """Give a text whose names are on one line each: browsers break lines at hyphens."""
+    parts = _HYPHENED.split(clean(text))
+    words = (element("span", one, class_="name") if place % 2 else escape(one)
+             for place, one in enumerate(parts))  # fmt: skip
+    return Markup("".join(words))
 
 
 def _write_attribute(item: tuple[str, str | bool | None]) -> str:

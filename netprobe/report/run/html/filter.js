@@ -12,8 +12,8 @@ const CLASS_KEYS = {
   by: (one) => [one.rejected_by ?? "", one.last_hop ?? ""],
 };
 const BLOCK_KEYS = {
-  req: (block) => [block.requirement],
-  matrix: (block) => [block.matrix],
+  req: (block) => rowsOf(block).map((one) => one.requirement),
+  matrix: (block) => rowsOf(block).map((one) => one.matrix),
   protocol: (block) => [block.protocol, block.protocol.split("/")[0]],
 };
 const SHORT = { proto: "protocol", requirement: "req", source: "from", destination: "to", role: "host" };
@@ -22,6 +22,7 @@ const IS = {
   waived: (row) => classOf(row).excuse === "waived",
   accepted: (row) => classOf(row).excuse === "accepted",
   known: (row) => classOf(row).excuse === "known",
+  spared: (row) => classOf(row).excuse === "spared",
   warned: (row) => Boolean(classOf(row).warnings),
 };
 const KEYS = [...Object.keys(HOST_KEYS), "port", ...Object.keys(CLASS_KEYS), ...Object.keys(BLOCK_KEYS), "is"];
@@ -96,7 +97,7 @@ function testWord(word) {
   const has = (texts) => texts.some((text) => text && anywhere.test(text));
   const hosts = data.hosts.map((host) => has([host.name, host.zone]));
   const blocks = data.blocks.map((one) =>
-    has([one.matrix, one.requirement, one.protocol, one.purpose, one.row]));
+    has([one.protocol, one.row, ...rowsOf(one).flatMap((row) => [row.matrix, row.requirement, row.purpose])]));
   const ends = data.blocks.map((block) => block.ends.map((end) => hosts[end[0]] || has([end[1]])));
   const classes = data.classes.map((one) =>
     has([...Object.values(one).filter((value) => typeof value === "string"), data.sentences[one.because]]));

@@ -15,10 +15,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from netprobe.model.dataclass_json import Json
+from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import PlannedRequirement
 from netprobe.model.printable import clean
-from netprobe.model.result import Result
+from netprobe.model.result import Also, Result
 from netprobe.model.run import RunIndex
 from netprobe.report.page.wording import excuse_of, excuse_text, make_holes
 from netprobe.report.record.collector import Report
@@ -76,7 +76,7 @@ class Island:
         self._shapes = Table()
         self._patterns = Table()
         self._hosts = Table()
-        self._blocks: dict[tuple[str, str, str], _Block] = {}
+        self._blocks: dict[tuple[str, str, str, tuple[Also, ...]], _Block] = {}
         self._sentences = Table()
         self._characters = 0
         self._findings = {
@@ -109,7 +109,7 @@ class Island:
     def _take_result(self, result: Result) -> None:
         self._hosts.number(result.source)
         self._hosts.number(result.destination)
-        key = (result.matrix, result.requirement, result.protocol)
+        key = (result.matrix, result.requirement, result.protocol, result.also)
         block = self._blocks.setdefault(key, _Block(result))
         ends = (result.source, (result.destination, result.address))
         ports = (result.port or 0, result.end_port or result.port or 0)
@@ -195,9 +195,14 @@ def _describe_requirement(asked: PlannedRequirement | None, first: Result) -> Js
     return {
         **{key: clean(text) for key, text in words.items()},
         "optional": first.optional,
+        **({"also": list(map(_describe_also, first.also))} if first.also else {}),
         "from": [clean(role) for role in asked.from_] if asked else [],
         "to": [clean(role) for role in asked.to] if asked else [],
     }
+
+
+def _describe_also(row: Also) -> Json:
+    return {key: clean(text) for key, text in to_json(row).items()}
 
 
 def _join_runs(numbers: Iterable[int]) -> Iterator[int]:

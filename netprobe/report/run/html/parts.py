@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import quote
 
 from netprobe.model.plan import Skipped
 from netprobe.model.reasons import owner_of
@@ -11,7 +13,7 @@ from netprobe.report.page.page import Field, Line, More, PageSection
 from netprobe.report.page.progress import host_words
 from netprobe.report.page.wording import EXCUSES, number, plural
 from netprobe.report.record.collector import Report
-from netprobe.report.run.html.elements import Child, Markup, element
+from netprobe.report.run.html.elements import Markup, element, keep_names
 from netprobe.report.run.map import SIGNS
 from netprobe.report.run.overview import OWNER_WORDS, overview_section, word_weight
 from netprobe.report.run.pair_map import WORST, Cell, PairFate, PairMap
@@ -52,8 +54,11 @@ def summary_section(page: RunPage) -> Markup:
     return _make_section("summary", told.title.text.capitalize(), *_write_groups(told), *index)
 
 
-def findings_section(page: RunPage) -> Markup:
-    """Show every finding with what to do; those beyond the room only by their title."""
+def findings_section(page: RunPage, folder: str = "") -> Markup:
+    """Show every finding with what to do; those beyond the room only by their title.
+
+    ``folder`` is where the page goes: files with packets are linked from there.
+    """
     told = page.findings
     if not told:
         return _make_section("findings", "Findings", element("p", "There is nothing to mend."))
@@ -63,7 +68,8 @@ def findings_section(page: RunPage) -> Markup:
         section = finding_section(finding, page.addresses, MOST_FLOW_LINES)
         title = _write_title(finding, section)
         is_open = len(articles) < MOST_OPEN_FINDINGS
-        article = _write_article(finding, title, section, is_open=is_open)
+        packets = _link_packets(finding, folder)
+        article = _write_article(finding, title, section, packets, is_open=is_open)
         room -= len(article)
         articles.append(article if room > 0 else title)
     count = plural(len(told), "finding")
@@ -79,7 +85,7 @@ def _list_findings(findings: Sequence[Finding]) -> Iterator[Markup]:
             "li",
             make_sign(one.verdict),
             _hide_word(one.verdict),
-            element("a", one.title, href=f"#finding-{one.number}"),
+            element("a", keep_names(one.title), href=f"#finding-{one.number}"),
             f" ({OWNER_WORDS[owner_of(one)]}; {word_weight(one)})",
             value=str(one.number),
         )
@@ -94,14 +100,29 @@ def _hide_word(word: str) -> Markup:
 
 
 def _write_title(finding: Finding, section: PageSection) -> Markup:
-    return element("h3", make_sign(finding.verdict), section.title.text, id=section.name)
+    text = keep_names(section.title.text)
+    return element("h3", make_sign(finding.verdict), text, id=section.name)
+
+
+def _link_packets(finding: Finding, folder: str) -> Markup | None:
+    """Link the file with packets: page and files may be moved together."""
+    if finding.evidence is None:
+        return None
+    way = quote(os.path.relpath(finding.evidence, folder or os.curdir))
+    # A name with a colon before its first slash would be a scheme.
+    return element("a", finding.evidence, href=f"./{way}")
 
 
 def _write_article(
-    finding: Finding, title: Markup, section: PageSection, *, is_open: bool
+    finding: Finding,
+    title: Markup,
+    section: PageSection,
+    packets: Markup | None,
+    *,
+    is_open: bool,
 ) -> Markup:
     """Write a finding; one that is not open has its text behind its title."""
-    text = (*_write_groups(section), element("div", class_="actions"))
+    text = (*_write_groups(section, packets), element("div", class_="actions"))
     folded = element("details", element("summary", title), *text)
     return element(
         "article",
@@ -111,8 +132,13 @@ def _write_article(
     )
 
 
-def _write_field(field: Field) -> Markup:
-    """Give a field; what is long can be opened, so that the next finding stays in sight."""
+def _write_field(field: Field, packets: Markup | None = None) -> Markup:
+    """Give a field; what is long can be opened, so that the next finding stays in sight.
+
+    ``packets``: the link to the file with packets.
+    """
+    if field.label == "packets" and packets is not None:
+        return Markup(element("dt", field.label) + element("dd", packets))
     mark = "todo" if field.label == "to do" else None
     lines = [_word_line(line) for line in field.lines]
     items = [element("dd", _fold_text(line), class_=mark) for line in lines[:MOST_OPEN_LINES]]
@@ -130,13 +156,14 @@ def _word_line(line: str | More) -> str:
     return str(line)
 
 
-def _fold_text(text: str) -> Child:
+def _fold_text(text: str) -> Markup:
     """Give a text, a long one with its end folded away."""
     if len(text) <= MOST_OPEN_CHARACTERS:
-        return text
+        return keep_names(text)
     cut = text.rfind(" ", 0, MOST_OPEN_CHARACTERS)
     begin, end = text[:cut], text[cut:]
-    return element("details", element("summary", f"{begin} …"), element("p", f"… {end.strip()}"))
+    rest = element("p", "… ", keep_names(end.strip()))
+    return element("details", element("summary", keep_names(begin), " …"), rest)
 
 
 def roles_section(pairs: PairMap) -> Markup:
@@ -204,35 +231,46 @@ def rest_section(page: RunPage) -> Markup:
     return _make_section("rest", "Beside the findings", *(written or [nothing]))
 
 
-def _write_groups(section: PageSection) -> Iterator[Markup]:
+def _write_groups(section: PageSection, packets: Markup | None = None) -> Iterator[Markup]:
     """Give what stands below a heading: labelled fields as lists, lines as paragraphs."""
     for group in section.groups:
         fields = [part for part in group if isinstance(part, Field)]
         if fields:
-            yield element("dl", *map(_write_field, fields))
-        yield from (element("p", one.text.strip()) for one in group if isinstance(one, Line))
+            yield element("dl", *(_write_field(one, packets) for one in fields))
+        lines = (keep_names(one.text.strip()) for one in group if isinstance(one, Line))
+        yield from (element("p", text) for text in lines)
     if section.more:
         yield element("p", _word_line(section.more))
 
 
 def skipped_section(report: Report) -> Markup:
     """List what was not tested on purpose, a line for each reason."""
-    by_reason: dict[tuple[str, str], list[Skipped]] = {}
+    by_reason: dict[str, list[Skipped]] = {}
     for one in report.info.skipped:
-        by_reason.setdefault((one.reason, one.matrix), []).append(one)
+        by_reason.setdefault(one.reason, []).append(one)
     rows = [
         (
             reason,
-            matrix,
-            _list_once(one.requirement for one in some),
+            _list_once(one.matrix for one in some),
+            _list_requirements(some),
             _list_once(" → ".join(filter(None, (one.source, one.destination))) for one in some),
         )
-        for (reason, matrix), some in by_reason.items()
+        for reason, some in by_reason.items()
     ]
     columns = ("Why it is not tested", "Matrix", "Requirements", "Hosts")
     count = len({(one.matrix, one.requirement) for one in report.info.skipped})
     title = f"Skipped on purpose: {plural(count, 'requirement')}"
     return _make_listing("Skipped", title, columns, rows, "Nothing.")
+
+
+def _list_requirements(skipped: Sequence[Skipped]) -> str:
+    """List requirements, those of several matrices with their matrix."""
+    by_matrix: dict[str, list[str]] = {}
+    for one in skipped:
+        by_matrix.setdefault(one.matrix, []).append(one.requirement)
+    if len(by_matrix) == 1:
+        return _list_once(next(iter(by_matrix.values())))
+    return "; ".join(f"{matrix}: {_list_once(ids)}" for matrix, ids in by_matrix.items())
 
 
 def _list_once(texts: Iterable[str]) -> str:

@@ -85,6 +85,12 @@ function nameParts(name, address) {
   return words.flatMap((word, place) => [place ? " " : "", make("span", { class: "wire" }, word)]);
 }
 
+/** A text whose names are on one line each, as elsewhere on the page. */
+function keepNames(text) {
+  const words = String(text).split(/([\w.]+(?:-[\w.]+)+)/);
+  return words.map((word, place) => (place % 2 ? make("span", { class: "name" }, word) : word));
+}
+
 /** Show or hide the evidence of a flow below its line. */
 function toggleRow(opener, row) {
   const open = opener.getAttribute("aria-expanded") === "true";
@@ -112,10 +118,11 @@ function makeEvidence(row) {
     "does not count": kind.excused,
     finding,
     purpose: `${block.purpose || block.requirement} (${block.matrix}, ${block.requirement}${block.row && block.row !== block.purpose ? `; row: ${block.row}` : ""})`,
+    "required by": (block.also ?? []).map((one) => `${one.purpose || one.requirement} (${one.matrix}, ${one.requirement})`).join("; "),
     expected: block.expect === "denied" ? "no answer: it must not be open" : undefined,
   };
   const known = Object.entries(facts).filter(([, value]) => value);
-  return make("dl", {}, ...known.flatMap(([key, value]) => [make("dt", {}, key), make("dd", {}, value)]));
+  return make("dl", {}, ...known.flatMap(([key, value]) => [make("dt", {}, key), make("dd", {}, ...(value.nodeType ? [value] : keepNames(value)))]));
 }
 
 /** Up and down go from line to line. */

@@ -1,0 +1,137 @@
+"""The verbs of a history: ``history`` and ``history add``."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from netprobe.cli.asked import HistoryAddOptions, HistoryOptions
+from netprobe.cli.given import read_outputs
+from netprobe.cli.options import HISTORY_FORMATS, RUN_FORMATS
+from netprobe.cli.report import finish, fold_failures
+from netprobe.cli.streams import tell
+from netprobe.errors import RequestError
+from netprobe.history.ledger import open_ledger
+from netprobe.history.looks import look_of_run
+from netprobe.history.outages import replay
+from netprobe.model.exit import PASS
+from netprobe.model.outage import History, Interval, Outage, RunLook
+from netprobe.model.ports import intersect
+from netprobe.report.outputs import write_or_raise
+from netprobe.report.page.times import word_time
+from netprobe.report.page.wording import plural
+from netprobe.report.record.record import read_run
+from netprobe.report.verbs.history import HISTORY_WRITERS
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def add_verb(options: HistoryAddOptions) -> int:
+    """Take runs into the history; each is a look. All are read before the first is kept."""
+    found = [(path, *_read_look(path)) for path in options.runs]
+    with open_ledger(options.history, create=True) as ledger:
+        for path, look, run in found:
+            if not ledger.add(look, run):
+                tell(f"netprobe: {path} is in {options.history} already")
+                continue
+            found_words = plural(len(look.findings), "finding")
+            tell(f"netprobe: {path}: a look of {word_time(look.begun)}, {found_words}")
+    return PASS
+
+
+def history_verb(options: HistoryOptions) -> int:
+    """Print outages, or with ``--when`` the report of a moment."""
+    now = datetime.now(UTC)
+    if options.when:
+        if options.since or options.flow:
+            raise RequestError("--when prints one run's report: give it without --since and --flow")
+        return _report_moment(options, _read_moment("--when", options.when, now))
+    wanted = read_outputs(options.outputs, HISTORY_FORMATS, options)
+    since = _read_moment("--since", options.since, now) if options.since else None
+    flow = _read_flow(options.flow) if options.flow else None
+    with open_ledger(options.history) as ledger:
+        history = replay(ledger.looks())
+    write_or_raise(wanted, HISTORY_WRITERS, _choose_part(history, since, flow))
+    return PASS
+
+
+def _report_moment(options: HistoryOptions, moment: float) -> int:
+    """Print the report of the last run that began then or before, with its exit status."""
+    wanted = read_outputs(options.outputs, RUN_FORMATS, options)
+    with open_ledger(options.history) as ledger, tempfile.NamedTemporaryFile() as file:
+        file.write(ledger.run_at(moment))
+        file.flush()
+        info, collector = read_run(file.name)
+    return finish(info, collector, wanted, [])
+
+
+def _read_moment(name: str, words: str, now: datetime) -> float:
+    """Read ``7d``, ``90m`` (ago), or a time with ``Z`` or a zone; one without is local.
+
+    Raises RequestError.
+    """
+    ago = re.fullmatch(r"(\d{1,6})([smhdw])", words, re.ASCII)
+    try:
+        if ago:
+            return (now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])).timestamp()
+        return datetime.fromisoformat(words).astimezone().timestamp()
+    except (ValueError, OverflowError):
+        raise RequestError(
+            f"{name} {words}: expected how long ago, such as 7d or 90m, or a time such as "
+            "2027-01-31T14:00Z"
+        ) from None
+
+
+def _read_look(path: str) -> tuple[RunLook, bytes]:
+    """Read a record or a JSON report, and its bytes. Raises FileErrors and RequestError."""
+    if not os.path.isfile(path):
+        raise RequestError(f"{path}: this is no file, expected a record or a JSON report")
+    info, collector = read_run(path)
+    with closing(collector):
+        look = look_of_run(path, info, collector.results(), fold_failures(info, collector))
+    return look, Path(path).read_bytes()
+
+
+def _read_flow(words: str) -> tuple[str, str, str, int]:
+    """Read ``worker-0:master-0:tcp/6443``; port 0 where the protocol has none."""
+    match = re.fullmatch(r"([^\s:]+):([^\s:]+):([a-z0-9]+)(?:/(\d{1,5}))?", words, re.ASCII)
+    if match is None:
+        raise RequestError(
+            f"--flow {words}: expected SOURCE:DESTINATION:PROTOCOL/PORT, such as "
+            "worker-0:master-0:tcp/6443 or worker-0:master-0:icmp"
+        )
+    source, destination, protocol, port = match.groups()
+    return source, destination, protocol, int(port or 0)
+
+
+def _choose_part(
+    history: History, since: float | None, flow: tuple[str, str, str, int] | None
+) -> History:
+    """Give the outages that overlap the time since then, and have this flow."""
+    outages = (one for one in history.outages if since is None or _is_since(one.times, since))
+    blind = (one for one in history.blind if since is None or (one.until or since) >= since)
+    return replace(
+        history,
+        looks=tuple(one for one in history.looks if since is None or one[1] >= since),
+        outages=tuple(one for one in outages if flow is None or _has_flow(one, flow)),
+        blind=tuple(one for one in blind if flow is None or one.host == flow[0]),
+    )
+
+
+def _is_since(times: Interval, since: float) -> bool:
+    return times.first_good is None or times.first_good >= since
+
+
+def _has_flow(outage: Outage, flow: tuple[str, str, str, int]) -> bool:
+    source, destination, protocol, port = flow
+    return any(
+        one.key[2:4] == (source, destination)
+        and one.key[5] == protocol
+        and bool(intersect(one.ports, ((port, port),)))
+        for one in outage.members
+    )

@@ -1,0 +1,247 @@
+"""The file that keeps looks: SQLite, one transaction a look.
+
+A look is kept twice: as the run's own file, compressed, for the report of that moment, and as what
+it asked and what did not pass, for the outages. These flows and each finding are texts of their
+own: they are the same in many looks, kept once, and read once. Nothing is ever rewritten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, Self
+
+from netprobe.errors import NetprobeError, RequestError
+from netprobe.files import open_file
+from netprobe.history.looks import (
+    finding_from_json,
+    finding_to_json,
+    flows_from_json,
+    flows_to_json,
+)
+from netprobe.model.outage import FlowPorts, RunLook, SeenFinding
+from netprobe.model.printable import clean
+
+# What sqlite3 writes into the header of the file: "npHi", and the number of the schema.
+APPLICATION: Final = 0x6E704869
+SCHEMA: Final = 1
+# So long a writer waits for another one.
+BUSY_S: Final = 10.0
+# What comes of bytes that something else has changed.
+_DAMAGES: Final = (
+    sqlite3.Error, zlib.error, ValueError, TypeError, LookupError, ArithmeticError, OSError,
+)  # fmt: skip
+_HEADER: Final = b"SQLite format 3\x00"
+_TABLES: Final = """
+CREATE TABLE text (id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, packed BLOB NOT NULL);
+CREATE TABLE look (
+    id INTEGER PRIMARY KEY, begun REAL NOT NULL, decided REAL NOT NULL, retried REAL,
+    asked INTEGER NOT NULL REFERENCES text, seen INTEGER NOT NULL REFERENCES text,
+    run INTEGER UNIQUE NOT NULL REFERENCES text
+);
+CREATE INDEX look_begun ON look (begun);
+"""
+
+
+class HistoryFile:
+    """A history that is open. Use it as a context manager."""
+
+    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def add(self, look: RunLook, run: bytes) -> bool:
+        """Keep a look, and the file of its run; False: that run is there already."""
+        with self._guard("write"):
+            self._connection.execute("BEGIN IMMEDIATE")
+            is_new = self._keep_look(look, run)
+            self._connection.execute("COMMIT" if is_new else "ROLLBACK")
+        return is_new
+
+    def _keep_look(self, look: RunLook, run: bytes) -> bool:
+        """Two files of one run, its record and its report, are one look."""
+        seen = {
+            "findings": [self._keep_json(finding_to_json(one)) for one in look.findings],
+            "blind": [
+                [*source, self._keep_json(flows_to_json(flows))]
+                for source, flows in look.blind.items()
+            ],
+        }
+        ids = [self._keep_json(flows_to_json(look.asked)), self._keep_json(seen)]
+        values = [look.begun, look.decided, look.retried, *ids]
+        if self._connection.execute(
+            "SELECT 1 FROM look WHERE run = (SELECT id FROM text WHERE digest = ?)"
+            " OR (begun, decided, retried, asked, seen) IS (?, ?, ?, ?, ?)",
+            [_hash_text(run), *values],
+        ).fetchone():
+            return False
+        self._connection.execute(
+            "INSERT INTO look (begun, decided, retried, asked, seen, run)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            [*values, self._keep_text(run)],
+        )
+        return True
+
+    def _keep_json(self, data: Any) -> int:
+        return self._keep_text(json.dumps(data, separators=(",", ":")).encode("ascii"))
+
+    def _keep_text(self, text: bytes) -> int:
+        digest = _hash_text(text)
+        query = "SELECT id FROM text WHERE digest = ?"
+        found = self._connection.execute(query, [digest]).fetchone()
+        if found:
+            return int(found[0])
+        values = [digest, zlib.compress(text)]
+        kept = self._connection.execute("INSERT INTO text (digest, packed) VALUES (?, ?)", values)
+        return int(kept.lastrowid or 0)
+
+    @contextmanager
+    def _guard(self, verb: str) -> Iterator[None]:
+        """Raises NetprobeError for what SQLite cannot do, and for what is not as it was written."""
+        try:
+            yield
+        except _DAMAGES as error:
+            if self._connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+            raise NetprobeError(f"cannot {verb} {self._path}: {_word_damage(error)}") from error
+
+    def looks(self) -> Iterator[RunLook]:
+        """Give all looks, in the order of their times. What they have in common is one object."""
+        read_flows, read_finding = (
+            lru_cache(64)(self._read_flows),
+            lru_cache(64)(self._read_finding),
+        )
+        with self._guard("read"):
+            # All at once: a statement that is half read would hold the file.
+            rows = self._connection.execute(
+                "SELECT begun, decided, retried, asked, seen FROM look ORDER BY begun, id"
+            ).fetchall()
+            for begun, decided, retried, asked, seen in rows:
+                data = json.loads(self._read_text(seen))
+                findings = tuple(map(read_finding, data["findings"]))
+                blind = {(host, reason): read_flows(flows) for host, reason, flows in data["blind"]}
+                times = (_check_time(begun), _check_time(decided))
+                yield RunLook(*times, read_flows(asked), findings, blind, retried)
+
+    def _read_flows(self, identity: int) -> FlowPorts:
+        return flows_from_json(json.loads(self._read_text(identity)))
+
+    def _read_finding(self, identity: int) -> SeenFinding:
+        return finding_from_json(json.loads(self._read_text(identity)))
+
+    def _read_text(self, identity: int) -> bytes:
+        found = self._connection.execute(
+            "SELECT digest, packed FROM text WHERE id = ?", [identity]
+        ).fetchone()
+        text = zlib.decompress(found[1])
+        if _hash_text(text) != found[0]:
+            raise ValueError("this text is not as it was written")
+        return text
+
+    def run_at(self, moment: float) -> bytes:
+        """Give the file of the last run that began at that moment or before.
+
+        Raises RequestError where there is none.
+        """
+        with self._guard("read"):
+            found = self._connection.execute(
+                "SELECT run FROM look WHERE begun <= ? ORDER BY begun DESC, id DESC LIMIT 1",
+                [moment],
+            ).fetchone()
+            if found is not None:
+                return self._read_text(found[0])
+        at = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        raise RequestError(f"--when: {self._path} has no look at {at} or before")
+
+
+def _check_time(seconds: float) -> float:
+    datetime.fromtimestamp(seconds, UTC)
+    return seconds
+
+
+def _word_damage(error: Exception) -> str:
+    return clean(str(error)) if isinstance(error, sqlite3.Error) else "it is damaged"
+
+
+def open_ledger(path: str, *, create: bool = False) -> HistoryFile:
+    """Open a history; ``create``: make it where there is none.
+
+    Raises RequestError where there is no such file, or it is no history of this schema; it is not
+    touched then. Raises NetprobeError where it cannot be opened.
+    """
+    if not os.path.exists(path):
+        if not create:
+            raise RequestError(f"{path}: there is no history; netprobe history add RUN makes one")
+        _create_file(path)
+    else:
+        _refuse_others(path)
+    try:
+        connection = _connect_file(path)
+    except _DAMAGES as error:
+        raise NetprobeError(f"cannot open {path}: {_word_damage(error)}") from error
+    return HistoryFile(path, connection)
+
+
+def _connect_file(path: str) -> sqlite3.Connection:
+    """Open a file that is there; as an address, no name has another meaning to SQLite."""
+    uri = f"{Path(path).absolute().as_uri()}?mode=rw"
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+    except _DAMAGES:
+        connection.close()
+        raise
+    return connection
+
+
+def _create_file(path: str) -> None:
+    """Make it under another name first: a history is whole, or it is not there."""
+    temporary = f"{path}.{os.getpid()}.new"
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(_connect_file(temporary)) as connection:
+            connection.executescript(f"PRAGMA application_id = {APPLICATION}; BEGIN; {_TABLES}"
+                                     f"PRAGMA user_version = {SCHEMA}; COMMIT;")  # fmt: skip
+        os.link(temporary, path)
+    except FileExistsError:
+        pass  # another one was quicker
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise NetprobeError(f"cannot make {path}: {reason}") from error
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _refuse_others(path: str) -> None:
+    """Raises RequestError for what is no history, or one of another schema."""
+    with open_file(path, "a history") as file:
+        head = file.read(100)
+    # https://www.sqlite.org/fileformat2.html, section 1.3: the user's number is at 60, the
+    # application's at 68.
+    if head[:16] != _HEADER or int.from_bytes(head[68:72], "big") != APPLICATION:
+        raise RequestError(f"{path}: this is no history of netprobe; it is left as it is")
+    schema = int.from_bytes(head[60:64], "big")
+    if schema != SCHEMA:
+        raise RequestError(
+            f"{path}: this is a history of schema {schema}, expected {SCHEMA}; it is left as it is"
+        )
+
+
+def _hash_text(text: bytes) -> bytes:
+    return hashlib.sha256(text).digest()

@@ -1,0 +1,115 @@
+"""What one run found, as the history needs it; and how a look is kept as text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from netprobe.errors import RequestError
+from netprobe.model.outage import Cause, FlowPorts, RunLook, SeenFinding
+from netprobe.model.ports import PortRange, normalise
+from netprobe.model.result import PORTLESS, Finding, Result, ResultKey
+from netprobe.model.run import RunInfo
+from netprobe.report.record.changes import key_of
+
+# A look of these verdicts knows nothing of a flow.
+_BLIND = ("not-tested", "inconclusive")
+# What ``report/record/earlier.py`` writes, since 0.1.0.
+_TAKEN_OVER = re.compile(r"(RETRIED|RESUMED): .* \(begun (.*?)\) kept, not probed again")
+
+
+def look_of_run(
+    path: str, info: RunInfo, results: Iterable[Result], found: Iterable[Finding]
+) -> RunLook:
+    """Make the look that a run was. Raises RequestError for a run without a time."""
+    asked: dict[ResultKey, list[PortRange]] = {}
+    blind: dict[tuple[str, str], dict[ResultKey, list[PortRange]]] = {}
+    for one in results:
+        ports = one.ports or PORTLESS
+        asked.setdefault(key_of(one), []).extend(ports)
+        if one.verdict in _BLIND:
+            unseen = blind.setdefault((one.source, one.reason), {})
+            unseen.setdefault(key_of(one), []).extend(ports)
+    begun, decided, retried = _date_look(path, info)
+    return RunLook(
+        begun,
+        decided,
+        _normalise_flows(asked),
+        tuple(map(_see_finding, (one for one in found if one.verdict in ("blocked", "exposed")))),
+        {source: _normalise_flows(flows) for source, flows in sorted(blind.items())},
+        retried,
+    )
+
+
+def _date_look(path: str, info: RunInfo) -> tuple[float, float, float | None]:
+    """Tell when a look began and ended, and which run it retried.
+
+    A run that has no end ended before its file was written last. What a resumed run kept was seen
+    since the other one began.
+    """
+    begun = _read_time(path, info.started_at)
+    try:
+        decided = begun + info.elapsed_s if info.elapsed_s else os.path.getmtime(path)
+        datetime.fromtimestamp(decided, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise RequestError(f"{path}: the run does not say when it ended") from None
+    decided = max(begun, decided)
+    taken = _TAKEN_OVER.match(info.earlier or "")
+    if taken is None:
+        return begun, decided, None
+    before = _read_time(path, taken[2])
+    return (begun, decided, before) if taken[1] == "RETRIED" else (before, decided, None)
+
+
+def _read_time(path: str, words: str) -> float:
+    try:
+        at = datetime.fromisoformat(words)
+        return at.replace(tzinfo=at.tzinfo or UTC).timestamp()
+    except (ValueError, OverflowError):
+        raise RequestError(f"{path}: the run does not say when it began") from None
+
+
+def _see_finding(finding: Finding) -> SeenFinding:
+    first = finding.members[0]
+    flows: dict[ResultKey, list[PortRange]] = {}
+    for one in finding.members:
+        flows.setdefault(key_of(one), []).extend(one.ports or PORTLESS)
+    cause = Cause(first.verdict, first.reason, finding.where, finding.rejected_by)
+    return SeenFinding(finding.title, cause, first.proof, _normalise_flows(flows))
+
+
+def _normalise_flows(flows: Mapping[ResultKey, Iterable[PortRange]]) -> FlowPorts:
+    return {key: normalise(ports) for key, ports in sorted(flows.items())}
+
+
+def flows_to_json(flows: FlowPorts) -> list[Any]:
+    """Give flows as plain lists."""
+    return [[*key, *ports] for key, ports in flows.items()]
+
+
+def flows_from_json(data: Iterable[list[Any]]) -> FlowPorts:
+    """Read what ``flows_to_json`` gave."""
+    return dict(map(_read_flow, data))
+
+
+def _read_flow(words: list[Any]) -> tuple[ResultKey, tuple[PortRange, ...]]:
+    matrix, requirement, source, destination, address, protocol, *ports = words
+    key = (matrix, requirement, source, destination, address, protocol)
+    return key, tuple((first, last) for first, last in ports)
+
+
+def finding_to_json(finding: SeenFinding) -> list[Any]:
+    """Give a finding as plain values."""
+    cause = finding.cause
+    words = (cause.verdict, cause.reason, list(cause.where), cause.rejected_by)
+    return [finding.title, *words, finding.proof, flows_to_json(finding.flows)]
+
+
+def finding_from_json(data: Iterable[Any]) -> SeenFinding:
+    """Read what ``finding_to_json`` gave."""
+    title, verdict, reason, where, by, proof, flows = data
+    cause = Cause(verdict, reason, tuple(where), by)
+    return SeenFinding(title, cause, proof, flows_from_json(flows))

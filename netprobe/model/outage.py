@@ -1,0 +1,132 @@
+"""Outages as intervals with error bars: what a history tells of required flows over time.
+
+Times are seconds since 1970, UTC. The true start of an outage lies between ``last_good`` and
+``first_bad``, its true end between ``last_bad`` and ``first_good``. A look is dated by its first
+packet where it saw a flow good last or bad last, and by its end where it saw it bad or good first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from netprobe.model.ports import Ports, intersect, subtract
+from netprobe.model.result import Place, ResultKey, Verdict
+
+# Flows by key; ``PORTLESS`` stands for the one of a protocol without ports.
+FlowPorts = Mapping[ResultKey, Ports]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What stops flows: the parts of a finding that stay the same from look to look."""
+
+    verdict: Verdict
+    reason: str
+    where: tuple[Place, ...]
+    rejected_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFinding:
+    """A finding of one look, with its flows."""
+
+    title: str
+    cause: Cause
+    proof: str
+    flows: FlowPorts
+
+
+@dataclass(frozen=True, slots=True)
+class RunLook:
+    """One run over required flows: when, which flows it asked, and which did not pass.
+
+    ``blind``: the flows of which it found nothing out, by source host and reason. ``retried``: when
+    the run began of which it kept what passed, and asked again what did not; else None.
+    """
+
+    begun: float
+    decided: float
+    asked: FlowPorts
+    findings: tuple[SeenFinding, ...]
+    blind: Mapping[tuple[str, str], FlowPorts]
+    retried: float | None = None
+
+    def find_good(self, key: ResultKey, ports: Ports) -> Ports:
+        """Give those of these ports that it asked and found good."""
+        good = intersect(ports, self.asked.get(key, ()))
+        for flows in (*self.blind.values(), *(one.flows for one in self.findings)):
+            good = subtract(good, flows.get(key, ()))
+        return good
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Four times of an outage; ``last_good`` None: never seen good before, ``first_good`` None:
+    it goes on."""
+
+    last_good: float | None
+    first_bad: float
+    last_bad: float
+    first_good: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutageMember:
+    """A flow, or a range of ports, of an outage, with its own times."""
+
+    key: ResultKey
+    ports: Ports
+    times: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """An outage: one cause over time. ``id`` stays the same while it lasts; ``looks`` saw it."""
+
+    id: str
+    title: str
+    cause: Cause
+    proof: str
+    looks: int
+    times: Interval
+    members: tuple[OutageMember, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it goes on, as far as the last look knows."""
+        return self.times.first_good is None
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """The requirements that it stops, sorted."""
+        return tuple(sorted({member.key[1] for member in self.members}))
+
+
+@dataclass(frozen=True, slots=True)
+class Blindness:
+    """A time in which flows of a source could not be looked at; ``until`` None: it goes on."""
+
+    host: str
+    reason: str
+    since: float
+    until: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What looks tell together. ``looks``: when each began and ended."""
+
+    looks: tuple[tuple[float, float], ...]
+    outages: tuple[Outage, ...]
+    blind: tuple[Blindness, ...]
+
+    @property
+    def begin(self) -> float | None:
+        """When the first look began; None without any."""
+        return min((begun for begun, _ in self.looks), default=None)
+
+    @property
+    def end(self) -> float | None:
+        """When the last look ended; None without any."""
+        return max((decided for _, decided in self.looks), default=None)

@@ -1,0 +1,1 @@
+"""Builds what users download: `make onefile`, `make dist` (docs/release.md)."""

@@ -1,0 +1,79 @@
+"""All machines that have one address answer an agent on their network, by ARP and by ND."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from netprobe.agent.core.agent import AgentCore
+from netprobe.agent.core.loop import Loop
+from netprobe.agent.host.holders import ask_holders
+from netprobe.agent.wire.host_messages import Holders, HoldersOrder
+from tests.lab.netlab import Lab, Namespace
+
+pytestmark = pytest.mark.lab
+
+ASKER = {"10.97.1.1": "10.97.1.{}", "fd97:1::1": "fd97:1::{}"}
+
+
+class Asking(AgentCore):
+    """An agent that sends its answer to the test."""
+
+    def send(self, message: tuple[object, ...]) -> None:
+        """Keep the answer, and end."""
+        assert isinstance(message, Holders)
+        self.answer = message
+        self.loop.stop()
+
+
+def ask(host: Namespace, order: HoldersOrder) -> Holders:
+    """Let an agent on this host ask."""
+
+    def run() -> Holders:
+        agent = Asking(Loop())
+        agent.loop.call_later(0, lambda: ask_holders(agent, order))
+        agent.loop.run()
+        return agent.answer
+
+    answer = host.inside(run)
+    assert isinstance(answer, Holders)
+    return answer
+
+
+def link_of(host: Namespace) -> str:
+    """Its device's address, as ``ip`` prints it."""
+    (shown,) = json.loads(host.run("ip", "-j", "link", "show", "eth0"))
+    return str(shown["address"])
+
+
+def test_every_holder_of_an_address_answers() -> None:
+    """One machine has .2, two have .3, nobody has .4; a wrong device is a failure."""
+    with Lab() as lab:
+        switch = lab.namespace("switch")
+        switch.ip("link add br0 type bridge mcast_snooping 0", "link set br0 up")
+        for name, last in {"a": 1, "b": 2, "c": 3, "d": 3}.items():
+            host = lab.namespace(name)
+            lab.cable(host, "eth0", switch, f"p-{name}")
+            switch.ip(f"link set p-{name} master br0")
+            host.ip(*(f"address add {form.format(last)}/{'64 nodad' if ':' in form else 24} "
+                      "dev eth0" for form in ASKER.values()))  # fmt: skip
+        lab.wait_until_ready()
+        orders = {
+            (form.format(last), device): HoldersOrder(7, form.format(last), source, device)
+            for source, form in ASKER.items()
+            for last, device in ((2, "eth0"), (3, "eth0"), (4, "eth0"), (2, "eth9"))
+        }
+        with ThreadPoolExecutor(len(orders)) as threads:
+            answers = dict(
+                zip(orders, threads.map(lambda one: ask(lab["a"], one), orders.values()),
+                    strict=True)
+            )  # fmt: skip
+        two, both = {link_of(lab["b"])}, {link_of(lab["c"]), link_of(lab["d"])}
+
+    for form in ASKER.values():
+        assert {*answers[form.format(2), "eth0"].links} == two
+        assert {*answers[form.format(3), "eth0"].links} == both
+        assert answers[form.format(4), "eth0"] == Holders(7, [], None)
+        assert answers[form.format(2), "eth9"].failure is not None

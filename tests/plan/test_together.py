@@ -1,0 +1,123 @@
+"""Whether matrices go together: notes name both sides of each contradiction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netprobe.model.matrix import (
+    ChosenMatrix,
+    Matrix,
+    Requirement,
+    Role,
+    Setting,
+    SettingRef,
+    SettingValue,
+    choose_settings,
+)
+from tests.plan.conftest import requirement
+from tests.plan.test_merge import HOSTS, KUBELET, layer, plan
+
+VALUES = ("canal", "cilium", "none")
+CNI = Setting("cni", "choice", "canal", VALUES)
+
+
+def claiming(name: str, claims: Any, cni: SettingValue = "canal", **extra: Any) -> ChosenMatrix:
+    """A matrix with these claims, and a setting ``cni``."""
+    rows: tuple[Requirement, ...] = extra.pop("rows", (KUBELET,))
+    roles = {"cp": Role("cp"), "wk": Role("wk"), "node": Role("node")}
+    matrix = Matrix(name, name, roles, {"cni": CNI}, rows, claims=claims, **extra)
+    return choose_settings(matrix, {"cni": cni})
+
+
+def notes(*chosen: ChosenMatrix) -> list[str]:
+    """The notes of the plan of these matrices."""
+    return list(plan(*chosen).notes)
+
+
+def test_claims_of_two_values_are_a_note_with_both() -> None:
+    """It says which setting leaves it to the other; order does not matter."""
+    platform = claiming("rke2", {"cni": SettingRef("cni")})
+    cilium = claiming("cni-cilium", {"cni": "cilium"}, layer=True)
+
+    assert notes(platform, cilium) == [
+        "contradiction: rke2 says cni canal (setting cni), and cni-cilium says cni cilium, and a "
+        "cluster has one cni: --set rke2:cni=none leaves it to the other"
+    ]
+    assert "--set rke2:cni=none" in notes(cilium, platform)[0]
+
+
+def test_claims_that_agree_or_claim_nothing_go_together() -> None:
+    """``none`` leaves the network to a layer, and false says that there is none."""
+    cilium = claiming("cni-cilium", {"cni": "cilium"}, layer=True)
+    for other in (
+        claiming("rke2", {"cni": SettingRef("cni")}, "none"),
+        claiming("rke2", {"cni": SettingRef("cni")}, "cilium"),
+        claiming("rke2", {"cni": "custom"}),
+        claiming("rke2", {"lb": "metallb"}),
+        claiming("rke2", {}),
+    ):
+        assert notes(other, cilium) == []
+
+
+def test_a_layer_alone_is_told_what_it_lacks() -> None:
+    """One, or several, without any platform."""
+    cni = claiming("cni-cilium", {}, layer=True)
+    balancer = claiming("balancer", {}, layer=True)
+
+    assert notes(cni) == [
+        "cni-cilium is a layer: the rows of the platform are missing; give its matrix too "
+        "(`netprobe matrix list` has the platforms)"
+    ]
+    assert "cni-cilium and balancer are layers: the rows" in notes(cni, balancer)[0]
+    assert notes(cni, claiming("rke2", {})) == []
+
+
+def test_what_is_left_to_another_matrix_is_missed_where_none_has_it() -> None:
+    """A platform that leaves its network to a layer, without one; false needs no layer."""
+    by_setting = claiming("rke2", {"cni": SettingRef("cni")}, "none")
+    always = claiming("kubeadm", {"cni": "none"})
+    cilium = claiming("cni-cilium", {"cni": "cilium"}, layer=True)
+
+    assert notes(by_setting) == [
+        "rke2 leaves the cni to another matrix (setting cni), and no chosen one claims it: without "
+        "a layer its rows are missing (`netprobe matrix list` has the layers)"
+    ]
+    assert notes(always)[0].startswith("kubeadm leaves the cni to another matrix, and no chosen")
+    assert len(notes(by_setting, always)) == 1
+    for chosen in ((by_setting, cilium), (cilium, always), (claiming("x", {"lb": "false"}),)):
+        assert notes(*chosen) == []
+
+
+def test_two_ports_of_one_overlay_are_said_with_both_rows() -> None:
+    """4789 beside 8472 on one pair: a cluster has one VXLAN."""
+    rows = {
+        port: requirement("vxlan", "node", "node", udp=((port, port),), probe="vxlan")
+        for port in (4789, 8472)
+    }
+    both = [layer("cni-calico", rows[4789]), layer("cni-cilium", rows[8472])]
+
+    assert notes(*both) == [
+        "contradiction: cni-calico (vxlan) on udp 4789 and cni-cilium (vxlan) on udp 8472 are both "
+        "vxlan from c1 to c2: a cluster has it on one port; see the settings of both"
+    ]
+    assert notes(both[0], layer("k3s", rows[4789])) == []
+    apart = requirement("vxlan", "cp", "cp", udp=((8472, 8472),), probe="vxlan")
+    workers = requirement("vxlan", "wk", "wk", udp=((4789, 4789),), probe="vxlan")
+    assert notes(layer("a", apart), layer("b", workers)) == []
+    assert notes(layer("a", rows[4789], rows[8472]), layer("b", KUBELET)) == []
+
+
+def test_required_here_and_denied_there_is_said_with_both_rows() -> None:
+    """With the ports and hosts that both have, and both are probed."""
+    denied = requirement("local", "node", "node", tcp=((10248, 10250),), expect="denied")
+    both = [layer("base", KUBELET), layer("k3s", denied)]
+    expected = [
+        "contradiction: base: kubelet needs tcp 10250 of w1, w2, which k3s: local says must not "
+        "answer: one of the two fails whatever is done; waive one of them, or correct a setting"
+    ]
+
+    assert notes(*both) == expected
+    assert notes(*reversed(both)) == expected
+    assert plan(*both).flow_count() == 4 + 3 * 4 * (len(HOSTS) - 1)
+    other = requirement("local", "node", "node", tcp=((10248, 10249),), expect="denied")
+    assert notes(layer("base", KUBELET), layer("k3s", other)) == []
