@@ -18,10 +18,11 @@ from netprobe.judge.any_of import AnyOfGroups
 from netprobe.judge.clocks_apart import ServerAnswer, judge_clocks
 from netprobe.judge.of_hosts import judge_resolvers
 from netprobe.judge.verdict import Rules, judge
+from netprobe.model.coverage import Coverage
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Plan, Skipped
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import Coverage, Result
+from netprobe.model.result import Result
 from netprobe.model.run import Events, PacketSink, RunInfo, Silent, Sink, info_before
 from netprobe.plan.choices import PlanPart
 from netprobe.plan.cover.completion import Completion

@@ -10,19 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.firewall import FirewallRule, FirewallRules
 from netprobe.model.plan import Skipped
 from netprobe.model.ports import MAX_PORT, MIN_PORT, WITH_PORTS, Ports
-from netprobe.model.result import (
-    UNPROBED,
-    Coverage,
-    Finding,
-    KeptFinding,
-    Member,
-    Result,
-    Summary,
-)
+from netprobe.model.result import UNPROBED, Finding, KeptFinding, Member, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.model.shapes import Name, ProtocolText, RowId
 from netprobe.model.story import Story, StoryError, StoryPlace

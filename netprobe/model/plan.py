@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from netprobe.model.coverage import Coverage
 from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import Also, Coverage
+from netprobe.model.result import Also
 from netprobe.model.shapes import LineText, Name, ProtocolText, RowId
 
 # The ``probe`` of requirements that ask whether full-size packets get through.
