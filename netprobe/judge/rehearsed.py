@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from netprobe.model.rehearsed import Card, OverlayFacts
+from netprobe.model.rehearsed import Card, OverlayFacts, TunnelTrial
 from netprobe.model.result import Place, Proof, Result, State, Verdict
 
 OverlayFate = Literal[
@@ -29,8 +30,7 @@ class RehearsedRow:
 def _make_card_row(where: tuple[Place, ...], cards: str) -> RehearsedRow:
     return RehearsedRow(
         "blocked", "open", "overlay-offload", "none", where,
-        "echo requests pass the tunnel and {tcp}; once the CPU makes the checksums, TCP passes: "
-        + cards
+        "{echo} the tunnel and {tcp}; once the CPU makes the checksums, {mended}: " + cards
         + " spoils checksums or segments of packets inside of a tunnel. The remedy is {remedy}; "
         "it was not done: netprobe has set its own tunnel's device alone",
     )  # fmt: skip
@@ -60,16 +60,27 @@ ROWS: Final[dict[OverlayFate, RehearsedRow]] = {
         "checksums: something on the way spoils or drops packets by what is inside of the tunnel"
     ),
     "no-full-segments": _make_broken_row(
-        "echo requests and small TCP segments pass a tunnel of both kernels, segments of full "
+        "{echoes}small TCP segments pass a tunnel of both kernels, segments of full "
         "size do not (MTU {mtu} inside), also where the CPU makes the checksums: a link with a "
         "smaller MTU, or a filter by size"
     ),
     "no-transfer": _make_broken_row(
-        "echo requests and single segments of full size pass a tunnel of both kernels, a transfer "
-        "of 200,000 bytes stops, also where the CPU makes the checksums"
+        "{echoes}single segments of full size pass a tunnel of both kernels, a transfer of 200,000 "
+        "bytes stops, also where the CPU makes the checksums"
     ),
 }  # fmt: skip
 
+# What TCP does not do, and what it does then, by ``TunnelTrial.reach``.
+_REACHED: Final = (
+    "no TCP connection opens", "TCP segments of full size do not pass",
+    "a transfer over TCP stops", "TCP passes",
+)  # fmt: skip
+_MENDED_TO: Final = (
+    "nothing changes",
+    "a connection opens",
+    "segments of full size pass",
+    "TCP passes",
+)
 _MENDED: Final[dict[str, OverlayFate]] = {
     "source": "source-card", "destination": "destination-card", "both": "both-cards",
 }  # fmt: skip
@@ -91,21 +102,37 @@ def judge_rehearsal(base: Result, facts: OverlayFacts) -> Result:
         attempts=1,
         device=at_fault.device,
         driver=at_fault.driver,
+        warnings=(*base.warnings, *_list_further_faults(facts)),
     )
 
 
 def find_fate(facts: OverlayFacts) -> OverlayFate:
     """Give the key of the table."""
-    trial = facts.trial
     if facts.mended_at is not None:
         return _MENDED[facts.mended_at]
+    return _find_broken(facts.trial)
+
+
+def _find_broken(trial: TunnelTrial) -> OverlayFate:
+    """Give the key for what passes, whatever the cards do."""
     if trial.carries_tcp:
         return "carries" if trial.echo else "no-echo"
-    if not trial.echo:
-        return "nothing"
-    if not trial.opened:
-        return "no-tcp"
-    return "no-transfer" if trial.full else "no-full-segments"
+    if trial.full:
+        return "no-transfer"
+    if trial.opened:
+        return "no-full-segments"
+    return "no-tcp" if trial.echo else "nothing"
+
+
+def _list_further_faults(facts: OverlayFacts) -> Iterator[str]:
+    """Say what does not pass either way, where the cards are not all that is at fault."""
+    if facts.mended is None:
+        return
+    lost = [] if facts.trial.echo else ["no echo request passes"]
+    if not facts.mended.carries_tcp:
+        lost.append(_REACHED[facts.mended.reach])
+    if lost:
+        yield f"overlay-broken, too: {' and '.join(lost)}, also where the CPU makes the checksums"
 
 
 def _word_facts(facts: OverlayFacts, card: Card) -> dict[str, str]:
@@ -118,17 +145,12 @@ def _word_facts(facts: OverlayFacts, card: Card) -> dict[str, str]:
         "near": _word_card(facts.near),
         "far": _word_card(facts.far),
         "remedy": word_remedy(card.device),
-        "tcp": _word_tcp(facts),
+        "echo": "echo requests pass" if trial.echo else "no echo request passes",
+        "echoes": "echo requests and " if trial.echo else "",
+        "tcp": _REACHED[trial.reach],
+        "mended": "TCP passes" if facts.mended is None else _MENDED_TO[facts.mended.reach],
         "row": _word_row(facts.row_arrived),
     }
-
-
-def _word_tcp(facts: OverlayFacts) -> str:
-    if not facts.trial.opened:
-        return "no TCP connection opens"
-    if not facts.trial.full:
-        return "TCP segments of full size do not"
-    return "a transfer over TCP stops"
 
 
 def _word_row(arrived: bool | None) -> str:

@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 # At which ends the CPU made the checksums.
 CpuEnd = Literal["source", "destination", "both"]
+# ``TunnelTrial.reach`` of a tunnel that works.
+WHOLE_REACH = 3
 
 
 class TunnelTrial(NamedTuple):
@@ -19,9 +21,14 @@ class TunnelTrial(NamedTuple):
     took_us: int = 0
 
     @property
+    def reach(self) -> int:
+        """How far TCP got: 0, no connection; 1, few bytes; 2, a full segment; 3, a transfer."""
+        return self.opened + self.full + (self.bytes > 0)
+
+    @property
     def carries_tcp(self) -> bool:
         """Whether TCP gets through as it should."""
-        return self.opened and self.full and self.bytes > 0
+        return self.reach == WHOLE_REACH
 
 
 class Card(NamedTuple):
@@ -35,8 +42,9 @@ class Card(NamedTuple):
 class OverlayFacts(NamedTuple):
     """A tunnel of the kernels of both hosts.
 
-    ``mended_at``: the ends at which checksums made by the CPU let TCP through; None: they did not,
-    or nobody had to try. ``row_arrived``: whether the row's own packets arrived in this run.
+    ``mended_at``: the ends at which checksums made by the CPU let TCP get further, and ``mended``
+    is how far; None: they did not, or nobody had to try. ``row_arrived``: whether the row's own
+    packets arrived in this run.
     """
 
     network: int
@@ -45,4 +53,5 @@ class OverlayFacts(NamedTuple):
     near: Card
     far: Card
     mended_at: CpuEnd | None = None
+    mended: TunnelTrial | None = None
     row_arrived: bool | None = None

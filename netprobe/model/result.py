@@ -56,7 +56,7 @@ class Also:
     """Another row that demands the same flow, in another matrix of the run."""
 
     matrix: Name
-    requirement: Name
+    requirement: RowId
     purpose: str = ""
 
 

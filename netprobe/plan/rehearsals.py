@@ -6,7 +6,7 @@ same name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -49,15 +49,16 @@ def with_rehearsals(plan: Plan, words: Iterable[str]) -> Plan:
                 else:
                     skipped[one] = None
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
-    if len(blocks) == len(plan.blocks):
+    played = [block for block in numbered if block.rehearsal is not None]
+    if not played:
         nothing = f"--rehearse={','.join(words)}: no row of this plan has anything to rehearse"
         return replace(plan, skipped=(*plan.skipped, *skipped), notes=(*plan.notes, nothing))
     return replace(
         plan,
         blocks=numbered,
         skipped=(*plan.skipped, *skipped),
-        notes=(word_change(words), *plan.notes, *_word_cost(numbered)),
-        requirements=list_requirements(numbered),
+        notes=(word_change(words), *plan.notes, *_word_cost(played)),
+        requirements=(*plan.requirements, *list_requirements(played)),
     )
 
 
@@ -87,10 +88,13 @@ def _make_overlay(block: Block) -> Iterator[Block | Skipped]:
             row,
             id=f"{row.id}/{OVERLAY}",
             probe=OVERLAY,
+            any_of=None,
             purpose=f"TCP through a VXLAN tunnel of the kernels ({row.id}): {row.purpose}",
         ),
         destinations=ends,
         local=False,
+        any_of=None,
+        also=tuple(replace(one, requirement=f"{one.requirement}/{OVERLAY}") for one in block.also),
     )
     if played.pair_count():
         yield played
@@ -101,11 +105,8 @@ _MAKERS: Final[Mapping[str, Callable[[Block], Iterator[Block | Skipped]]]] = {
 }
 
 
-def _word_cost(blocks: Iterable[Block]) -> Iterator[str]:
+def _word_cost(tunnels: Sequence[Block]) -> Iterator[str]:
     """Say what is done, for how long, and what is touched."""
-    tunnels = [block for block in blocks if block.rehearsal == OVERLAY]
-    if not tunnels:
-        return
     count = sum(block.flow_count() for block in tunnels)
     about = max(1, round(estimate_rehearsals_s(tunnels)))
     ports = sorted({first for block in tunnels for first, _ in block.ports})

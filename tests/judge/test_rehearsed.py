@@ -83,3 +83,27 @@ def test_a_filter_of_network_ids_is_named_only_if_the_row_arrives() -> None:
         for arrived in (True, None)
     }  # fmt: skip
     assert words == {True: True, None: False}
+
+
+def test_what_a_card_does_not_explain_is_a_warning() -> None:
+    """Where TCP gets further with the CPU's checksums and not through: the card is at fault, and
+    what is lost either way stands in the warnings; where all passes then, there is none."""
+    bare, further = TunnelTrial(False), TunnelTrial(None, opened=True)
+    both = OVERLAYS["source-card"]._replace(trial=bare, mended=further)
+    one = judge_rehearsal(BLOCKED, both)
+    assert (one.reason, one.where) == ("overlay-offload", ("source",))
+    assert "no echo request passes the tunnel and no TCP connection opens" in one.because
+    assert "once the CPU makes the checksums, a connection opens" in one.because
+    assert one.warnings == (
+        "overlay-broken, too: no echo request passes and TCP segments of full size do not pass, "
+        "also where the CPU makes the checksums",
+    )
+    assert judge_rehearsal(BLOCKED, OVERLAYS["source-card"]).warnings == ()
+
+
+def test_a_tunnel_without_echo_is_described_as_it_is() -> None:
+    """What passes is named, and nothing is named that does not."""
+    one = judge_rehearsal(BLOCKED, OVERLAYS["no-full-segments"]._replace(
+        trial=TunnelTrial(False, opened=True)
+    ))  # fmt: skip
+    assert one.because.startswith("small TCP segments pass a tunnel of both kernels, segments of")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -61,15 +62,14 @@ def everywhere(what: tuple[object, ...]) -> dict[tuple[str, int], tuple[object, 
 
 
 def test_a_card_that_forgets_inner_checksums(lab: Lab) -> None:
-    """Its tunnels over IPv4 carry no TCP: the answer names it and the remedy; IPv6 passes."""
+    """Its tunnels over IPv4 carry no TCP, though the port is open: the finding names the card, its
+    driver and the remedy; over IPv6, where this card is healthy, there is none."""
     pair = OverlayPair(lab, "bad")
-    assert pair.look(4) == NO_TCP
-    assert pair.look(4, by_cpu=True) == GOOD
-    assert pair.look(6) == GOOD
     done = pair.run("--rehearse", "--from", "a", "-o", "json")
     found = overlays(done)
     verdicts = {family: one["verdict"] for (_, family), one in found.items()}
     assert verdicts == {4: "blocked", 6: "pass"}
+    assert {one["verdict"] for one in done.results if one["requirement"] == "vxlan"} == {"pass"}
     bad = found["a", 4]
     assert (bad["reason"], bad["where"]) == ("overlay-offload", ["source"])
     assert (bad["device"], bad["driver"]) == ("card", "tun")
@@ -84,11 +84,65 @@ def test_a_card_that_forgets_inner_checksums(lab: Lab) -> None:
 def test_a_card_at_the_other_end(lab: Lab) -> None:
     """Seen from the healthy host, the place is the destination: its card spoils the answers."""
     pair = OverlayPair(lab, "bad")
+    assert pair.look(4) == NO_TCP
+    assert pair.look(4, by_cpu=True) == GOOD
+    assert pair.look(6) == GOOD
     found = told(pair)
     assert found == {
         ("a", 4): OFFLOAD, ("a", 6): PASS, ("b", 6): PASS,
         ("b", 4): ("blocked", "overlay-offload", ("destination",)),
     }  # fmt: skip
+
+
+# Rules of a host for what comes in: those of ordinary firewalls, and filters of what is inside.
+DROP_REST = (
+    "ct state established,related accept", "meta l4proto icmpv6 accept", "udp dport 8472 accept",
+    "drop",
+)  # fmt: skip
+INNER_ECHO = ("meta nfproto ipv4 udp dport 8472 @th,312,8 1 drop",)
+NO_ECHO_TOO = "overlay-broken, too: no echo request passes"
+NO_LARGE_TOO = "overlay-broken, too: TCP segments of full size do not pass"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("rules", "warning"),
+    [(DROP_REST, ""), (INNER_ECHO, NO_ECHO_TOO), (LARGE[:1], NO_LARGE_TOO)],
+    ids=["rest", "echo", "large"],
+)
+def test_a_bad_card_behind_a_firewall(lab: Lab, rules: tuple[str, ...], warning: str) -> None:
+    """Whatever a firewall drops besides: the finding names the card, its driver and the remedy, and
+    a warning says what the firewall does to the tunnel."""
+    one, findings = _look_behind(lab, "bad", rules)
+    assert (one["reason"], one["device"], one["driver"]) == ("overlay-offload", "card", "tun")
+    assert [text.startswith(warning) for text in one["warnings"]] == [True] * bool(warning)
+    (finding,) = findings
+    assert "On a run ethtool -K card tx-udp_tnl-segmentation off" in finding["advice"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [(DROP_REST, "tunnel-transfer"), (INNER_ECHO, "overlay-broken"), (LARGE[:1], "overlay-broken")],
+    ids=["rest", "echo", "large"],
+)
+def test_a_healthy_card_behind_a_firewall(lab: Lab, rules: tuple[str, ...], reason: str) -> None:
+    """The twin names no card: its tunnel passes, or the firewall alone breaks it."""
+    one, findings = _look_behind(lab, "good", rules)
+    assert (one["reason"], one.get("device"), one["warnings"]) == (reason, None, [])
+    assert len(findings) == (reason != "tunnel-transfer")
+
+
+def _look_behind(
+    lab: Lab, card: str, rules: tuple[str, ...]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Give the result of the tunnel to a host with these rules, and the findings."""
+    pair = OverlayPair(lab, card)
+    lines = "\n".join(("type filter hook input priority 0;", *rules))
+    pair.b.nft(f"table inet lab {{ chain input {{\n{lines}\n}}\n}}")
+    done = pair.run("--rehearse", "--from", "a", "-o", "json")
+    assert {one["verdict"] for one in done.results if one["requirement"] == "vxlan"} == {"pass"}
+    return overlays(done)["a", 4], done.document["findings"]
 
 
 @pytest.mark.full
@@ -156,17 +210,44 @@ def test_a_filter_of_network_ids(lab: Lab) -> None:
         assert "a filter for VXLAN network ids" in one["because"]
 
 
+# Words before an agent that may not make a tunnel, and what the answer says.
+FORBIDDEN = {
+    "no rights": (unprivileged(), "b: the agent lacks CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN"),
+    "raw": (["setpriv", "--bounding-set=-net_raw"], "b: the agent lacks CAP_NET_RAW"),
+    "admin": (["setpriv", "--bounding-set=-net_admin"], "b: the agent lacks CAP_NET_ADMIN"),
+    "namespaces": (["setpriv", "--bounding-set=-sys_admin"], "b: the agent lacks CAP_SYS_ADMIN"),
+    "user": (
+        ["unshare", "--user", "--map-root-user"],
+        "b: a VXLAN device: Operation not permitted",
+    ),
+}
+
+
 @pytest.mark.full
-def test_an_agent_without_rights(lab: Lab) -> None:
-    """Its tunnels are not tested, with the right that it lacks; the run ends with 3."""
-    pair = OverlayPair(lab)
-    done = pair.run("--rehearse", "-o", "json", enter={"b": unprivileged()})
+@pytest.mark.parametrize("lack", FORBIDDEN)
+def test_an_agent_without_rights(lab: Lab, lack: str) -> None:
+    """Its tunnels are not tested, with the right that it lacks, and nothing else is guessed."""
+    words, said = FORBIDDEN[lack]
+    done = OverlayPair(lab).run("--rehearse", "-o", "json", enter={"b": words})
     found = overlays(done)
-    assert {(one["verdict"], one["reason"]) for one in found.values()} == {
-        ("not-tested", "no-permission")
-    }
-    assert all("b: the agent lacks CAP_SYS_ADMIN" in one["because"] for one in found.values())
+    assert len(found) == 4
+    for one in found.values():
+        assert (one["verdict"], one["reason"]) == ("not-tested", "no-permission")
+        assert said in one["because"]
+    assert {one["verdict"] for one in done.results if one["requirement"] == "vxlan"} == {"pass"}
     assert done.status == 3
+
+
+@pytest.mark.full
+def test_a_host_without_namespaces(lab: Lab) -> None:
+    """A host that allows no further network namespace has no tunnels tested, with the reason."""
+    forbid = 'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
+    words = ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"]
+    found = overlays(OverlayPair(lab).run("--rehearse", "-o", "json", enter={"b": words}))
+    assert len(found) == 4
+    for one in found.values():
+        assert (one["verdict"], one["reason"]) == ("not-tested", "no-tunnel")
+        assert "b: a network namespace of its own: No space left" in one["because"]
 
 
 @pytest.mark.full

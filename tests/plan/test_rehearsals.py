@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory, Vantage
-from netprobe.model.plan import REHEARSALS, Plan
+from netprobe.model.plan import REHEARSALS, AnyOf, Plan
+from netprobe.model.result import Also
 from netprobe.plan.expand import make_plan
 from netprobe.plan.rehearsals import read_rehearsals, with_rehearsals
 from netprobe.plan.select import Selection, select
@@ -90,3 +93,16 @@ def test_the_value_of_the_option() -> None:
     for text in ("balancer", "overlay,segment", ""):
         with pytest.raises(RequestError, match="expected of: overlay"):
             read_rehearsals(text)
+
+
+def test_a_rehearsal_is_no_choice_of_its_row() -> None:
+    """Of rows of which one is enough, a tunnel decides by itself: its row must not excuse it. What
+    other matrices demand, too, has the same name in them."""
+    plan = make_plan([MATRIX], INVENTORY, TODAY)
+    row, *rest = (one for one in plan.blocks if one.requirement.id == "vxlan")
+    assert not rest
+    row = replace(row, any_of=AnyOf("m", "pods"), also=(Also("other", "tunnels"),))
+    plan = with_rehearsals(replace(plan, blocks=(row,)), ["overlay"])
+    (block,) = [one for one in plan.blocks if one.rehearsal]
+    assert block.group_name is None
+    assert block.names_of_rows[1] == ("other", "tunnels/overlay")

@@ -14,6 +14,7 @@ import socket
 import struct
 from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
+from ..host.hello import read_rights
 from ..host.identity import dump_links_of
 from ..net.binding import bind_udp, family_of, wildcard
 from ..net.netlink import NLM_F_CREATE, NLM_F_EXCL, attribute, attributes, change, open_netlink
@@ -30,8 +31,11 @@ IFF_UP = 1
 SIOCETHTOOL = 0x8946
 ETHTOOL_GDRVINFO, ETHTOOL_STXCSUM = 0x03, 0x17
 CLONE_NEWNET = 0x40000000
+# Makes the device, sends echo requests, makes a namespace.
+RIGHTS = (("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13), ("CAP_SYS_ADMIN", 21))
 
 DEVICE = "netprobe"
+KIND = b"vxlan"
 # Of networks for measurements (RFC 2544, RFC 5180): only the two ends of a tunnel have them.
 ENDS: Dict[int, Tuple[str, str, int]] = {
     socket.AF_INET: ("198.18.0.1", "198.18.0.2", 30),
@@ -48,6 +52,12 @@ class TunnelError(Exception):
     def __init__(self, word: str, words: str) -> None:
         Exception.__init__(self, words)
         self.word = word
+
+
+def name_error(error: OSError, what: str) -> TunnelError:
+    """Give the error of a tunnel: who has a right may still be forbidden to use it."""
+    word = "no-right" if error.errno in (errno.EPERM, errno.EACCES) else "no-tunnel"
+    return TunnelError(word, "%s: %s" % (what, error.strerror))
 
 
 class Ends(NamedTuple):
@@ -68,6 +78,7 @@ def make_device(order: TunnelOpenOrder) -> None:
 
     Raises TunnelError.
     """
+    _check_rights()
     _check_port(order)
     outside = open_netlink()
     try:
@@ -81,9 +92,16 @@ def make_device(order: TunnelOpenOrder) -> None:
         _give_address(inside, index, order)
         change(inside, RTM_NEWLINK, _IFINFOMSG.pack(socket.AF_UNSPEC, 0, index, IFF_UP, IFF_UP))
     except OSError as error:
-        raise _name_error(error, order) from error
+        raise name_error(error, "UDP port %d" % order.port) from error
     finally:
         inside.close()
+
+
+def _check_rights() -> None:
+    rights = read_rights()
+    lacking = [name for name, number in RIGHTS if not rights >> number & 1]
+    if lacking:
+        raise TunnelError("no-right", "the agent lacks " + ", ".join(lacking))
 
 
 def _check_port(order: TunnelOpenOrder) -> None:
@@ -92,7 +110,7 @@ def _check_port(order: TunnelOpenOrder) -> None:
         bind_udp(wildcard(order.remote), order.port).close()
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
-            raise _name_error(error, order) from error
+            raise name_error(error, "UDP port %d" % order.port) from error
         holders = ", ".join(_list_tunnels(order.port))
         if holders:
             words = "the kernel's tunnel %s holds UDP port %d" % (holders, order.port)
@@ -104,7 +122,7 @@ def _list_tunnels(port: int) -> Iterator[str]:
     """Name the devices whose VXLAN has this port."""
     for name, info in dump_links_of(IFLA_LINKINFO):
         known = dict(attributes(info))
-        if known.get(IFLA_INFO_KIND, b"").rstrip(b"\0") == b"vxlan":
+        if known.get(IFLA_INFO_KIND, b"").rstrip(b"\0") == KIND:
             data = dict(attributes(known.get(IFLA_INFO_DATA, b"")))
             if data.get(VXLAN_PORT) == struct.pack(">H", port):
                 yield name
@@ -115,20 +133,16 @@ def _leave_namespace() -> None:
     try:
         import ctypes  # some builds of Python have none
     except ImportError:
-        raise TunnelError("no-namespace", "this Python has no ctypes") from None
+        raise TunnelError("no-tunnel", "this Python has no ctypes") from None
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
         number = ctypes.get_errno()
-        words = "a network namespace of its own: %s" % os.strerror(number)
-        if number == errno.EPERM:
-            raise TunnelError("no-right", "the agent lacks CAP_SYS_ADMIN, by which it would make "
-                              "a network namespace for the tunnel")  # fmt: skip
-        raise TunnelError("no-namespace", words)
+        raise name_error(OSError(number, os.strerror(number)), "a network namespace of its own")
 
 
 def _create_device(outside: socket.socket, order: TunnelOpenOrder) -> None:
     namespace = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        info = attribute(IFLA_INFO_KIND, b"vxlan\0") + attribute(IFLA_INFO_DATA, _make_vxlan(order))
+        info = attribute(IFLA_INFO_KIND, KIND) + attribute(IFLA_INFO_DATA, _make_vxlan(order))
         body = (
             _IFINFOMSG.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
             + attribute(IFLA_IFNAME, DEVICE.encode() + b"\0")
@@ -138,13 +152,10 @@ def _create_device(outside: socket.socket, order: TunnelOpenOrder) -> None:
         )
         change(outside, RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL)
     except OSError as error:
-        if error.errno == errno.EPERM:
-            words = "the agent lacks CAP_NET_ADMIN, by which it would make the tunnel's device"
-            raise TunnelError("no-right", words) from error
         if error.errno == errno.EOPNOTSUPP:
             words = "the kernel has no VXLAN (module vxlan)"
             raise TunnelError("no-vxlan", words) from error
-        raise _name_error(error, order) from error
+        raise name_error(error, "a VXLAN device") from error
     finally:
         os.close(namespace)
 
@@ -183,11 +194,6 @@ def remove_device() -> None:
         pass
     finally:
         inside.close()
-
-
-def _name_error(error: OSError, order: TunnelOpenOrder) -> TunnelError:
-    name = errno.errorcode.get(error.errno or 0, "error")
-    return TunnelError("no-tunnel", "UDP port %d: %s (%s)" % (order.port, error.strerror, name))
 
 
 def set_checksums(control: socket.socket, by_cpu: bool) -> None:

@@ -4,7 +4,6 @@ A message over the connection is eight bytes (how many bytes follow, how many ar
 these bytes. So a message of the connection's MSS is one segment.
 """
 
-import os
 import select
 import socket
 import struct
@@ -13,20 +12,19 @@ import time
 from typing import NamedTuple, Optional
 
 from ..net.binding import LINGER_RESET, family_of
-from ..net.icmp import ECHO_REPLY, ECHO_REQUEST, PROTOCOL
+from ..net.icmp import PROTOCOL, RAW, echo_request, read_echo_reply
 from .device import Ends
 
 PORT = 8472
-# Two SYNs leave in this time (after 0 and 1 s; three since Linux 6.5).
+# At least two SYNs leave in this time, after 0 and 1 s.
 CONNECT_S = 2.3
-# A transfer that stands still for so long is over: TCP has repeated a segment three times.
+# A transfer that stands still for so long is over: TCP has repeated a segment.
 STILL_S = 2.0
 ECHOES, ECHO_S = 3, 1.0
 FEW = 64
 MOST_BYTES = 1 << 24
 
 _MESSAGE = struct.Struct(">II")
-_ECHO = struct.Struct(">BBHHH")
 
 
 class Trial(NamedTuple):
@@ -35,18 +33,16 @@ class Trial(NamedTuple):
     echo: Optional[bool]
     opened: bool
     full: bool
-    sent: int
-    got: int
+    bytes: int
     took_us: int
-    mss: int
     failure: Optional[str]
 
 
-NOTHING = Trial(None, False, False, 0, 0, 0, 0, None)
+NOTHING = Trial(None, False, False, 0, 0, None)
 
 
 def try_tunnel(ends: Ends, count: int, tcp_only: bool) -> Trial:
-    """Try a tunnel from a thread in its namespace. Raises OSError where a socket fails here."""
+    """Try a tunnel from a thread in its namespace. Raises OSError where this host cannot."""
     trial = NOTHING._replace(echo=None if tcp_only else send_echoes(ends))
     sock = open_stream_socket(ends)
     try:
@@ -56,15 +52,13 @@ def try_tunnel(ends: Ends, count: int, tcp_only: bool) -> Trial:
         exchange(sock, FEW, FEW)
         trial = trial._replace(opened=True)
         mss = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
-        trial = trial._replace(mss=mss)
         exchange(sock, mss - _MESSAGE.size, mss)
         trial = trial._replace(full=True)
         began = time.monotonic()
-        got = exchange(sock, count, count)
-        took_us = int((time.monotonic() - began) * 1000000)
-        return trial._replace(sent=count, got=got, took_us=took_us)
-    except (OSError, EOFError) as error:
-        return trial._replace(failure=str(error) or type(error).__name__)
+        exchange(sock, count, count)
+        return trial._replace(bytes=count, took_us=int((time.monotonic() - began) * 1000000))
+    except (OSError, EOFError):
+        return trial
     finally:
         sock.close()
 
@@ -80,58 +74,39 @@ def open_stream_socket(ends: Ends) -> socket.socket:
     return sock
 
 
-def exchange(sock: socket.socket, there: int, back: int) -> int:
+def exchange(sock: socket.socket, there: int, back: int) -> None:
     """Send so many bytes, and take as many as are to come back. Raises OSError or EOFError."""
     sock.sendall(_MESSAGE.pack(there, back) + bytes(there))
-    return _take_bytes(sock, back)
+    _take_bytes(sock, back)
 
 
-def _take_bytes(sock: socket.socket, count: int) -> int:
-    left = count
+def _take_bytes(sock: socket.socket, left: int) -> None:
     while left:
         taken = len(sock.recv(min(left, 65536)))
         if not taken:
-            raise EOFError("the other end closed the connection")
+            raise EOFError
         left -= taken
-    return count
 
 
 def send_echoes(ends: Ends) -> bool:
-    """Tell whether any of some echo requests is answered through the tunnel."""
+    """Tell whether any of some echo requests is answered through the tunnel. Raises OSError."""
     family = family_of(ends.other)
     with socket.socket(family, socket.SOCK_RAW, PROTOCOL[family]) as sock:
-        number = os.getpid() & 0xFFFF
-        for sequence in range(1, ECHOES + 1):
-            sock.sendto(_make_echo(family, number, sequence), (ends.other, 0))
-            if _await_reply(sock, family, number):
+        for sequence in range(ECHOES):
+            request = echo_request(family, 0, sequence, bytes(56))
+            sock.sendto(request, (ends.other, 0))
+            if _await_reply(sock):
                 return True
     return False
 
 
-def _make_echo(family: int, number: int, sequence: int) -> bytes:
-    kind, payload = ECHO_REQUEST[family], bytes(range(56))
-    message = _ECHO.pack(kind, 0, 0, number, sequence) + payload
-    if family == socket.AF_INET6:
-        return message  # the kernel writes the checksum
-    total = sum(struct.unpack(">%dH" % (len(message) // 2), message))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return _ECHO.pack(kind, 0, ~total & 0xFFFF, number, sequence) + payload
-
-
-def _await_reply(sock: socket.socket, family: int, number: int) -> bool:
+def _await_reply(sock: socket.socket) -> bool:
+    """Wait for any reply: this namespace has no network but the tunnel."""
     end = time.monotonic() + ECHO_S
-    while True:
-        left = end - time.monotonic()
-        if left <= 0 or not select.select([sock], [], [], left)[0]:
-            return False
-        data = sock.recv(4096)
-        if family == socket.AF_INET:
-            data = data[(data[0] & 0x0F) * 4 :]
-        if len(data) >= _ECHO.size:
-            kind, _code, _sum, its_number, _sequence = _ECHO.unpack_from(data)
-            if kind == ECHO_REPLY[family] and its_number == number:
-                return True
+    while select.select([sock], [], [], max(0, end - time.monotonic()))[0]:
+        if read_echo_reply(sock.family, RAW, sock.recv(4096)):
+            return True
+    return False
 
 
 class Answerer(threading.Thread):

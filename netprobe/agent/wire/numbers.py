@@ -35,7 +35,7 @@ _NAMES = (
     (_WORD, "size mss mtu dev_mtu length bytes"),
     # A VXLAN network id has 24 bits; a trial sends much less than this.
     ((1 << 24) - 1, "network"),
-    (_WORD, "tunnel sent got took_us"),
+    (_WORD, "tunnel took_us"),
     # What names packets: of orders, of SYNs, of orders with a place in them.
     (_ID, "id numbers"),
     (_COUNT, "least most packets lost left_out awaits"),

@@ -42,17 +42,15 @@ class TunnelTryOrder(NamedTuple):
 
 class TunnelTried(NamedTuple):
     """What passed: an echo (``echo``; None: not asked), a connection with a few bytes each way
-    (``opened``), one segment of full size each way (``full``), and how many bytes of a transfer
-    there and back (``sent``, ``got``) in how many microseconds."""
+    (``opened``), one segment of full size each way (``full``), and a transfer of so many bytes
+    there and back in so many microseconds. ``failure``: why this host could not try it."""
 
     id: int
     echo: Optional[bool]
     opened: bool
     full: bool
-    sent: int
-    got: int
+    bytes: int
     took_us: int
-    mss: int
     failure: Optional[str]
 
 

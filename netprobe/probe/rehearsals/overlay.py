@@ -52,15 +52,17 @@ class OverlayRehearsal(Rehearsal):
         _refuse_hopeless(stage, near, far)
         async with open_tunnel(stage, near, far) as tunnel:
             trial = await tunnel.try_out(tcp_only=False)
-            mended = None
-            if trial.echo and not trial.carries_tcp:
-                mended = await tunnel.find_mend()
-                if mended is None and (again := await tunnel.try_again()).carries_tcp:
-                    trial = again._replace(echo=True)
+            mended_at, last = None, trial
+            if not trial.carries_tcp:
+                mended_at, last = await tunnel.find_mend(trial)
         arrived = stage.arrivals.of_row(stage.flow, stage.address)
-        return OverlayFacts(
-            tunnel.network, tunnel.mtu, trial, tunnel.near_card, tunnel.far_card, mended, arrived
-        )
+        facts = OverlayFacts(
+            tunnel.network, tunnel.mtu, trial, tunnel.near_card, tunnel.far_card,
+            row_arrived=arrived,
+        )  # fmt: skip
+        if mended_at is None:
+            return facts._replace(trial=last)
+        return facts._replace(mended_at=mended_at, mended=last)
 
     async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
         """Open one end of a tunnel to the host itself, through which nothing is sent."""
@@ -104,37 +106,35 @@ class PlayedTunnel:
     far_card: Card
 
     async def try_out(self, *, tcp_only: bool) -> TunnelTrial:
-        """Send through it what is to pass. Raises AgentError."""
+        """Send through it what is to pass. Raises AgentError and NotPlayedError."""
         order = TunnelTryOrder(0, self.number, TRANSFER_BYTES, tcp_only)
         told = await self.near.request(order, TunnelTried)
-        moved = min(told.sent, told.got)
-        return TunnelTrial(told.echo, told.opened, told.full, moved, told.took_us)
+        if told.failure is not None:
+            raise NotPlayedError("no-tunnel", f"{self.near.host.name}: {told.failure}")
+        return TunnelTrial(told.echo, told.opened, told.full, told.bytes, told.took_us)
 
-    async def find_mend(self) -> CpuEnd | None:
-        """Find at which ends checksums made by the CPU let TCP through. Raises AgentError.
+    async def find_mend(self, bare: TunnelTrial) -> tuple[CpuEnd | None, TunnelTrial]:
+        """Find at which ends checksums made by the CPU let TCP get further than it got without
+        them, and how far; None: nowhere, with the last trial without them. Raises AgentError.
 
-        It must fail again without them at one end at least: else chance would look like a cure.
+        It must get less far without them at one end at least: else chance would look like a cure.
         """
-        if not await self._try_with(near=True, far=True):
-            return None
-        at_source = await self._try_with(near=True, far=False)
-        at_destination = await self._try_with(near=False, far=True)
+        mended = await self._try_with(near=True, far=True)
+        if mended.reach <= bare.reach:
+            return None, bare
+        at_source = (await self._try_with(near=True, far=False)).reach > bare.reach
+        at_destination = (await self._try_with(near=False, far=True)).reach > bare.reach
         if at_source and at_destination:
-            return None
+            again = await self._try_with(near=False, far=False)
+            return None, again._replace(echo=bare.echo)
         if at_source or at_destination:
-            return "source" if at_source else "destination"
-        return "both"
+            return "source" if at_source else "destination", mended
+        return "both", mended
 
-    async def try_again(self) -> TunnelTrial:
-        """Try TCP once more as at first. Raises AgentError."""
-        await self._set_checksums(self.near, by_cpu=False)
-        await self._set_checksums(self.far, by_cpu=False)
-        return await self.try_out(tcp_only=True)
-
-    async def _try_with(self, *, near: bool, far: bool) -> bool:
+    async def _try_with(self, *, near: bool, far: bool) -> TunnelTrial:
         await self._set_checksums(self.near, by_cpu=near)
         await self._set_checksums(self.far, by_cpu=far)
-        return (await self.try_out(tcp_only=True)).carries_tcp
+        return await self.try_out(tcp_only=True)
 
     async def _set_checksums(self, agent: AgentMethods, *, by_cpu: bool) -> None:
         told = await agent.request(TunnelChecksumsOrder(0, self.number, by_cpu), TunnelChecksums)
