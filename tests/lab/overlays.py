@@ -31,6 +31,11 @@ LISTINGS = (
     ("ip", "-6", "route", "show", "table", "all"), ("ss", "-Hanuetpw"), ("nft", "list", "ruleset"),
     ("sysctl", "-a", "--pattern", "^net[.]"),
 )  # fmt: skip
+# Full segments of TCP over VXLAN over IPv4 and IPv6 vanish; netprobe's own large packets pass.
+LARGE = (
+    "meta nfproto ipv4 udp dport 8472 udp length > 1300 @th,312,8 6 drop",
+    "meta nfproto ipv6 udp dport 8472 udp length > 1300 @th,288,8 6 drop",
+)
 INSIDE = {4: ("10.244.0.1", "10.244.0.2", 24), 6: ("fd24::1", "fd24::2", 64)}
 
 
