@@ -21,7 +21,7 @@ from netprobe.model.run import RunInfo
 from netprobe.plan.asked import keep_asked, keep_ruled
 from netprobe.plan.choices import CoverChoice, PlanPart, choose_part, refuse_too_much
 from netprobe.plan.cost import estimate
-from netprobe.plan.rehearsals import read_rehearsals
+from netprobe.plan.rehearsals import note_cost, read_rehearsals
 from netprobe.plan.select import Selection
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.record.earlier import TakeOver
@@ -40,7 +40,7 @@ def plan_verb(options: CostOptions) -> int:
     outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
     plan = make_plan(options, options.zone_groups, rehearse=read_rehearsals(options.rehearse))
     covering = read_cover(options).cover(plan)
-    plan = plan if covering is None else covering.plan
+    plan = note_cost(plan if covering is None else covering.plan)
     cost = estimate(plan)
     if options.count:
         tell_notes(plan)

@@ -26,8 +26,8 @@ RESULTS_PER_S = 5_000
 START_S = {"ssh": 1.2, "command": 0.2, "local": 0.2, "none": 0.0}
 STARTS_AT_ONCE = 8
 OWN_S = 0.5
-# A tunnel that is rehearsed.
-TRIAL_S = 0.1
+# A tunnel that is rehearsed (docs/rehearsal.md).
+TRIAL_S = 0.2
 # What flows that stay silent cost, however many they are: first looks, second looks, walks.
 SILENCE_S = 2.5
 # Closed UDP ports: each source sends a destination 6 datagrams at once, then one per 1.02 s

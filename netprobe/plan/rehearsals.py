@@ -16,8 +16,8 @@ from netprobe.plan.cost import estimate_rehearsals_s
 from netprobe.plan.planned import list_requirements
 
 ALL: Final = "all"
-# One that carries no TCP is tried four times.
-LONGEST_TRIAL_S = 25
+# One whose TCP fails is tried up to four times, and each time silence is waited for.
+LONGEST_TRIAL_S = 15
 _GENEVE: Final = "only VXLAN is rehearsed: netprobe plays no Geneve tunnel"
 
 
@@ -57,7 +57,7 @@ def with_rehearsals(plan: Plan, words: Iterable[str]) -> Plan:
         plan,
         blocks=numbered,
         skipped=(*plan.skipped, *skipped),
-        notes=(word_change(words), *plan.notes, *_word_cost(played)),
+        notes=(word_change(words), *plan.notes),
         requirements=(*plan.requirements, *list_requirements(played)),
     )
 
@@ -105,12 +105,20 @@ _MAKERS: Final[Mapping[str, Callable[[Block], Iterator[Block | Skipped]]]] = {
 }
 
 
-def _word_cost(tunnels: Sequence[Block]) -> Iterator[str]:
-    """Say what is done, for how long, and what is touched."""
+def note_cost(plan: Plan) -> Plan:
+    """Give the plan with a note of what is done, for how long, and what is touched.
+
+    Only now: a covering plan has fewer tunnels than rows have pairs.
+    """
+    tunnels = [block for block in plan.blocks if block.rehearsal == OVERLAY]
+    return replace(plan, notes=(*plan.notes, _word_cost(tunnels))) if tunnels else plan
+
+
+def _word_cost(tunnels: Sequence[Block]) -> str:
     count = sum(block.flow_count() for block in tunnels)
     about = max(1, round(estimate_rehearsals_s(tunnels)))
     ports = sorted({first for block in tunnels for first, _ in block.ports})
-    yield (
+    return (
         f"--rehearse=overlay: {count:,} {'tunnel' if count == 1 else 'tunnels'}, about {about} s "
         f"in all; up to {LONGEST_TRIAL_S} s for one that carries no TCP. For each, both hosts open "
         f"UDP port {', '.join(map(str, ports))} and a VXLAN device in a network namespace that "

@@ -11,7 +11,7 @@ from netprobe.model.inventory import Inventory, Vantage
 from netprobe.model.plan import REHEARSALS, AnyOf, Plan
 from netprobe.model.result import Also
 from netprobe.plan.expand import make_plan
-from netprobe.plan.rehearsals import read_rehearsals, with_rehearsals
+from netprobe.plan.rehearsals import note_cost, read_rehearsals, with_rehearsals
 from netprobe.plan.select import Selection, select
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 
@@ -60,11 +60,15 @@ def test_what_is_not_rehearsed_is_skipped_with_the_reason() -> None:
 
 
 def test_the_notes_say_what_is_done() -> None:
-    """First that hosts change for a moment; then what, how long, and what is touched."""
-    notes = rehearsed("overlay").notes
+    """First that hosts change for a moment; then what, how long, and what is touched: of the plan
+    that is left, since a covering one has fewer tunnels."""
+    plan = rehearsed("overlay")
+    notes = note_cost(plan).notes
     assert "changes hosts for a moment" in notes[0]
     assert "2 tunnels, about 1 s in all" in notes[-1]
     assert "UDP port 8472" in notes[-1]
+    some = [block for block in plan.blocks if block.rehearsal is None]
+    assert note_cost(replace(plan, blocks=tuple(some))).notes == plan.notes
 
 
 def test_without_the_option_the_plan_is_the_same() -> None:

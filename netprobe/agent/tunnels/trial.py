@@ -18,8 +18,9 @@ from .device import Ends
 PORT = 8472
 # At least two SYNs leave in this time, after 0 and 1 s.
 CONNECT_S = 2.3
-# A transfer that stands still for so long is over: TCP has repeated a segment.
-STILL_S = 2.0
+# A transfer is one of many parts, so that a slow link is none that stands still. A part that takes
+# longer is over: TCP has repeated a segment.
+PARTS, STILL_S = 10, 2.0
 ECHOES, ECHO_S = 3, 1.0
 FEW = 64
 MOST_BYTES = 1 << 24
@@ -55,7 +56,8 @@ def try_tunnel(ends: Ends, count: int, tcp_only: bool) -> Trial:
         exchange(sock, mss - _MESSAGE.size, mss)
         trial = trial._replace(full=True)
         began = time.monotonic()
-        exchange(sock, count, count)
+        for _ in range(PARTS):
+            exchange(sock, count // PARTS, count // PARTS)
         return trial._replace(bytes=count, took_us=int((time.monotonic() - began) * 1000000))
     except (OSError, EOFError):
         return trial
