@@ -42,7 +42,7 @@ _RARE: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     # A request takes a plan's options with --from-plan only.
     "request": ("manifest", "only", "limit", "from", "to"),
-    "bundle": ("cover", "from", "to", "only"),
+    "bundle": ("cover", "from", "to", "only", "rehearse"),
 }  # fmt: skip
 # Options with longer names stand on a line of their own.
 _WIDEST: Final = 27

@@ -297,9 +297,7 @@ class LookOptions(SilenceOptions):
 REHEARSE_OPTION = option(
     "--rehearse",
     metavar="[=NAME,NAME]",
-    show_default="nothing is rehearsed",
-    help="Play parts of the platform for some seconds, and find what open ports do not show: "
-    "overlay (tunnels of the kernel). Alone: all that exist. It changes hosts for a moment.",
+    help="Let agents play parts of the platform: overlay.",
 )
 
 
