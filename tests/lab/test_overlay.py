@@ -322,5 +322,6 @@ def test_who_lacks_what(lab: Lab) -> None:
     files = pair.write_files(enter={"b": unprivileged()})
     done = netprobe("check", "--hosts", "--rehearse", "-o", "json", *files)
     costs = {one["name"]: " ".join(one["cost"]) for one in json.loads(done.stdout)["hosts"]}
-    assert "vxlan/overlay cannot be rehearsed: the agent lacks CAP_SYS_ADMIN" in costs["b"]
+    lacks = "the agent lacks CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN"
+    assert f"vxlan/overlay cannot be rehearsed: {lacks}" in costs["b"]
     assert "rehearsed" not in costs["a"]
