@@ -149,16 +149,20 @@ def _word_facts(facts: OverlayFacts, card: Card) -> dict[str, str]:
         "echoes": "echo requests and " if trial.echo else "",
         "tcp": _REACHED[trial.reach],
         "mended": "TCP passes" if facts.mended is None else _MENDED_TO[facts.mended.reach],
-        "row": _word_row(facts.row_arrived),
+        "row": _word_row(facts),
     }
 
 
-def _word_row(arrived: bool | None) -> str:
-    if not arrived:
+def _word_row(facts: OverlayFacts) -> str:
+    """Say what else the run knows of the way, and what may then be the cause."""
+    if not facts.row_arrived:
         return ""
+    ids = "a filter for VXLAN network ids, or for what is inside of a tunnel (the id was random)"
+    if facts.back_arrived:
+        return f"; netprobe's own packets to the port arrive both ways: a possible cause is {ids}"
     return (
-        "; netprobe's own packets to the port arrive, so that a filter for VXLAN network ids, or "
-        "for what is inside of a tunnel, is a possible cause (the id was a random one)"
+        "; netprobe's own packets to the port arrive, those back were not probed: possible causes "
+        f"are a firewall on the way back, and {ids}"
     )
 
 

@@ -44,7 +44,7 @@ class OverlayFacts(NamedTuple):
 
     ``mended_at``: the ends at which checksums made by the CPU let TCP get further, and ``mended``
     is how far; None: they did not, or nobody had to try. ``row_arrived``: whether the row's own
-    packets arrived in this run.
+    packets arrived in this run, and ``back_arrived`` those the other way.
     """
 
     network: int
@@ -55,3 +55,4 @@ class OverlayFacts(NamedTuple):
     mended_at: CpuEnd | None = None
     mended: TunnelTrial | None = None
     row_arrived: bool | None = None
+    back_arrived: bool | None = None

@@ -74,15 +74,21 @@ def test_a_transfer_is_proof() -> None:
     assert "network id 1, MTU 1450" in one.because
 
 
-def test_a_filter_of_network_ids_is_named_only_if_the_row_arrives() -> None:
-    """Where the row's own packets did not arrive either, or were not sent, nothing is guessed."""
+def test_causes_are_named_by_what_is_known_of_the_way() -> None:
+    """A filter of network ids only where the row's own packets arrive; the way back beside it where
+    that was not probed."""
     words = {
-        arrived: "network ids" in judge_rehearsal(
-            BLOCKED, OVERLAYS["nothing"]._replace(row_arrived=arrived)
+        ways: judge_rehearsal(
+            BLOCKED, OVERLAYS["nothing"]._replace(row_arrived=ways[0], back_arrived=ways[1])
         ).because
-        for arrived in (True, None)
+        for ways in ((True, True), (True, None), (None, None))
     }  # fmt: skip
-    assert words == {True: True, None: False}
+    assert {ways: "network ids" in text for ways, text in words.items()} == {
+        (True, True): True, (True, None): True, (None, None): False,
+    }  # fmt: skip
+    assert {ways: "way back" in text for ways, text in words.items()} == {
+        (True, True): False, (True, None): True, (None, None): False,
+    }  # fmt: skip
 
 
 def test_what_a_card_does_not_explain_is_a_warning() -> None:

@@ -55,10 +55,10 @@ class OverlayRehearsal(Rehearsal):
             mended_at, last = None, trial
             if not trial.carries_tcp:
                 mended_at, last = await tunnel.find_mend(trial)
-        arrived = stage.arrivals.of_row(stage.flow, stage.address)
         facts = OverlayFacts(
             tunnel.network, tunnel.mtu, trial, tunnel.near_card, tunnel.far_card,
-            row_arrived=arrived,
+            row_arrived=stage.arrivals.of_row(stage.flow, stage.address),
+            back_arrived=stage.arrivals.of_way_back(stage.flow, stage.address),
         )  # fmt: skip
         if mended_at is None:
             return facts._replace(trial=last)
