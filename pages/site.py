@@ -29,6 +29,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "running.md",
         "fix-ask-retest.md",
         "explain.md",
+        "rehearsal.md",
         "reach.md",
         "ci.md",
         "history.md",

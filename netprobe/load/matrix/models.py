@@ -330,6 +330,12 @@ class MatrixFile(FileModel):
     settings: dict[NameField, SettingFile] = Field(
         default={}, description="The settings that conditions and ports refer to."
     )
+    overlay_mtu: Annotated[int, Field(ge=1280, le=65535)] | None = Field(
+        default=None,
+        alias="overlay-mtu",
+        description="MTU of the pods' network, for --rehearse=overlay; without the key what the "
+        "interface sends less 50 (IPv6: 70).",
+    )
     requirements: list[RequirementFile] = Field(default=[], description="What must reach what.")
     ranges: list[DocumentedPortsFile] = Field(
         default=[],
