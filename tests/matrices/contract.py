@@ -167,6 +167,8 @@ EXISTING = {
 # Whose setting api-port is the API's port: given to one alone it contradicts the other.
 PORT_CLAIMS = ("kubeadm", "cni-calico")
 CLAIMS = {
+    "dce": "{cni}",
+    "deckhouse-nodes": "{cni}",
     "rke2": "{cni}",
     "k3s": "{flannel-backend}",
     "kubeadm": "none",  # it has no row of a CNI: a layer has them
