@@ -12,6 +12,7 @@ from netprobe.load.inventory.suspects import (
     placeholder_notes,
     placeholder_problems,
 )
+from netprobe.load.layer_roles import follow_platform, note_apart
 from netprobe.load.manifest.manifests import (
     NO_MANIFESTS,
     GivenManifests,
@@ -46,7 +47,8 @@ def load_request(
     would all be called unknown.
     """
     problems: list[Problem] = []
-    read = read_matrices(matrices, problems)
+    as_given = read_matrices(matrices, problems)
+    read = follow_platform(as_given)
     whole = not problems
     inventory = read_inventories(inventories, problems, role_options)
     given = read_manifests(manifests, problems)
@@ -55,7 +57,11 @@ def load_request(
     inventory, said = apply_manifests(given, read, inventory, sets, problems)
     inventory = apply_role_vantages(read, inventory)
     chosen = read_settings_of_run(read, inventory, sets, problems, said)
-    notes = (*notes_of_settings(read, inventory), *check_roles(chosen, inventory, problems))
+    notes = (
+        *notes_of_settings(read, inventory),
+        *check_roles(chosen, inventory, problems),
+        *note_apart(as_given, inventory),
+    )
     words = {word for matrix in read for word in matrix.role_words()}
     names = sorted({role for matrix in read for role in matrix.roles})
     problems.extend(check_role_options(role_options, words, names))

@@ -21,6 +21,7 @@ NOTES: list[tuple[str, str, list[str]]] = [
         ["kubeadm says api-port 443 (setting api-port), and cni-calico says api-port 6443"],
     ),
     ("kubeadm cni-cilium talos", "talos:cni=none", []),
+    ("k0s cni-cilium", "k0s:cni=custom", ["k0s are no nodes: rows of cni-cilium between nodes"]),
     (
         *("kubeadm cni-cilium talos", ""),
         ["cni cilium, and talos says cni flannel", "udp 8472 and talos (vxlan-4789) on udp 4789"],
