@@ -235,13 +235,15 @@ class DocumentedPorts:
 class DocumentSource:
     """A file that the rows of a matrix come from, as it stood at a commit of a repository.
 
-    ``hash`` is that of the cells of its tables; empty where nobody says it.
+    ``hash`` is that of the cells of its tables; empty where nobody says it. ``note`` is what else
+    a reader should know of it.
     """
 
     repository: str
     path: str
     commit: str
     hash: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

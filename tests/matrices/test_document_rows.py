@@ -14,12 +14,14 @@ from tests.matrices.walk import PAGE
 ROWS = {
     "cni-calico": [9],
     "cni-cilium": [13, 13, 18],
+    "dce": [4, 6, 4, 6, 2, 9, 8, 1, 2, 4, 2, 1],
     "harvester": [30],
     # Common ingress and egress; tabs of eight platforms (GCP's has no table); private; workers.
     "hypershift-hcp": [1, 3, 1, 1, 1, 1, 1, 2, 3, 1, 2, 7],
     "k0s": [8],
     "k3s": [8, 11],
     "kubeadm": [5, 3, 5, 4],
+    "okd-hcp": [2, 8, 2, 3, 5],
     "openshift-host-ports": [69, 5, 23, 2],
     "openshift-ipi": [13, 13, 1, 1],
     "openshift-load-balancer": [2, 2],

@@ -90,6 +90,10 @@ class SourceFile(FileModel):
     hash: Hash | None = Field(
         default=None, description="The hash of the cells of its tables, as the parser gives it."
     )
+    note: FilledText | None = Field(
+        default=None,
+        description="What else to know of the file, such as that it is an old edition.",
+    )
 
 
 class DocumentFile(FileModel):

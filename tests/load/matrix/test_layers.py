@@ -32,7 +32,7 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert first == DocumentSource(
         "example/overlay", "docs/ports.md", "00c88111b78b", "0123456789abcdef"
     )
-    assert second.hash == ""
+    assert (second.hash, second.note, first.note) == ("", "An old edition.", "")
     assert [one.any_of for one in matrix.requirements] == ["health", "health", None, None]
     assert [one.multicast for one in matrix.requirements] == [None, None, "224.0.0.18", None]
     assert [name for name, role in matrix.roles.items() if role.vantage == "none"] == ["bmc"]
