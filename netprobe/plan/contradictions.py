@@ -22,6 +22,7 @@ def word_contradictions(blocks: Sequence[Block]) -> Iterator[str]:
     allowed = [one for one in counting if one.requirement.expect == "allowed"]
     found: dict[RowPair, dict[str, Ports]] = {}
     hosts: dict[RowPair, dict[str, None]] = {}
+    optional: set[tuple[str, str]] = set()
     for block in denied:
         for other in allowed:
             ends = _list_common_ends(other, block)
@@ -32,8 +33,9 @@ def word_contradictions(blocks: Sequence[Block]) -> Iterator[str]:
                 known = ports.get(block.protocol, ())
                 ports[block.protocol] = normalise((*known, *common))
                 hosts.setdefault(rows, {}).update(dict.fromkeys(ends))
+                optional |= {_name_row(one) for one in (block, other) if one.requirement.optional}
     for rows, ports in found.items():
-        yield _word_contradiction(rows, ports, list(hosts[rows]))
+        yield f"{_word_contradiction(rows, ports, list(hosts[rows]))}: {_advise(rows, optional)}"
 
 
 def _list_common_ends(allowed: Block, denied: Block) -> list[str]:
@@ -51,6 +53,17 @@ def _word_contradiction(rows: RowPair, ports: dict[str, Ports], hosts: Sequence[
     wires = "; ".join(f"{name} {ports_text(some)}" for name, some in ports.items())
     return (
         f"contradiction: {allowing}: {needed} needs {wires} of "
-        f"{names_text(hosts, NAMES_SHOWN)}, which {denying}: {refused} says must not answer: "
-        "one of the two fails whatever is done; waive one of them, or correct a setting"
+        f"{names_text(hosts, NAMES_SHOWN)}, which {denying}: {refused} says must not answer"
     )
+
+
+def _name_row(block: Block) -> tuple[str, str]:
+    return (block.matrix, block.requirement.id)
+
+
+def _advise(rows: RowPair, optional: set[tuple[str, str]]) -> str:
+    """Say what to do; an optional row fails, and decides nothing."""
+    free = [f"{matrix}: {row}" for matrix, row in (rows[:2], rows[2:]) if (matrix, row) in optional]
+    if free:
+        return f"{' and '.join(free)} is optional, and does not decide"
+    return "one of the two fails whatever is done; waive one of them, or correct a setting"
