@@ -149,7 +149,11 @@ def _find_layer_instead(
     matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]
 ) -> Matrix | None:
     """Find a layer that brings what the setting can leave to it."""
-    words = [word for word, claim in matrix.claims.items() if claim == SettingRef(setting.name)]
+    words = [
+        word
+        for word, claim in matrix.claims.items()
+        if isinstance(claim, SettingRef) and claim.setting == setting.name
+    ]
     layers = (one for one in matrices if one.layer and one is not matrix)
     if not words or _free_value(setting) is None:
         return None

@@ -21,6 +21,26 @@ NOTES: list[tuple[str, str, list[str]]] = [
         ["kubeadm says api-port 443 (setting api-port), and cni-calico says api-port 6443"],
     ),
     ("kubeadm cni-cilium talos", "talos:cni=none", []),
+    (
+        *("k3s cni-cilium", ""),
+        ["k3s says cni flannel (setting flannel-backend), and cni-cilium says cni cilium"],
+    ),
+    ("k3s cni-cilium", "k3s:flannel-backend=none", []),
+    (
+        *("openshift-upi cni-calico", ""),
+        [
+            "openshift-upi:network=third-party leaves it to the other",
+            "(geneve) on udp 6081 and cni-calico (ipip) on ipproto/4 are geneve and ipip",
+        ],
+    ),
+    ("openshift-upi cni-calico", "network=third-party", []),
+    ("openshift-ipi cni-calico", "openshift-ipi:network=third-party", []),
+    (
+        "rke2 cni-calico",
+        "rke2:cni=calico",
+        ["rke2 (calico-vxlan) on udp 4789 and cni-calico (ipip) on ipproto/4"],
+    ),
+    ("rke2 cni-calico", "rke2:cni=calico cni-calico:ipip=false cni-calico:vxlan=true", []),
     ("k0s cni-cilium", "k0s:cni=custom", ["k0s are no nodes: rows of cni-cilium between nodes"]),
     (
         *("kubeadm cni-cilium talos", ""),

@@ -325,7 +325,8 @@ class MatrixFile(FileModel):
     claims: dict[NameField, ClaimField] = Field(
         default={},
         description="What a cluster has one of, and which one it is here: {cni: cilium}, or "
-        "{cni: {setting: cni}}. Matrices that claim different values do not go together.",
+        "{cni: {setting: cni}}. With says: what each value of the setting comes to that does not "
+        "leave it to another matrix. Matrices that claim different values do not go together.",
     )
     roles: dict[NameField, RoleFile] = Field(
         default={}, description="The roles that requirements refer to."
