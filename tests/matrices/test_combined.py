@@ -34,6 +34,10 @@ NOTES: list[tuple[str, str, list[str]]] = [
         ],
     ),
     ("openshift-upi cni-calico", "network=third-party", []),
+    (
+        *("openshift-upi cni-cilium", "network=third-party"),
+        ["needs tcp 9878-9879, 9890-9891, 9893, 9901 of cp-0, worker-0, which cni-cilium: local-"],
+    ),
     ("openshift-ipi cni-calico", "openshift-ipi:network=third-party", []),
     (
         "rke2 cni-calico",

@@ -145,7 +145,7 @@ def test_an_optional_row_does_not_decide() -> None:
         ]
         (note,) = notes(layer("base", rows[0]), layer("k3s", rows[1]))
         named = "base: kubelet" if allowed else "k3s: local"
-        assert note.endswith(f"must not answer: {named} is optional, and does not decide")
+        assert note.endswith(f"must not answer: {named} is optional, which decides nothing")
 
 
 def test_required_here_and_denied_there_is_said_with_both_rows() -> None:
