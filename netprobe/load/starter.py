@@ -98,12 +98,15 @@ def _write_parts(matrices: Sequence[Matrix]) -> Iterator[str]:
 def _list_roles(matrices: Sequence[Matrix]) -> dict[str, Role]:
     """List every role once, as the first matrix that has it describes it.
 
-    A host of the platform plays the part of a layer, by the word that both have for it.
+    A host of the platform plays the part of a layer, by the word that both have for it; that it is
+    a node follows from what it is there.
     """
     roles: dict[str, Role] = {}
     for matrix in matrices:
         meant = matrix.role_words()
         known = {meant.get(fold_role(name)) for name in roles}
+        if roles and matrix.layer:
+            known |= {role.name for role in matrix.roles.values() if role.common == "node"}
         roles |= {name: role for name, role in matrix.roles.items() if name not in known}
     return roles
 
