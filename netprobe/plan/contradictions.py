@@ -47,7 +47,7 @@ def word_contradictions(blocks: Sequence[Block]) -> Iterator[str]:
                 one.add_ports(block.protocol, common)
                 optional |= {_name_row(row) for row in (block, other) if row.requirement.optional}
     for one in found.values():
-        yield f"{_word_contradiction(one)}: {_advise(one, optional)}"
+        yield f"{_word_contradiction(one)}: {_advise_rows(one, optional)}"
 
 
 def _list_common_ends(allowed: Block, denied: Block) -> list[str]:
@@ -75,7 +75,7 @@ def _word_contradiction(one: _Contradiction) -> str:
     )
 
 
-def _advise(one: _Contradiction, optional: set[RowName]) -> str:
+def _advise_rows(one: _Contradiction, optional: set[RowName]) -> str:
     """Say what to do; an optional row fails, and decides nothing."""
     if one.needing in optional or optional.issuperset(one.denying):
         free = [one.needing] if one.needing in optional else [*one.denying]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from tests.lab.scenarios import Scenario
 
 SERVERS = {"server-0": ["server"], "server-1": ["server"], "agent-0": ["agent"]}
+# Ranges of thousands of ports between each two.
+CONTROL_PLANES = {"cp-0": ["control-plane"], "cp-1": ["control-plane"]}
 MACHINES = {"cp-0": ["control-plane"], "cp-1": ["control-plane"], "worker-0": ["worker"]}
 
 PLATFORM_SCENARIOS = (
@@ -139,7 +141,7 @@ PLATFORM_SCENARIOS = (
     Scenario("k3s-vxlan", "k3s", SERVERS, full=True),
     Scenario("rke2-flannel", "rke2", SERVERS, {"cni": "flannel"}, full=True),
     Scenario("kubeadm-stacked", "kubeadm", MACHINES, full=True),
-    Scenario("openshift-sdn", "openshift-upi", MACHINES, {"network": "openshift-sdn"}, full=True),
+    Scenario("upi-sdn", "openshift-upi", CONTROL_PLANES, {"network": "openshift-sdn"}, full=True),
     Scenario(
         "openshift-three-node",
         "openshift-load-balancer",
@@ -154,7 +156,7 @@ PLATFORM_SCENARIOS = (
         {"virtual-media": True, "image-caching": True, "provisioning-network": False},
         full=True,
     ),
-    Scenario("vsphere-geneve", "openshift-ipi", MACHINES, {"platform": "vsphere"}, full=True),
+    Scenario("vsphere-geneve", "openshift-ipi", CONTROL_PLANES, {"platform": "vsphere"}, full=True),
     Scenario("cilium-wireguard", "cni-cilium", MACHINES, {"encryption": "wireguard"}, full=True),
     Scenario(
         *("calico-flannel", "cni-calico", MACHINES),
