@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from netprobe.load.matrix.bundled import bundled_titles
-
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -41,22 +39,3 @@ def test_the_readme_names_make_targets_that_exist() -> None:
 
     assert named
     assert named <= targets
-
-
-def test_the_readme_says_whom_each_matrix_is_for() -> None:
-    """Every bundled matrix has its row with an audience, layers below the platforms."""
-    table = (
-        (ROOT / "README.md").read_text("utf-8").partition("| matrix | for whoever installs |")[2]
-    )
-    rows = [line.split("|")[1:3] for line in table.partition("\n\n")[0].splitlines()[2:]]
-    parts: list[set[str]] = [set(), set()]
-    for names, audience in rows:
-        if "layers" in names:
-            parts.reverse()
-            continue
-        assert audience.strip(), names
-        parts[0] |= set(re.findall("`([^`]+)`", names))
-    layers = {name for name, one in bundled_titles().items() if one.layer}
-
-    assert parts[0] == layers
-    assert parts[1] == set(bundled_titles()) - layers
