@@ -22,14 +22,7 @@ from netprobe.model.matrix import (
     Waiver,
     fold_role,
 )
-from netprobe.model.plan import (
-    AnyOf,
-    AskedName,
-    Block,
-    Plan,
-    PlannedMatrix,
-    Skipped,
-)
+from netprobe.model.plan import AnyOf, AskedName, Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
 from netprobe.plan.idle import note_idle_hosts
