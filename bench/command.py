@@ -26,6 +26,7 @@ def run_command(
     hosts: Mapping[str, Any],
     is_wrong: Callable[[Mapping[str, Any]], int],
     flows: int | None = None,
+    options: Sequence[str] = (),
 ) -> Timed:
     """Run netprobe from its start to its end; ``is_wrong`` counts the wrong flows of a result."""
     path = folder / "matrix.yaml"
@@ -36,7 +37,8 @@ def run_command(
     document = {"schema": "netprobe.inventory/1", "hosts": dict(hosts)}
     inventory.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     output = folder / "run.json"
-    words = ["run", "-m", matrix, "-i", str(inventory), "-o", f"json={output}"]
+    output.unlink(missing_ok=True)
+    words = ["run", "-m", matrix, "-i", str(inventory), "-o", f"json={output}", *options]
     words += ["-v"] if os.environ.get("V") else []
     cpu_s, begun = children_cpu_s(), time.monotonic()
     subprocess.run(
