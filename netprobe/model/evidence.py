@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from netprobe.agent.wire import failures
+from netprobe.model.amend import amend
 from netprobe.model.icmp import icmp_words
 from netprobe.model.names import NameFacts
 from netprobe.model.plan import Flow
@@ -92,7 +93,7 @@ class ServerClock(NamedTuple):
     error_ms: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """What the source saw. ``failure`` is a name of ``agent/wire/failures.py``, or None.
 
@@ -135,7 +136,7 @@ class Outcome:
             left_host = any(known) if known else None
         sent = (before.packets or 0) + (self.packets or 0) or None
         attempts = before.attempts + self.attempts
-        return replace(self, left_host=left_host, attempts=attempts, packets=sent)
+        return amend(self, left_host=left_host, attempts=attempts, packets=sent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +293,7 @@ class ServiceFinding(NamedTuple):
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FlowFacts:
     """What the agents saw of one flow, and what follow-up checks concluded from further looks.
 
@@ -335,7 +336,7 @@ class FlowFacts:
         """The outcome, with the ICMP error that only recorders saw."""
         if self.outcome is None or self.refusal is None:
             return self.outcome
-        return replace(self.outcome, icmp=self.refusal)
+        return amend(self.outcome, icmp=self.refusal)
 
     def notes(self, kind: type[N]) -> list[N]:
         """Give the notes of this kind in the trail, in order."""
@@ -355,7 +356,7 @@ def facts_of(flow: FlowFacts) -> dict[str, Any]:
     return {name: getattr(flow, name) for name in _FACTS}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence(FlowFacts):
     """Everything seen of one flow on these ports; all of them share it.
 

@@ -6,6 +6,7 @@ least one port between neighbours.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 
 PortRange = tuple[int, int]
@@ -46,8 +47,12 @@ def each(ports: Ports) -> Iterator[int]:
 
 def intersect(left: Ports, right: Ports) -> Ports:
     """Give the ports that both sets hold."""
+    if not left or not right:
+        return ()
     common: list[PortRange] = []
-    i = j = 0
+    # What ends before the other set begins is passed over at once: many sets are small parts.
+    i = max(0, bisect(left, right[0]) - 1)
+    j = max(0, bisect(right, left[0]) - 1)
     while i < len(left) and j < len(right):
         first = max(left[i][0], right[j][0])
         last = min(left[i][1], right[j][1])
@@ -68,7 +73,7 @@ def cut_entries(entries: Ports, wanted: Ports) -> Ports:
 def subtract(left: Ports, right: Ports) -> Ports:
     """Give the ports of ``left`` that ``right`` does not hold."""
     kept: list[PortRange] = []
-    j = 0
+    j = max(0, bisect(right, left[0]) - 1) if left else 0
     for first, last in left:
         start = first
         while j < len(right) and right[j][0] <= last:

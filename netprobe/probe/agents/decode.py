@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
 
 from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import IcmpFact, OutcomeKind, ProbeDestination
 from netprobe.errors import AgentError
+from netprobe.model.amend import amend
 from netprobe.model.evidence import Answer, Icmp, Outcome, ServerClock
 from netprobe.model.ports import Ports, each
 from netprobe.protocols import Protocol
@@ -185,12 +186,12 @@ def join_rows(
         return {outcome: [row]}
     alike: dict[Outcome, list[tuple[PortOutcome, Outcome]]] = {}
     for row, outcome in rows:
-        alike.setdefault(replace(outcome, rtt_ms=None), []).append((row, outcome))
+        alike.setdefault(amend(outcome, rtt_ms=None), []).append((row, outcome))
     found = {}
     for outcome, some in alike.items():
         times = sorted(one.rtt_ms for _, one in some if one.rtt_ms is not None)
         median = times[len(times) // 2] if times else None
-        found[replace(outcome, rtt_ms=median)] = [row for row, _ in some]
+        found[amend(outcome, rtt_ms=median)] = [row for row, _ in some]
     return found
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from netprobe.errors import FAULT, AgentError, bug_words
+from netprobe.model.amend import amend
 from netprobe.model.story import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
@@ -133,7 +134,7 @@ async def _look_apart(
         looked = await asyncio.gather(*(_look_at_group(check, some, scene) for some in by_source))
         return [one for some in looked for one in some]
     untested = (FAULT, f"the check {check.name} failed ({bug_words(error)})")
-    return [replace(one, outcome=None, untested=untested) for one in group]
+    return [amend(one, outcome=None, untested=untested) for one in group]
 
 
 def _note_time(one: Observation, check: Check, elapsed_ms: int) -> Observation:
@@ -141,4 +142,4 @@ def _note_time(one: Observation, check: Check, elapsed_ms: int) -> Observation:
     trail = one.trail
     if not trail or trail[-1].name != check.name:
         trail = (*trail, TrailEntry(check.name))
-    return replace(one, trail=(*trail[:-1], replace(trail[-1], elapsed_ms=elapsed_ms)))
+    return amend(one, trail=(*trail[:-1], replace(trail[-1], elapsed_ms=elapsed_ms)))

@@ -16,12 +16,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from netprobe.agent.wire.host_messages import OwnResets, OwnResetsOrder
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
+from netprobe.model.amend import amend
 from netprobe.model.evidence import CheckConclusion, Icmp, ResetOrigin
 from netprobe.model.notes import HigherNote, ResetNote
 from netprobe.model.ports import Ports
@@ -111,7 +112,7 @@ class _ResetLooks:
             else:
                 nearer = count_lost_hops(arrived) < count_lost_hops(ttl)
                 self.note = self.note._replace(min_ttl=ttl + 1, refused_again=nearer)
-                found += [replace(piece, reset=ResetOrigin(nearer)) for piece in group]
+                found += [amend(piece, reset=ResetOrigin(nearer)) for piece in group]
         # A neighbour's resets arrive with a full TTL, and so do those of the own firewall.
         return [_blame_nearer(one) for one in found]
 
@@ -128,7 +129,7 @@ class _ResetLooks:
                 near = port_sets.union((near, seen.ports))
         doubt = CheckConclusion("reset-unproved", refusal.offender)
         return [
-            replace(piece, reset=FORGED) if is_near else replace(piece, conclusion=doubt)
+            amend(piece, reset=FORGED) if is_near else amend(piece, conclusion=doubt)
             for seen in resets
             for is_near, piece in seen.cut(near)
         ]
@@ -143,7 +144,7 @@ class _ResetLooks:
         forged = bool(full) and await self._first_hop_resets(full)
         pieces = [(is_full, piece) for seen in resets for is_full, piece in seen.cut(full)]
         return [
-            replace(piece, reset=ResetOrigin(nearer or None, is_full))
+            amend(piece, reset=ResetOrigin(nearer or None, is_full))
             for is_full, piece in pieces
             for nearer in [is_full and (forged or not may_have_left(piece))]
         ]
@@ -163,7 +164,7 @@ class _ResetLooks:
         except AgentError:
             return resets  # what is known stands; the next round of a carried bundle asks it
         return [
-            replace(piece, reset=ResetOrigin(forged=True, own=True)) if is_own else piece
+            amend(piece, reset=ResetOrigin(forged=True, own=True)) if is_own else piece
             for seen in resets
             for is_own, piece in (seen.cut(own) if may_be_own(seen) else [(False, seen)])
         ]
@@ -177,7 +178,7 @@ class _ResetLooks:
         full = await self._find_refused(forged, min(INITIAL_TTLS)) if forged else ()
         full = full if count_lost_hops(ttl) else port_sets.union(one.ports for one in group)
         return [
-            replace(some, reset=ResetOrigin(nearer, None if is_full else False))
+            amend(some, reset=ResetOrigin(nearer, None if is_full else False))
             for one in group
             for nearer, piece in one.cut(forged)
             for is_full, some in piece.cut(full)
@@ -246,7 +247,7 @@ async def _ask_own_resets(agent: AgentMethods, task: Task, ports: Ports) -> Port
 
 def _blame_nearer(seen: Observation) -> Observation:
     """Give a reset of what never left the source as one that was made there."""
-    return seen if may_have_left(seen) else replace(seen, reset=seen.reset._replace(forged=True))
+    return seen if may_have_left(seen) else amend(seen, reset=seen.reset._replace(forged=True))
 
 
 def may_have_left(seen: Observation) -> bool:

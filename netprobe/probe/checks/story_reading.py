@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun
 from netprobe.model import ports as port_sets
+from netprobe.model.amend import amend
 from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.evidence import Icmp, Witness
 from netprobe.model.ports import Ports
@@ -39,7 +40,7 @@ def with_refusal(seen: Observation) -> Observation:
         else "destination" if first.sender == seen.task.address
         else "router"
     )  # fmt: skip
-    return replace(seen, refusal=Icmp(first.type, first.code, first.sender, by, first.ttl))
+    return amend(seen, refusal=Icmp(first.type, first.code, first.sender, by, first.ttl))
 
 
 def is_in_its_name(
@@ -72,7 +73,7 @@ def cut_by_story(seen: Observation, told: Told) -> Iterator[Observation]:
         return
     for ports, at_source in _split_ports(seen.ports, told.source):
         for some, at_destination in _split_ports(ports, told.destination):
-            yield _with_story(replace(seen, ports=some), told, at_source, at_destination)
+            yield _with_story(amend(seen, ports=some), told, at_source, at_destination)
 
 
 def _split_ports(ports: Ports, told: StoryTold | None) -> Iterator[tuple[Ports, SeenRun | None]]:
@@ -112,7 +113,7 @@ def _with_story(
     moved = told.translated is not None and came.seen == "yes"
     if moved and (witness is None or witness.seen_from is None):
         witness = replace(witness or Witness(), seen_from=told.translated)
-    return with_refusal(replace(seen, story=story, witness=witness))
+    return with_refusal(amend(seen, story=story, witness=witness))
 
 
 class Sureness(NamedTuple):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
+from netprobe.model.amend import amend
 from netprobe.model.evidence import FlowFacts, Outcome
 from netprobe.model.notes import LookNote
 from netprobe.model.ports import Ports
@@ -38,7 +39,7 @@ from netprobe.protocols import Protocol, protocol_for
 PROVEN = ("nonce", "echo")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observation(FlowFacts):
     """One source's view of some ports of a task, with the facts about the other end.
 
@@ -117,7 +118,7 @@ class Observation(FlowFacts):
         self, name: str, note: NamedTuple | None = None, status: TrailStatus = "ok"
     ) -> Observation:
         """Give the same with one more entry in its trail."""
-        return replace(self, trail=(*self.trail, TrailEntry(name, status, note)))
+        return amend(self, trail=(*self.trail, TrailEntry(name, status, note)))
 
     def counting(self, before: Outcome | None, *, packets: bool = True) -> Observation:
         """Give the same with the looks, and packets, of an outcome before counted."""
@@ -125,7 +126,7 @@ class Observation(FlowFacts):
         if now is None or before is None:
             return self
         total = now.count_looks_of(before)
-        return replace(self, outcome=total if packets else replace(total, packets=now.packets))
+        return amend(self, outcome=total if packets else amend(total, packets=now.packets))
 
     def cut(self, ports: Ports) -> Iterator[tuple[bool, Observation]]:
         """Split off the ports that are among these (True) from the others (False)."""
@@ -133,7 +134,7 @@ class Observation(FlowFacts):
         others = port_sets.subtract(self.ports, ports)
         for is_among, some in ((True, among), (False, others)):
             if some:
-                yield is_among, replace(self, ports=some)
+                yield is_among, amend(self, ports=some)
 
 
 class Prober:
@@ -272,7 +273,7 @@ class Prober:
         timing = timing or Timing(look_ms, look_ms, 1)
         part = seen.part.restrict(seen.task, seen.ports, seen.listener)
         found = await self.part(part, timing, sport)
-        return [replace(one, trail=seen.trail + one.trail, earlier=seen.orders) for one in found]
+        return [amend(one, trail=seen.trail + one.trail, earlier=seen.orders) for one in found]
 
     async def ask(
         self,
