@@ -55,6 +55,8 @@ PARTS: dict[str, Callable[[Size], list[table.Row]]] = {
     "loaded": lambda size: many.loaded(),
     "recorded": lambda size: many.recorded(4 * size.repeats - 1),
     "cover": lambda size: many.cover(),
+    "ansible": lambda size: many.played(),
+    "rounds": lambda size: many.rounds(),
     "hosts": lambda size: whole.many_hosts(size.hosts),
     "commands": lambda size: whole.commands(size.repeats),
     "memory": lambda size: whole.memory(size.port_probes),

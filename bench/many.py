@@ -1,9 +1,10 @@
-"""Many agents: under few open files and much load, with recorders, by Ansible, and recorded."""
+"""Many agents: few open files, much load, recorders, recorded fleets, Ansible, and bundles."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -24,6 +25,7 @@ RECORDED_PORTS, RECORDER_PERCENT = 10_000, 5.0
 COVER = 5
 COVER_CPU_S, COVER_MB = 60.0, 300.0
 PLAYED_HOSTS, PLAYED_CPU_S = 100, 0.5
+MOST_ROUNDS = 2
 
 MATRIX = """\
 schema: netprobe.matrix/1
@@ -99,11 +101,12 @@ def recorded(repeats: int) -> list[Row]:
             for kind, options in zip(runs, ((), ("--no-recorder",)), strict=True):
                 kind.append(run_command(lab.folder, matrix, hosts, _is_no_pass, options=options))
     with_it, without = runs
-    percent = (1 / ratio(with_it, without, cpu=True) - 1) * 100
+    wall, cpu = ((1 / ratio(with_it, without, cpu=is_cpu) - 1) * 100 for is_cpu in (False, True))
     return [
         Row(f"`run`, two agents, {RECORDED_PORTS:,} ports, with recorders", seconds(with_it),
-            f"without {seconds(without)}", f"{percent:+.1f} % CPU", f"<= {RECORDER_PERCENT:g} %",
-            percent <= RECORDER_PERCENT, most_wrong([*with_it, *without]))
+            f"without {seconds(without)}", f"{wall:+.1f} % ({cpu:+.1f} % CPU)",
+            f"<= {RECORDER_PERCENT:g} %", wall <= RECORDER_PERCENT,
+            most_wrong([*with_it, *without]))
     ]  # fmt: skip
 
 
@@ -113,9 +116,7 @@ def _is_no_pass(result: Mapping[str, Any]) -> int:
 
 def cover() -> list[Row]:
     """A cover of zones of 5,000 hosts, whose agents are answers (``tests.reach.fleets``)."""
-    argv = [sys.executable, "-m", "tests.reach.fleets", "--one", str(COVER)]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    found = json.loads(done.stdout)
+    found = json.loads(_run_module("tests.reach.fleets", "--one", str(COVER)))
     met = found["cpu_s"] <= COVER_CPU_S and found["mb"] <= COVER_MB
     return [
         Row(f"coordinator, {found['fleet']}, {found['flows']:,} flows",
@@ -123,3 +124,47 @@ def cover() -> list[Row]:
             f"<= {COVER_CPU_S:g} s CPU, <= {COVER_MB:g} MB", met,
             f"{found['flows'] - found['counts']['pass']:,}")
     ]  # fmt: skip
+
+
+def played() -> list[Row]:
+    """What a whole check by Ansible costs for each host, all of which are this machine."""
+    words = ("--only", "local", "--local-hosts", str(PLAYED_HOSTS))
+    printed = _run_module("tests.reach.ansible", *words)
+    cost_s = int(_find(r"(\d+) ms a host", printed)) / 1000
+    return [
+        Row(f"Ansible, {PLAYED_HOSTS} hosts, a whole check", f"{cost_s:.2f} s CPU a host", "", "",
+            f"<= {PLAYED_CPU_S:g} s CPU a host", cost_s <= PLAYED_CPU_S)
+    ]  # fmt: skip
+
+
+def rounds() -> list[Row]:
+    """What rounds of a bundle decide of the demo's estate, of which a run decides everything."""
+    printed = _run_module("tests.reach.batch", "--engine")
+    took = _find(r"round \d+ on \d+ hosts, ([\d.]+) s\nmerge", printed)
+    number = _find(r"round (\d+) on \d+ hosts, [\d.]+ s\nmerge", printed)
+    merged = _find(r"merge \(engine\): [\d.]+ s, (.*)", printed)
+    left = sum(map(_read_number, re.findall(r"([\d,]+) (?:inconclusive|not-tested)", merged)))
+    return [
+        Row("bundle of `make demo` in rounds, driven by an engine", f"{took} s", "",
+            f"{number} rounds: {merged}", f"{MOST_ROUNDS} rounds leave nothing open",
+            not left and int(number) <= MOST_ROUNDS, "0" if "BATCH OK" in printed else "some")
+    ]  # fmt: skip
+
+
+def _run_module(name: str, *words: str) -> str:
+    """Run a module of the long tests, whose exit status tells of its own bounds."""
+    argv = [sys.executable, "-m", name, *words]
+    return subprocess.run(
+        argv, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT
+    ).stdout  # fmt: skip
+
+
+def _find(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    if found is None:
+        raise RuntimeError(f"no {pattern} in: {text[-2000:]}")
+    return found[1]
+
+
+def _read_number(text: str) -> int:
+    return int(text.replace(",", ""))

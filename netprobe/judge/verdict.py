@@ -14,7 +14,6 @@ from netprobe.judge.served import judge_served
 from netprobe.judge.stopped import fill_counted
 from netprobe.judge.symptom import is_down, reply_failure, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
-from netprobe.model.amend import amend
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import (
     NO_NEIGHBOUR,
@@ -74,17 +73,17 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
     outcome = evidence.heard
     if outcome is None:
         reason, words = evidence.untested or ("not-tested", "nobody looked")
-        verdict = amend(base, reason=reason, because=words)
+        verdict = replace(base, reason=reason, because=words)
     else:
         row = find_row(evidence, outcome, rules)
         verdict = judge_row(row, base, evidence, outcome, rules)
         if evidence.mtu is not None and _counts_mtu(evidence, evidence.mtu, verdict):
             verdict = _judge_path_mtu(base, evidence.mtu)
     if evidence.outcome is not None and verdict.verdict != "pass":
-        verdict = amend(verdict, story=evidence.story or Story())
+        verdict = replace(verdict, story=evidence.story or Story())
     if not evidence.ports:
         return [verdict]
-    return [amend(verdict, port=first, end_port=last) for first, last in evidence.ports]
+    return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
 
 
 def begin_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:
@@ -122,7 +121,7 @@ def _counts_mtu(evidence: Evidence, measured: PathMtu, verdict: Result) -> bool:
 
 def _judge_path_mtu(base: Result, measured: PathMtu) -> Result:
     row = mtu.ROWS[mtu.fit(measured, base.protocol)]
-    return amend(
+    return replace(
         base,
         verdict=row.verdict,
         state=row.state,
@@ -141,7 +140,7 @@ def judge_row(
     row: VerdictRow, base: Result, evidence: Evidence, outcome: Outcome, rules: Rules
 ) -> Result:
     """Give the result that a row of the tables makes of an evidence, with all later steps."""
-    result = amend(
+    result = replace(
         base,
         verdict=row.verdict,
         state=row.state,
@@ -156,9 +155,9 @@ def judge_row(
         attempts=outcome.attempts,
         holder=evidence.listener.owner if find_reason(row.reason).shares == "holder" else None,
     )
-    result = amend(result, warnings=base.warnings + _collect_warnings(evidence, outcome, result))
+    result = replace(result, warnings=base.warnings + _collect_warnings(evidence, outcome, result))
     if evidence.limited and result.verdict == "blocked":
-        result = amend(result, verdict="inconclusive", because=result.because + LIMITED)
+        result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
     result = judge_beside(_apply_rules(result, evidence, rules), evidence)
     result = judge_served(result, evidence)
     result = judge_clock(result, evidence, rules.live)
@@ -322,7 +321,7 @@ def _apply_rules(result: Result, evidence: Evidence, rules: Rules) -> Result:
     if must_run(evidence, rules.live) and (result.proof == "refusal" or unheld):
         existing = evidence.flow.block.existing
         why = SAID_EXISTING if existing else SAID_LIVE
-        return amend(
+        return replace(
             result,
             verdict="blocked",
             reason="nothing-listens" if existing else result.reason,
@@ -334,18 +333,18 @@ def _apply_rules(result: Result, evidence: Evidence, rules: Rules) -> Result:
     if must_run(evidence, rules.live) and doubted and result.verdict == "inconclusive":
         # Whoever refuses it: the flow to a service that must be there does not get through.
         there: tuple[Place, ...] = tuple(sorted({*result.where, "service"}))
-        return amend(result, verdict="blocked", where=there)
+        return replace(result, verdict="blocked", where=there)
     if result.reason == "unknown-holder" and evidence.given_up_by is not None:
         because = (
             f"{result.because}; and {evidence.given_up_by}, a router on the way, says that nobody "
             f"answers for {evidence.address}, so that something on the way may have accepted it"
         )
-        return amend(result, where=("host", "path", "service"), because=because)
+        return replace(result, where=("host", "path", "service"), because=because)
     if result.reason == "unknown-holder" and evidence.maker and not evidence.maker.own:
         because = f"{result.because}; and {evidence.maker.doubt}"
-        return amend(result, where=("path", "service"), because=because)
+        return replace(result, where=("path", "service"), because=because)
     if rules.strict and result.verdict == "pass" and result.proof in ("refusal", "handshake"):
         because = f"{result.because}; with --strict that is no proof"
         places: tuple[Place, ...] = ("destination", "path", "service")
-        return amend(result, verdict="inconclusive", where=places, because=because)
+        return replace(result, verdict="inconclusive", where=places, because=because)
     return result

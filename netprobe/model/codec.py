@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from netprobe.model.amend import amend
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.firewall import FirewallRule, FirewallRules
 from netprobe.model.plan import Skipped
@@ -87,7 +86,7 @@ def result_to_json(result: Result) -> Json:
     one that does not decide may have ``accepted`` or ``known``. One whose row says what it stops
     has ``stops``, and one that was probed and is not ``pass`` has ``story``.
     """
-    data: Json = to_json(amend(result, story=None))
+    data: Json = to_json(replace(result, story=None))
     del data["order"]
     for key in LEFT_OUT_OF_RESULT:
         if data[key] in (None, []):
@@ -128,7 +127,7 @@ def result_from_json(data: Mapping[str, Any], order: object) -> Result:
     told = known.pop("story", None)
     result = from_json(Result, known)
     if told is not None:
-        result = amend(result, story=_story_from_json(told))
+        result = replace(result, story=_story_from_json(told))
     first, last = result.port, result.end_port
     if (first, last) != (None, None):
         check_range(first, last)

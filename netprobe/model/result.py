@@ -59,7 +59,7 @@ class Also:
     purpose: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Result:
     """The result of one flow, or of a run of neighbouring ports with equal evidence.
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from netprobe.errors import RequestError
-from netprobe.model.amend import amend
 from netprobe.model.firewall import (
     RULE_PLACES,
     Action,
@@ -220,7 +219,7 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
         return
     for one, router in zip(finding.members, mends.routers_of(finding.members), strict=True):
         if not one.is_excused:
-            known = mends.enforcers_of(amend(speaker, rejected_by=router))
+            known = mends.enforcers_of(replace(speaker, rejected_by=router))
             enforcers = known or (Enforcer("path"),)
             yield _ask_for_result(one, finding, enforcers, answers=answers)
 

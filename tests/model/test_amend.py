@@ -9,10 +9,9 @@ import pytest
 
 from netprobe.model.amend import amend
 from netprobe.model.evidence import Evidence, Outcome
-from netprobe.model.result import Result
 from netprobe.probe.flows.prober import Observation
 
-AMENDED: tuple[type[Any], ...] = (Evidence, Observation, Outcome, Result)
+AMENDED: tuple[type[Any], ...] = (Evidence, Observation, Outcome)
 
 
 @pytest.mark.parametrize("kind", AMENDED, ids=lambda kind: kind.__name__)
