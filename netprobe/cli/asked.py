@@ -14,6 +14,7 @@ from netprobe.cli.given import FILE, FileType, MatrixType
 from netprobe.cli.option_groups import (
     ENGINE_OPTION,
     FORKS_OPTION,
+    REHEARSE_OPTION,
     STRICT_OPTION,
     AcceptedOptions,
     CarryOptions,
@@ -85,6 +86,7 @@ class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
 class CostOptions(PlanOptions, CoverOptions):
     """``netprobe plan``."""
 
+    rehearse: str | None = REHEARSE_OPTION
     count: bool = flag("--count", "Print the totals only.")
     outputs: Texts = output_option()
 
@@ -107,6 +109,7 @@ class CheckOptions(PlanOptions, LaunchOptions, AcceptedOptions):
     registry: bool = flag(
         "--registry", "Check matrices as registries of ports: duplicates, ranges, gaps."
     )
+    rehearse: str | None = REHEARSE_OPTION
     forks: int = FORKS_OPTION
     outputs: Texts = output_option()
 
@@ -139,6 +142,7 @@ class ExplainOptions(LookOptions, LaunchOptions):
     matrices: Texts = PlanOptions.matrices
     sets: Texts = PlanOptions.sets
     roles: Texts = PlanOptions.roles
+    rehearse: str | None = REHEARSE_OPTION
     strict: bool = STRICT_OPTION
     outputs: Texts = output_option()
 

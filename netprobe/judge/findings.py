@@ -116,6 +116,8 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     common = (result.verdict, result.reason, result.decides)
     if shares in ("address", "name", "machine"):
         return (*common, result.address)
+    if shares in ("driver", "sentence"):
+        return (*common, result.driver if shares == "driver" else result.because)
     if shares in ("link", "reason"):
         return (*common, result.rejected_by)
     place = (result.where, result.rejected_by)
@@ -203,6 +205,9 @@ def _find_places(members: Sequence[Result], cause: Stopped) -> tuple[Place, ...]
     if cause.proof is not None:
         back: set[Place] = {"return-path"} if any(map(is_lost_back, members)) else set()
         return tuple(sorted({*cause.proof.where} | back))
+    if find_reason(members[0].reason).shares == "driver":
+        # Seen from the other end a card is at the destination.
+        return max(one.where for one in members)
     if _is_link(cause):
         return tuple(sorted({place for one in members for place in one.where}))
     return common_places(members)

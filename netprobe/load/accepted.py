@@ -20,10 +20,10 @@ from netprobe.load.yaml.wording import quoted, unknown
 from netprobe.model.accepted import MAX_ACCEPTANCE_DAYS, NEVER, Acceptance, AcceptedVerdict
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix
-from netprobe.model.plan import ADDED
+from netprobe.model.plan import ADDED, REHEARSALS
 from netprobe.model.ports import WITH_PORTS, normalise
 from netprobe.model.result import Place
-from netprobe.model.shapes import ADDRESS, LINE, PROTOCOL
+from netprobe.model.shapes import ADDRESS, LINE, PROTOCOL, ROW
 
 
 def _check_until(text: str) -> str:
@@ -43,6 +43,11 @@ def _check_hosts(hosts: list[str]) -> list[str]:
 
 HostWord = Annotated[FilledText, fit(LINE.fits, f"does not fit, expected {LINE.words}")]
 AddressWord = Annotated[FilledText, fit(ADDRESS.fits, f"does not fit, expected {ADDRESS.words}")]
+RowWord = Annotated[
+    str,
+    fit(ROW.fits, f"is no requirement, expected {ROW.words}"),
+    Field(json_schema_extra={"pattern": f"^({ROW.pattern})$"}),
+]
 Hosts = Annotated[
     list[HostWord],
     AfterValidator(_check_hosts),
@@ -71,29 +76,40 @@ class AcceptanceFile(FileModel):
 
     # The fields are those of model/accepted.py.
 
-    id: NameField = Field(description="A name for the entry, unique in the file.")
+    id: NameField = Field(
+        description="A name for the entry, unique in the file. `netprobe accept` makes one."
+    )
     matrix: NameField = Field(description="The matrix of the flows.")
-    requirement: NameField = Field(description="The requirement of the flows.")
+    requirement: RowWord = Field(description="The requirement of the flows.")
     from_: Hosts = Field(alias="from", description="The host, or the hosts, that flows start at.")
-    to: Hosts = Field(description="The host, or the hosts, that they go to: all sources to all.")
+    to: Hosts = Field(
+        description="The host, or the hosts, that they go to: all sources to all. A host to itself "
+        "is meant only where it alone stands at both ends."
+    )
     addresses: Annotated[list[AddressWord], BeforeValidator(list_one)] = Field(
-        default=[], description="Only to these addresses of the destinations; else to all."
+        default=[], description="Only these addresses of the destinations; else all."
     )
     protocol: AcceptedProtocol = Field(description="Tcp, udp, icmp or ipproto/N.")
     ports: PlainPorts = Field(
-        default=[], description='Ports of tcp and udp: numbers and "FIRST-LAST".'
+        default=[], description='Ports of `tcp` and `udp`: numbers and `"FIRST-LAST"`.'
     )
     verdict: AcceptedVerdict = Field(
-        description="The verdict that is accepted: blocked, exposed or inconclusive."
+        description="The verdict that is accepted: blocked, exposed or inconclusive. With another "
+        "verdict the flow decides again; nobody can accept what is `not-tested`."
     )
     where: Annotated[list[Place], BeforeValidator(list_one)] = Field(
-        default=[], description="Only while all possible places are among these; else anywhere."
+        default=[],
+        description="Only while every place that is possible is among these (`path`, `destination` "
+        "...); else anywhere.",
     )
     reason: FilledText = Field(description="Why it is accepted; reports repeat it.")
     owner: FilledText = Field(description="Who answers for it.")
     ticket: FilledText = Field(description="Where it is written down.")
     since: Date = Field(description="The day on which it was accepted.")
-    until: Until = Field(description="The last day on which it is accepted, or never.")
+    until: Until = Field(
+        description="The last day on which it is accepted, or never. It is at most 365 "
+        "days after `since` (`--max-acceptance 90d`)."
+    )
 
 
 class AcceptedFile(FileModel):
@@ -134,6 +150,12 @@ def read_accepted(
     return tuple(entries)
 
 
+def _list_rows(chosen: ChosenMatrix) -> list[str]:
+    """List what results may be of: rows, and what is rehearsed of them."""
+    rows = [one.id for one in chosen.matrix.requirements]
+    return [*rows, *(f"{row}/{word}" for row in rows for word in REHEARSALS)]
+
+
 def check_names(
     path: str, chosen: Sequence[ChosenMatrix], inventory: Inventory, problems: list[Problem]
 ) -> None:
@@ -144,9 +166,7 @@ def check_names(
     document = read_document(path, [])
     if document is None:
         return
-    requirements = {
-        one.matrix.name: [*(item.id for item in one.matrix.requirements), *ADDED] for one in chosen
-    }
+    requirements = {one.matrix.name: [*_list_rows(one), *ADDED] for one in chosen}
     hosts = [host.name for host in inventory.hosts]
     for index, entry in enumerate(read_accepted([path], [], sys.maxsize)):
         at = ("accepted", index)

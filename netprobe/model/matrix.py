@@ -264,6 +264,7 @@ class Matrix:
     ``document`` holds title, publisher and the ISO date ``retrieved``, as the file says.
     ``sources`` are the files of the document.
     ``ranges`` are documented as open between nodes, ``retired`` ports belong to nobody any more.
+    ``overlay_mtu``: that of the pods' network; None: what the interface sends less the headers.
     ``layer``: it is a part of a platform, whose other rows are those of another matrix. ``claims``
     are what the cluster has one of (its CNI), and which one it is here.
     """
@@ -278,6 +279,7 @@ class Matrix:
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
     ranges: tuple[DocumentedPorts, ...] = ()
     retired: tuple[DocumentedPorts, ...] = ()
+    overlay_mtu: int | None = None
     sources: tuple[DocumentSource, ...] = ()
     layer: bool = False
     claims: Mapping[str, str | SettingRef] = field(default_factory=dict)

@@ -320,6 +320,7 @@ class _Expansion:
             self._warnings_that_hold(requirement, nameless=sni == "" and family is not None),
             waiver if waiver is not None and self._is_valid_today(waiver) else None,
             sni=sni, names=list_asked_names(requirement, self._chosen, self._members),
+            overlay_mtu=self._matrix.overlay_mtu,
             any_of=AnyOf(self._matrix.name, requirement.any_of) if requirement.any_of else None,
         )  # fmt: skip
 

@@ -11,9 +11,10 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.firewall import RuleEnd
 from netprobe.model.inventory import Inventory, Vantage
-from netprobe.model.result import AcceptedBy, Coverage, Result, Unprobed
+from netprobe.model.result import AcceptedBy, Result
 from netprobe.model.run import info_before
 from netprobe.plan.expand import make_plan
 from netprobe.request.build import request_of_plan, request_of_run

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from netprobe.load.matrix.models import ChangeFile, DocumentedPortsFile, MatrixFile, ProbeFile
+from netprobe.load.matrix.models import ChangeFile, DocumentedPortsFile, MatrixFile
+from netprobe.load.matrix.probe_models import ProbeFile
 from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
 from netprobe.load.yaml.document import Document
@@ -63,6 +64,7 @@ def build(
         local=start.local if file.local is None else file.local,
         waivers={**start.waivers, **waivers},
         ranges=(*start.ranges, *_build_groups(file.ranges, settings)),
+        overlay_mtu=start.overlay_mtu if file.overlay_mtu is None else file.overlay_mtu,
         retired=(*start.retired, *_build_groups(file.retired, settings)),
         layer=start.layer if file.layer is None else file.layer,
         claims={**start.claims, **file.claims},

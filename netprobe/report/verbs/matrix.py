@@ -57,6 +57,7 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
             "layer": matrix.layer,
             "claims": {name: _claim_to_data(value) for name, value in matrix.claims.items()},
             "local": matrix.local,
+            "overlay-mtu": matrix.overlay_mtu,
             "roles": {role.name: _fields_below(role, "name") for role in matrix.roles.values()},
             "settings": {
                 setting.name: _setting_to_data(setting, chosen.settings)
