@@ -42,6 +42,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "troubles with names": rules.print_name_rows,
     "checks": rules.print_checks,
     "packages": rules.print_packages,
+    "keys of an engine": rules.print_engine_keys,
     "syntaxes": rules.print_syntaxes,
 }
 # Bytes that all pages written by hand may have together.
