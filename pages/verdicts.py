@@ -19,23 +19,35 @@ A result is what the source saw (*symptom*), held against what was at the destin
 
 | verdict | means |
 |---|---|
-| `pass` | it gets through, and `proof` says how that is known |
+| `pass` | it gets through, or the destination refused it and nothing is known to listen there |
 | `blocked` | it is required and does not get through |
-| `exposed` | it must not answer, and it does |
-| `inconclusive` | the evidence allows both |
-| `not-tested` | nobody could look |
+| `exposed` | it must not answer (`expect: denied`), and it does |
+| `inconclusive` | the evidence allows both, or the wrong thing answers |
+| `not-tested` | netprobe could not look |
 | `covered` | not probed itself; a flow that was stands for it ([reach](reach.md#coverage)) |
 
-`where` is the sorted list of places that are still possible; one element is proven.
+A `pass` has one of these proofs, from the strongest to the weakest.
 
-| place | means |
+| proof | means |
 |---|---|
-| `source` | the source's own firewall (either direction) or routing table |
+| `nonce` | our listener on the right host answered the nonce, as no other program can |
+| `witness` | a packet that has no answer reached a socket of the destination's agent |
+| `service` | the right service answered a question that shows who it is; also an ICMP echo reply |
+| `handshake` | accepted (TCP), answered by any datagram (UDP), or a proxy's tunnel: nothing says by whom |
+| `refusal` | the destination itself refused, so packets reach it, and nothing is known to listen |
+| `none` | a denied port that is silent passes so; other verdicts have it too, or what they rest on |
+
+`where` is the sorted list of places that are still possible; one element is proven. A `pass` has
+none.
+
+| place | the failure is |
+|---|---|
+| `source` | on the source: its firewall (either direction), routes, resolver, or full queues, tables |
 | `path` | between the hosts; `rejected_by`: who refused, `last_hop`: the last that answered |
-| `destination` | the destination's own firewall |
-| `return-path` | the way back, also a wrong route back on the destination |
-| `host` | the destination is down, or the address is not on it |
-| `service` | reached, but the wrong thing answers, or only loopback is bound |
+| `destination` | in the destination's own firewall or its reverse-path filter |
+| `return-path` | on the way back; also a missing or wrong route back on the destination |
+| `host` | the destination is down, or the address is not on its network |
+| `service` | packets arrive, but the wrong service answers, or only loopback is bound |
 
 | listener | means |
 |---|---|
