@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from netprobe.audit.table import RULES
-from netprobe.batch.engine_folder import ENGINE_KEYS
 from netprobe.judge.name_rows import ROWS
 from netprobe.probe.checks import CHECKS, FINAL_CHECKS
 from netprobe.request.syntaxes import SYNTAXES
@@ -49,16 +48,6 @@ def print_syntaxes() -> str:
         undo = "yes" if syntax.undo else ""
         lines.append(f"| `{name}` | {syntax.purpose}{needs} | {into} | {undo} |")
     return "\n".join(lines)
-
-
-def print_engine_keys() -> str:
-    """What stands in the ``engine.json`` of a folder for engines."""
-    return print_pairs("| key | what it is |", ENGINE_KEYS)
-
-
-def print_pairs(head: str, pairs: Mapping[str, str]) -> str:
-    """A table of two columns."""
-    return "\n".join([head, "|---|---|", *(f"| {key} | {words} |" for key, words in pairs.items())])
 
 
 def fill_words(text: str) -> str:

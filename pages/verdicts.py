@@ -33,16 +33,16 @@ A `pass` has one of these proofs, from the strongest to the weakest.
 | `nonce` | our listener on the right host answered the nonce, as no other program can |
 | `witness` | a packet that has no answer reached a socket of the destination's agent |
 | `service` | the right service answered a question that shows who it is; also an ICMP echo reply |
-| `handshake` | accepted (TCP), answered by any datagram (UDP), or a proxy's tunnel: nothing says by whom |
+| `handshake` | a TCP accept, any UDP answer, or a proxy's tunnel: nothing says of whom |
 | `refusal` | the destination itself refused, so packets reach it, and nothing is known to listen |
-| `none` | a denied port that is silent passes so; other verdicts have it too, or what they rest on |
+| `none` | a denied port that is silent passes so; other verdicts have it, or what they rest on |
 
 `where` is the sorted list of places that are still possible; one element is proven. A `pass` has
 none.
 
 | place | the failure is |
 |---|---|
-| `source` | on the source: its firewall (either direction), routes, resolver, or full queues, tables |
+| `source` | the source's firewall (either direction), routes, resolver, or full queues and tables |
 | `path` | between the hosts; `rejected_by`: who refused, `last_hop`: the last that answered |
 | `destination` | in the destination's own firewall or its reverse-path filter |
 | `return-path` | on the way back; also a missing or wrong route back on the destination |
