@@ -44,6 +44,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "packages": rules.print_packages,
     "keys of an engine": tables.print_engine_keys,
     "live services": tables.print_services,
+    "kinds of manifests": tables.print_manifest_kinds,
     "stages": tables.print_stages,
     "syntaxes": rules.print_syntaxes,
 }

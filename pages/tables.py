@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from netprobe.batch.engine_folder import ENGINE_KEYS
 from netprobe.konnectivity.guide import STAGE_WORDS
+from netprobe.load.manifest.kind_words import KIND_WORDS
 from netprobe.protocols.services.identify import Service
 from netprobe.protocols.services.services import SERVICES
 from netprobe.report.verbs.konnectivity import STAGE_HEADS
@@ -58,3 +59,9 @@ def print_stages() -> str:
         for stage, words in STAGE_WORDS.items()
     )
     return print_table(("stage (in the table)", "what happens", "it fails where"), rows)
+
+
+def print_manifest_kinds() -> str:
+    """What is taken of each kind of manifest."""
+    rows = ((kind, *words) for kind, words in KIND_WORDS.items())
+    return print_table(("kind", "settings", "addresses and proxies"), rows)
