@@ -45,6 +45,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "keys of an engine": tables.print_engine_keys,
     "live services": tables.print_services,
     "kinds of manifests": tables.print_manifest_kinds,
+    "facts of tunnels": tables.print_facts_of_tunnels,
     "stages": tables.print_stages,
     "syntaxes": rules.print_syntaxes,
 }

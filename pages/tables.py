@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from netprobe.batch.engine_folder import ENGINE_KEYS
 from netprobe.konnectivity.guide import STAGE_WORDS
@@ -10,6 +12,9 @@ from netprobe.load.manifest.kind_words import KIND_WORDS
 from netprobe.protocols.services.identify import Service
 from netprobe.protocols.services.services import SERVICES
 from netprobe.report.verbs.konnectivity import STAGE_HEADS
+
+
+TESTS = Path(__file__).parents[1] / "tests"
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -65,3 +70,16 @@ def print_manifest_kinds() -> str:
     """What is taken of each kind of manifest."""
     rows = ((kind, *words) for kind, words in KIND_WORDS.items())
     return print_table(("kind", "settings", "addresses and proxies"), rows)
+
+
+def print_facts_of_tunnels() -> str:
+    """What each test of the kernel's tunnels says."""
+    return print_docstrings(TESTS / "lab" / "test_tunnel_facts.py")
+
+
+def print_docstrings(path: Path) -> str:
+    """A list of what the tests of a file say."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tests = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    said = (ast.get_docstring(node) or "" for node in tests if node.name.startswith("test_"))
+    return "\n".join(f"* {' '.join(words.split())}".replace("``", "`") for words in said)
