@@ -145,7 +145,7 @@ class PlanOptions(AskedOptions):
     from_: Texts = repeat_option("--from", metavar=_END, text="Only flows from this host or role.")
     to: Texts = repeat_option("--to", metavar=_END, text="Only flows to this host or role.")
     only: Texts = repeat_option(
-        "--only", metavar="REQUIREMENT", text="Only the requirement of this id."
+        "--only", metavar="REQUIREMENT", text="Only the requirement of this id (or MATRIX:ID)."
     )
     protocol: Texts = repeat_option(
         "--protocol",

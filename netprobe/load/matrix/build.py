@@ -77,7 +77,7 @@ def _build_document(file: MatrixFile) -> dict[str, str]:
 
 def _build_sources(file: MatrixFile) -> tuple[DocumentSource, ...]:
     return tuple(
-        DocumentSource(one.repository, one.path, one.commit, one.hash or "")
+        DocumentSource(one.repository, one.path, one.commit, one.hash or "", one.note or "")
         for one in file.document.sources
     )
 
