@@ -53,8 +53,8 @@ none.
 |---|---|
 | `ours` | our listener was bound and self-dialled |
 | `live` | a service held the port, so it was left alone and probed; by all that is known, rightly |
-| `taken` | a process that the matrix does not list held it, and no kubelet runs there yet |
-| `hidden` | the agent may not see whether the holder is a process that the matrix lists |
+| `taken` | before the installation (no kubelet runs), a program that is not the row's held it |
+| `hidden` | so, but the agent may not see whether it is a process that the matrix lists |
 | `other-run` | an agent of another run of netprobe held the port |
 | `loopback` | a service holds the port on loopback only |
 | `bound` | nothing listens, and the kernel gives the port to nobody: a process has bound it |
@@ -73,6 +73,14 @@ none.
 | `reverse-path` | a recorder saw it on a device whose strict `rp_filter` drops it |
 | `answer-arrived` | (silence only) a recorder at the source, before its firewall, saw the answer |
 | `answered` | (denied ports only) the same address answered the same source on other ports |
+
+Before the installation netprobe listens beside a program on loopback only, on the flow's own
+address for this look: what stops the way is `blocked` with its place. If it is open, the row's
+[`binds`](matrix-format.md#requirements) decides: `all`: `blocked`, `[service]`, `port-taken`;
+`address`: a warning; no key: `inconclusive`, `[service]`, `loopback-holder`. A program on another
+address of the host is `port-taken` for `binds: all`, else a warning. A path that fails comes before
+`port-taken`. `unwatched` with a port that opens, where nothing needs to run yet and nothing shows
+the row's service: `inconclusive`, `[service]`, `unknown-holder`.
 
 With `--strict` a pass by `handshake` or `refusal` is `inconclusive`; with `--live` a refusal is
 `blocked`, `[service]`; so it is for a row that is `existing`, reason `nothing-listens`. Denied
