@@ -46,6 +46,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "live services": tables.print_services,
     "kinds of manifests": tables.print_manifest_kinds,
     "facts of tunnels": tables.print_facts_of_tunnels,
+    "signs of answers": tables.print_signs,
+    "demo": tables.print_demo,
     "stages": tables.print_stages,
     "syntaxes": rules.print_syntaxes,
 }

@@ -6,13 +6,14 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from demo.estate import DESCRIPTION
 from netprobe.batch.engine_folder import ENGINE_KEYS
 from netprobe.konnectivity.guide import STAGE_WORDS
 from netprobe.load.manifest.kind_words import KIND_WORDS
 from netprobe.protocols.services.identify import Service
+from netprobe.protocols.services.pages import SIGNS
 from netprobe.protocols.services.services import SERVICES
 from netprobe.report.verbs.konnectivity import STAGE_HEADS
-
 
 TESTS = Path(__file__).parents[1] / "tests"
 
@@ -55,6 +56,16 @@ def _word_request(service: Service) -> Iterator[str]:
         yield ", without TLS"
     if service.plain_ports:
         yield f" ({', '.join(map(str, sorted(service.plain_ports)))}: without TLS)"
+
+
+def print_signs() -> str:
+    """What is said of an HTTP answer, and by what it is known."""
+    return print_table(("what the report says", "by what it is known"), SIGNS.items())
+
+
+def print_demo() -> str:
+    """What ``make demo-shell`` says of its cluster."""
+    return f"```\n{DESCRIPTION}```"
 
 
 def print_stages() -> str:
