@@ -48,6 +48,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "facts of tunnels": tables.print_facts_of_tunnels,
     "signs of answers": tables.print_signs,
     "demo": tables.print_demo,
+    "kinds of pods": tables.print_pod_kinds,
+    "rules of subnets": tables.print_subnet_rules,
     "stages": tables.print_stages,
     "syntaxes": rules.print_syntaxes,
 }

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from demo.estate import DESCRIPTION
+from netprobe.audit.declared import POD_KINDS
 from netprobe.batch.engine_folder import ENGINE_KEYS
 from netprobe.konnectivity.guide import STAGE_WORDS
+from netprobe.load.manifest import subnets
 from netprobe.load.manifest.kind_words import KIND_WORDS
 from netprobe.protocols.services.identify import Service
 from netprobe.protocols.services.pages import SIGNS
@@ -66,6 +68,18 @@ def print_signs() -> str:
 def print_demo() -> str:
     """What ``make demo-shell`` says of its cluster."""
     return f"```\n{DESCRIPTION}```"
+
+
+def print_pod_kinds() -> str:
+    """What the audit finds of pods."""
+    return print_table(
+        ("kind", "what it means"), ((f"`{kind}`", words) for kind, words in POD_KINDS.items())
+    )
+
+
+def print_subnet_rules() -> str:
+    """What is checked of internal subnets."""
+    return print_table(("rule", "what is checked"), subnets.RULES.items())
 
 
 def print_stages() -> str:
