@@ -33,6 +33,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "reach.md",
         "ci.md",
         "history.md",
+        "watch.md",
         "konnectivity.md",
         "dns-and-time.md",
         "services.md",

@@ -308,6 +308,31 @@ class HistoryAddOptions(AskedOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WatchOptions(PlanOptions, LookOptions, LaunchOptions):
+    """``netprobe watch``."""
+
+    every: str = option(
+        "--every", metavar="TIME", default="5m", help="From one round to the next: 30s, 5m, 1h."
+    )
+    history: str = _HISTORY
+    metrics: str | None = option(
+        "--metrics",
+        metavar="HOST:PORT",
+        show_default="none",
+        help="Serve metrics for Prometheus there, such as 127.0.0.1:9815.",
+    )
+    notify: Texts = repeat_option(
+        "--notify",
+        metavar="KIND=WHERE",
+        show_default="nobody",
+        text="Tell when outages begin and end: alertmanager=URL, webhook=URL, exec=PROGRAM.",
+    )
+    strict: bool = STRICT_OPTION
+    rate: int | None = again(ScriptOptions.rate)
+    forks: int = FORKS_OPTION
+
+
+@dataclass(frozen=True, kw_only=True)
 class AcceptOptions(AskedOptions):
     """``netprobe accept``."""
 

@@ -20,12 +20,12 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "rehearse", "cover", "seed", "zone-groups", "timeout", "retries", "rate", "forks",
         "ask-become-pass", "agent-python", "no-listen", "no-recorder", "strict", "live",
         "max-results", "engine", "start", "window", "margin", "with-runtime", "proxy", "ca",
-        "client-cert", "client-key", "repeat", "hold", "into", "stateless", "one-per-row",
+        "client-cert", "client-key", "repeat", "hold", "every", "into", "stateless", "one-per-row",
         "same-place", "append",
     ),
     "Reports": (
         "output", "undo", "folder", "per-host", "redact", "title", "record", "evidence",
-        "verbose", "quiet",
+        "metrics", "notify", "verbose", "quiet",
     ),
     "After a fix": (
         "resume", "retry", "accepted", "max-acceptance", "baseline", "fail-on", "next",
@@ -60,6 +60,9 @@ TUNNEL_STATUS: Final = """\b
 Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of credentials: the
 verdict says which), 2 the request was wrong, 3 something could not be judged or looked at,
 4 netprobe itself failed, 130 interrupted.
+"""
+WATCH_STATUS: Final = """\b
+Exit status: 0 a signal ended it, 2 the request was wrong, 4 netprobe itself failed.
 """
 _ALL_OPTIONS: Final = (
     "An option with ... may be given several times. A new file is for its owner alone (0600). "
