@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from netprobe.model.matrix import CLAIMS_NOTHING, LEFT_TO_ANOTHER, ChosenMatrix, SettingRef
@@ -80,7 +80,7 @@ def _name_setting(chosen: ChosenMatrix, name: str) -> str:
     return f" (setting {claim.setting})" if isinstance(claim, SettingRef) else ""
 
 
-def _advise_claims(chosen: Iterable[ChosenMatrix], name: str) -> str:
+def _advise_claims(chosen: Sequence[ChosenMatrix], name: str) -> str:
     """Advise the setting by which one of them leaves it to the other, where there is one."""
     for one in chosen:
         claim = one.matrix.claims[name]
@@ -89,7 +89,8 @@ def _advise_claims(chosen: Iterable[ChosenMatrix], name: str) -> str:
         if setting and free:
             given = f"{one.matrix.name}:{setting.name}={free[0]}"
             return f"{word_command(['--set', given])} leaves it to the other"
-    return "leave one of the matrices out, or give both the same"
+    is_set = any(isinstance(one.matrix.claims[name], SettingRef) for one in chosen)
+    return f"leave one of the matrices out{', or give both the same' if is_set else ''}"
 
 
 def _compare_blocks(blocks: Sequence[Block]) -> Iterator[str]:

@@ -48,6 +48,17 @@ def test_claims_of_two_values_are_a_note_with_both() -> None:
     assert "--set rke2:cni=none" in notes(cilium, platform)[0]
 
 
+def test_where_no_setting_leaves_it_to_the_other() -> None:
+    """Both can be given the same value only where one of them has a setting for it."""
+    calico, cilium = claiming("calico", {"cni": "calico"}), claiming("cilium", {"cni": "cilium"})
+    port = Setting("port", "port", 443, ())
+    matrix = replace(calico.matrix, claims={"port": SettingRef("port")}, settings={"port": port})
+    by_setting, fixed = choose_settings(matrix, {"port": 443}), claiming("rke2", {"port": "6443"})
+
+    assert notes(calico, cilium)[0].endswith("one cni: leave one of the matrices out")
+    assert notes(by_setting, fixed)[0].endswith("of the matrices out, or give both the same")
+
+
 def test_claims_that_agree_or_claim_nothing_go_together() -> None:
     """``none`` leaves the network to a layer, and false says that there is none."""
     cilium = claiming("cni-cilium", {"cni": "cilium"}, layer=True)
