@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from netprobe.judge.naming import FULL, Naming, addressed, group_by_wire, sides, unique
 from netprobe.judge.places import common_places
 from netprobe.model.reasons import find_reason
-from netprobe.model.result import Place, Result
+from netprobe.model.result import FILTERED, Place, Result
 
 TemplateWords = Mapping[str, str | int | None]
 
@@ -65,6 +65,7 @@ def _title_words(members: Sequence[Result], first: Result, naming: Naming) -> Te
         "sent": naming.sent(members),
         "between": naming.between(members),
         "address": first.address,
+        "addresses": naming.names(unique(member.address for member in members)),
         "holder": first.holder,
         "next_hop": first.next_hop,
         "router": first.rejected_by,
@@ -89,7 +90,7 @@ def _list_routers(members: Sequence[Result]) -> list[str]:
 def _word_end(members: Sequence[Result]) -> str:
     """Say in one word what became of the packets."""
     ends: set[str] = {find_reason(member.reason).end for member in members}
-    filtered = all(member.state == "filtered" for member in members)
+    filtered = all(member.state in FILTERED for member in members)
     return ends.pop() if len(ends) == 1 and filtered else "blocked"
 
 
@@ -132,6 +133,7 @@ def _words_for_templates(members: Sequence[Result], first: Result) -> TemplateWo
         "hosts": addressed(members),
         "between": FULL.between(members),
         "address": first.address,
+        "addresses": FULL.names(unique(member.address for member in members)),
         "alive": "runs" if itself else f"runs and has the address {first.address}",
         "router": " and ".join(_list_routers(members)) or "the firewall on the way",
         "holder": first.holder or "the process that holds the port",

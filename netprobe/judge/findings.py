@@ -8,7 +8,13 @@ from dataclasses import replace
 from netprobe.judge.advice import advice, kind_and_title
 from netprobe.judge.any_of import join_again, set_apart
 from netprobe.judge.kept_numbers import KeptNumbers
-from netprobe.judge.naming import Naming, count_flows, titled
+from netprobe.judge.lookups import (
+    choose_leading,
+    group_by_name,
+    rank_of_lookup,
+    set_lookups_apart,
+)
+from netprobe.judge.naming import Naming, count_flows, titled, unique
 from netprobe.judge.places import common_places
 from netprobe.judge.rules import (
     Stopped,
@@ -81,6 +87,8 @@ def _find_causes(
 ) -> list[Stopped]:
     """Group the failures that share a likely cause."""
     failures, followers = set_apart(failures)
+    failures, lookups = set_lookups_apart(failures)
+    names, failures = group_by_name(failures, passes)
     rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
     stopped: list[Result] = []
     causes: dict[tuple[object, ...], Stopped] = {}
@@ -95,7 +103,8 @@ def _find_causes(
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
     rules = group_by_rule(stopped, passes, zones, some_ports=some_ports) if stopped else []
-    return join_again([*parts, *rules], followers)
+    found = [*map(Stopped, names), *parts, *rules]
+    return join_again(join_again(found, lookups), followers)
 
 
 def _is_worth_a_finding(result: Result) -> bool:
@@ -114,8 +123,10 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
     shares = find_reason(result.reason).shares
     common = (result.verdict, result.reason, result.decides)
-    if shares in ("address", "name", "machine"):
+    if shares in ("address", "machine"):
         return (*common, result.address)
+    if shares == "resolver":
+        return (*common, *result.name_servers)
     if shares in ("link", "reason"):
         return (*common, result.rejected_by)
     place = (result.where, result.rejected_by)
@@ -154,25 +165,28 @@ def _pair_key(result: Result) -> SourcePair:
 
 
 def _make_finding(cause: Stopped, naming: Naming) -> Finding:
-    members = sorted(cause.members, key=_place_in_plan)
+    everybody = sorted(cause.members, key=_place_in_plan)
+    members = choose_leading(everybody)
     told, answers = _choose_named(members, cause)
     # A member with a rejecter speaks for those that heard nothing, and what is proven for the rest.
     first = cause.proof or min(told, key=lambda one: (one.rejected_by is None, len(one.where)))
     kind, title = kind_and_title(told, first, naming, everything=cause.everything)
     lost = f", and the answers {naming.between(answers)}" if answers else ""
+    lost += _word_lookups(everybody, first, naming)
     hops = {member.last_hop for member in members}
     routers = {member.rejected_by for member in members} - {None}
     return Finding(
         kind=kind,
         verdict=first.verdict,
-        title=f"{title}{lost} ({count_flows(members)})",
+        title=f"{title}{lost} ({count_flows(everybody)})",
         advice=advice(told, first),
         where=_find_places(members, cause),
-        members=tuple(members),
+        members=tuple(everybody),
         rejected_by=first.rejected_by if len(routers) == 1 else None,
         last_hop=first.last_hop if len(hops) == 1 else None,
-        stops=min((member.stops for member in members), key=rank_weight),
+        stops=min((member.stops for member in everybody), key=rank_weight),
         everything=cause.everything,
+        shown_by=first,
     )
 
 
@@ -206,6 +220,14 @@ def _find_places(members: Sequence[Result], cause: Stopped) -> tuple[Place, ...]
     if _is_link(cause):
         return tuple(sorted({place for one in members for place in one.where}))
     return common_places(members)
+
+
+def _word_lookups(members: Sequence[Result], first: Result, naming: Naming) -> str:
+    """Name the hosts whose questions to name servers have another cause than these."""
+    if rank_of_lookup(first):
+        return ""
+    lookups = unique(one.source for one in members if rank_of_lookup(one))
+    return f", and no names resolve on {naming.names(lookups)}" if lookups else ""
 
 
 def _is_link(cause: Stopped) -> bool:

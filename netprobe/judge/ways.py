@@ -6,7 +6,7 @@ way back is lost on the way from the destination to the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -164,15 +164,24 @@ def _ends_of(members: Iterable[Result]) -> tuple[set[str], set[str]]:
 
 def group_by_link(members: Sequence[Result]) -> list[list[Result]]:
     """Group failures by the narrow link that they meet: a size, and hosts on both sides of it."""
-    groups = []
     place = {id(one): number for number, one in enumerate(members)}
-    for alike in _split_by_size(members):
-        of_pair: dict[Pair, list[Result]] = {}
-        for one in alike:
-            of_pair.setdefault(way_of_packets(one)[:2], []).append(one)
-        for box in split_into_boxes(dict.fromkeys(of_pair)):
-            groups.append([one for pair in box for one in of_pair[pair]])
+    groups = [
+        group
+        for alike in _split_by_size(members)
+        for group in group_by_box(alike, lambda one: way_of_packets(one)[:2])
+    ]
     return sorted(groups, key=lambda group: min(place[id(one)] for one in group))
+
+
+def group_by_box(
+    members: Iterable[Result], pair_of: Callable[[Result], Pair]
+) -> list[list[Result]]:
+    """Group failures by as few "all of these with all of those" as their pairs make."""
+    of_pair: dict[Pair, list[Result]] = {}
+    for one in members:
+        of_pair.setdefault(pair_of(one), []).append(one)
+    boxes = split_into_boxes(dict.fromkeys(of_pair))
+    return [[one for pair in box for one in of_pair[pair]] for box in boxes]
 
 
 def _split_by_size(members: Sequence[Result]) -> Iterable[list[Result]]:

@@ -45,7 +45,7 @@ _PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
     "path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known", "stops",
-    "story", "any_of", "spared", "also",
+    "story", "any_of", "spared", "also", "name_servers",
 )  # fmt: skip
 LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything", "no_evidence")
 # The keys by which a member of a finding names its result.
@@ -169,8 +169,8 @@ def check_ranges(ports: Ports) -> None:
 
 def finding_to_json(finding: Finding) -> Json:
     """Give one element of ``findings``; ``count`` is in flows, ``members`` name their results."""
-    data: Json = to_json(replace(finding, members=()))
-    del data["members"]
+    data: Json = to_json(replace(finding, members=(), shown_by=None))
+    del data["members"], data["shown_by"]
     data = {"number": data.pop("number"), **data}
     for key in LEFT_OUT_OF_FINDING:
         if not data[key]:

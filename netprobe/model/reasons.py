@@ -17,10 +17,19 @@ from netprobe.model.result import Finding, Place
 End = Literal["dropped", "rejected", "reset"]
 # What failures of one cause share: the rule of a firewall · the address that nobody, or the source
 # itself, has · the address for which another machine answers · the next hop · the router that says
-# so · the narrow link · the name that does not resolve · the process that holds the port · nothing
-# but the reason: each has it by itself.
+# so · the narrow link · the name that does not resolve · the name servers of a host · the process
+# that holds the port · nothing but the reason: each has it by itself.
 Share = Literal[
-    "rule", "address", "machine", "next-hop", "router", "link", "name", "holder", "reason"
+    "rule",
+    "address",
+    "machine",
+    "next-hop",
+    "router",
+    "link",
+    "name",
+    "resolver",
+    "holder",
+    "reason",
 ]
 Advice = Mapping[tuple[Place, ...], str]
 # Who must act: who keeps firewalls and routers between hosts; who keeps the hosts; who runs
@@ -61,7 +70,7 @@ class Reason(NamedTuple):
 
 def owner_of(finding: Finding) -> Team:
     """Give who must act for a finding: who keeps all the places that are left."""
-    known = find_reason(finding.members[0].reason).owner
+    known = find_reason(finding.speaker.reason).owner
     owners = {_KEEPERS[place] for place in finding.where}
     return known or (owners.pop() if len(owners) == 1 else "unclear")
 
@@ -205,6 +214,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "port-taken": Reason(
         kind="taken",
         title="port taken: {holder} holds {what} of {ends}",
+        rule_causes=False,
         rule_mends=False,
         shares="holder",
         of_port=True,
@@ -322,10 +332,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     "name-not-resolved": Reason(
         source_is="its name servers",
         kind="name",
-        title="{sources} cannot resolve {address}",
+        title="{sources} cannot resolve {addresses}",
         shares="name",
         advice={
-            _SOURCE: "Create the DNS record of {address}, or correct the resolver of {source}."
+            _SOURCE: "Create the DNS record of {addresses}, or correct the resolver of {source}."
         },
     ),
     "no-resolver": Reason(
@@ -334,7 +344,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         title="no configured name server of {sources} resolves names",
         rule_causes=False,
         rule_mends=False,
-        shares="reason",
+        shares="resolver",
         advice={
             _SOURCE: "On {source}, correct resolv.conf, or mend the name servers there and the way "
             "to them; dig @SERVER NAME on {source} shows the same."

@@ -8,10 +8,8 @@ from typing import Final
 
 from netprobe.model.firewall import RULE_PLACES, Enforcer
 from netprobe.model.reasons import find_reason
-from netprobe.model.result import Finding, Place, Result
+from netprobe.model.result import FILTERED, Finding, Place, Result
 
-# What a drop or a refusal looks like. Dead hosts and routes are "unreachable", services "open".
-_FILTERED: Final = ("filtered", "open|filtered")
 # What else may be at fault, by the place that is still possible.
 _DOUBTS: Final[Mapping[Place, str]] = {
     "host": "or the destination is down",
@@ -54,7 +52,7 @@ def _ways_of(result: Result) -> tuple[tuple[str, ...], ...]:
 
 def may_mend(result: Result) -> bool:
     """Tell whether a rule can let this flow through."""
-    return result.state in _FILTERED and find_reason(result.reason).rule_mends
+    return result.state in FILTERED and find_reason(result.reason).rule_mends
 
 
 def enforcers_of(result: Result) -> tuple[Enforcer, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from netprobe.judge.findings import fold
+from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding, Result
 from tests.report.samples import BLOCKED, PASSED
 
@@ -112,6 +113,15 @@ def test_a_dead_next_hop_takes_the_answers_with_it() -> None:
         "answers from c1 to b1, b2 (12 flows)"
     )
     assert hop.where == ("path", "return-path", "source")
+
+
+def test_who_must_act_does_not_follow_from_the_order_of_the_plan() -> None:
+    """The member that shows the cause speaks for all."""
+    machine = {"reason": "other-machine", "where": ("path",), "state": "unreachable"}
+    (finding,) = fold(flows(["b1"], ["c1"], **LOST_BACK) + flows(["c1"], ["b1"], **machine))
+
+    assert finding.members[0].reason == "no-response"
+    assert (finding.speaker.reason, owner_of(finding)) == ("other-machine", "unclear")
 
 
 def narrow(

@@ -13,7 +13,7 @@ import pytest
 from tests.lab.causes import FAULTS, Estate, Fault
 from tests.lab.cli import Finished, netprobe
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.needs("dnsmasq")]
 
 # How a finding begins in the text, and on the page.
 IN_TEXT = re.compile(r"^\d+\. BLOCKED: (.*)$", re.M)

@@ -24,7 +24,7 @@ PlannedPorts = Mapping[tuple[str, str, str], Ports]
 _merge_key = attrgetter(
     "verdict", "state", "reason", "where", "rejected_by", "last_hop", "next_hop", "holder",
     "matrix", "requirement", "source", "destination", "address", "protocol", "waived",
-    "accepted", "known", "spared", "also",
+    "accepted", "known", "spared", "also", "name_servers",
 )  # fmt: skip
 
 

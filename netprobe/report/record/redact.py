@@ -104,9 +104,10 @@ class Redactor:
         accepted = result.accepted and self._hide_acceptance(result.accepted, ("id", "reason"))
         story = result.story and self._hide_story(result.story)
         also = tuple(replace(one, purpose=self.text(one.purpose)) for one in result.also)
+        servers = tuple(map(self.text, result.name_servers))
         return replace(
             hidden, because=hide(result.because), warnings=warnings, accepted=accepted, story=story,
-            also=also,
+            also=also, name_servers=servers,
         )  # fmt: skip
 
     def changes(self, changes: Changes) -> Changes:

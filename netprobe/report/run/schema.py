@@ -94,6 +94,7 @@ def _schema_of_result() -> Json:
 
 def _schema_of_finding() -> Json:
     finding = _leave_out_null(Finding, ("evidence", "stops", "no_evidence"))
+    del finding["properties"]["shown_by"]
     finding["properties"] |= {"owner": {"enum": list(OWNERS)}}
     finding["properties"] |= {"count": COUNT, "members": _list_of(schema_of_dataclass(Member))}
     return finding
