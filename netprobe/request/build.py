@@ -218,7 +218,7 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
     if not mends.enforcers_of(speaker) and not (answers and wishes.stateless):
         return
     for one, router in zip(finding.members, mends.routers_of(finding.members), strict=True):
-        if not one.is_excused:
+        if not one.is_excused and mends.may_mend(one):
             known = mends.enforcers_of(replace(speaker, rejected_by=router))
             enforcers = known or (Enforcer("path"),)
             yield _ask_for_result(one, finding, enforcers, answers=answers)

@@ -21,12 +21,8 @@ _MOST_EVIDENCE = 3
 
 
 def speaker_of(finding: Finding) -> Result:
-    """Give the member that speaks for all, one that somebody refused or else the first.
-
-    It has the places and the router of the whole finding.
-    """
-    first = next((one for one in finding.members if one.rejected_by), finding.members[0])
-    return replace(first, where=finding.where, rejected_by=finding.rejected_by)
+    """Give the member that shows the cause, with the places and the router of the whole finding."""
+    return replace(finding.speaker, where=finding.where, rejected_by=finding.rejected_by)
 
 
 def routers_of(members: Sequence[Result]) -> Iterator[str | None]:

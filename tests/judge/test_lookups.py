@@ -125,8 +125,8 @@ def test_silence_of_a_name_server_to_one_source_is_a_rule_as_that_of_its_tcp_is(
     tcp = dns_flow("a", protocol="tcp", where=("destination", "host", "path"))
 
     assert titles([udp, tcp], silent("a")) == [
-        "udp 53; tcp 53 from a to dns is dropped on the path or by the destination's own firewall, "
-        "and no names resolve on a (3 flows)"
+        "everything that was probed from a to dns is dropped on the path or by the destination's "
+        "own firewall: udp 53; tcp 53, and no names resolve on a (3 flows)"
     ]
 
 
