@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from netprobe.judge.cut_off import host_of_link
 from netprobe.judge.naming import FULL, Naming, addressed, group_by_wire, sides, unique
 from netprobe.judge.places import common_places
 from netprobe.model.reasons import find_reason
@@ -34,6 +35,12 @@ def kind_and_title(
     if first.verdict == "exposed":
         return "exposed", f"{what} of {naming.names(destinations)} must not answer, and does"
     reason = find_reason(first.reason)
+    cut_off = host_of_link(first) if everything else None
+    if cut_off is not None:
+        return (
+            "host",
+            f"{cut_off} is cut off: nothing that was probed gets to it or from it: {what}",
+        )
     if reason.title:
         return reason.kind, reason.title.format_map(_title_words(members, first, naming))
     if first.where == ("source",):
@@ -109,13 +116,16 @@ def _kind_of_finding(sources: Sequence[str], destinations: Sequence[str]) -> str
     return "source" if len(sources) == 1 else "zone"
 
 
-def advice(members: Sequence[Result], first: Result) -> str:
+def advice(members: Sequence[Result], first: Result, *, everything: bool = False) -> str:
     """Advice for the places that are still possible, worded by ``first`` of the members.
 
     People order firewall rules by it, so it names every port and every host.
     """
     words = _words_for_templates(members, first)
     templates = _choose_templates(first, common_places(members))
+    cut_off = host_of_link(first) if everything else None
+    if cut_off is not None:
+        words, templates = {**words, "cut_off": cut_off}, [_CUT_OFF]
     return " ".join(template.format_map(words) for template in templates)
 
 
@@ -151,6 +161,9 @@ def _choose_templates(first: Result, places: Sequence[Place]) -> list[str]:
 
 
 _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports} in its firewall."
+_CUT_OFF = (
+    "Check the link of {cut_off}: its device and cable, and the port and VLAN at the other end."
+)
 _BY_PLACE: dict[Place, str] = {
     "path": "Allow {rule} on {router}.",
     "destination": "Allow {rule} in the firewall of {destination} itself.",

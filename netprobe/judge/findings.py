@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from netprobe.judge.advice import advice, kind_and_title
 from netprobe.judge.any_of import join_again, set_apart
+from netprobe.judge.cut_off import host_of_link
 from netprobe.judge.kept_numbers import KeptNumbers
 from netprobe.judge.lookups import (
     choose_leading,
@@ -93,9 +94,13 @@ def _find_causes(
     stopped: list[Result] = []
     causes: dict[tuple[object, ...], Stopped] = {}
     for result in failures:
-        fact = facts.explain(result)
+        cut_off = facts.find_cut_off(result)
+        fact = cut_off or facts.explain(result)
         speaker = fact or speaker_of(result, rejecters)
-        if is_stopped_by_rule(speaker):
+        if cut_off is not None:
+            own = causes.setdefault(_host_key(cut_off), Stopped([], True, cut_off))
+            own.members.append(result)
+        elif is_stopped_by_rule(speaker):
             stopped.append(result)
         else:
             key = (fact is not None, *_cause_key(speaker))
@@ -117,6 +122,10 @@ def _order_of_finding(finding: Finding) -> tuple[bool, bool, int, int, tuple[int
     hosts = 0 if finding.stops is None else len(finding.hosts)
     rank = rank_weight(finding.stops)
     return (not decides, not failed, rank, -hosts, finding.members[0].order)
+
+
+def _host_key(cut_off: Result) -> tuple[object, ...]:
+    return ("cut off", host_of_link(cut_off), cut_off.decides)
 
 
 def _cause_key(result: Result) -> tuple[object, ...]:
@@ -141,6 +150,8 @@ def _cause_key(result: Result) -> tuple[object, ...]:
 
 def _split_by_pairs(cause: Stopped) -> list[Stopped]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
+    if cause.everything:
+        return [cause]
     first = cause.proof or cause.members[0]
     shares = find_reason(first.reason).shares
     if shares == "link":
@@ -179,7 +190,7 @@ def _make_finding(cause: Stopped, naming: Naming) -> Finding:
         kind=kind,
         verdict=first.verdict,
         title=f"{title}{lost} ({count_flows(everybody)})",
-        advice=advice(told, first),
+        advice=advice(told, first, everything=cause.everything),
         where=_find_places(members, cause),
         members=tuple(everybody),
         rejected_by=first.rejected_by if len(routers) == 1 else None,
@@ -197,7 +208,7 @@ def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], 
     """
     if _is_link(cause):
         return _name_ways(members), []
-    if cause.proof is None:
+    if cause.proof is None or cause.everything:
         return members, []
     answers = [as_sent(one) for one in members if is_lost_back(one)]
     return [one for one in members if not is_lost_back(one)], answers

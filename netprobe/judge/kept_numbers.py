@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from netprobe.judge.cut_off import find_cut_off_proof
 from netprobe.judge.rules import Stopped
 from netprobe.judge.ways import find_proof
 from netprobe.model.ports import intersect, subtract
@@ -45,7 +46,8 @@ class KeptNumbers:
         for number in sorted(named):
             first, *others = _split_by_weight(named[number])
             kept = self._kept[number]
-            found.append((kept, Stopped(first, kept.everything, find_proof(first))))
+            cut_off = find_cut_off_proof(first) if kept.everything else None
+            found.append((kept, Stopped(first, kept.everything, cut_off or find_proof(first))))
             rest += [one for some in others for one in some]
         return found, rest
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final
 
 from netprobe.judge.machines import shows_machine
-from netprobe.judge.ways import group_by_box
+from netprobe.judge.walls import group_by_box
 from netprobe.model.reasons import Share, find_reason
 from netprobe.model.result import Result
 

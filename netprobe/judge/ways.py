@@ -6,13 +6,14 @@ way back is lost on the way from the destination to the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from netprobe.judge.cut_off import CutOffHosts
 from netprobe.judge.machines import MachineFacts, rank_of_machine, shows_machine
 from netprobe.judge.rules import Stopped
-from netprobe.judge.walls import Pair, split_into_boxes
+from netprobe.judge.walls import Pair, group_by_box, split_into_boxes
 from netprobe.model.reasons import Share, find_reason
 from netprobe.model.result import Result
 
@@ -57,13 +58,18 @@ class WayFacts:
     def __init__(self, failures: Sequence[Result], passes: Iterable[Result]) -> None:
         self._facts: dict[PacketWay, Result] = {}
         self._machines = MachineFacts(failures)
+        self._cut_off = CutOffHosts(failures)
         facts = [one for one in failures if _is_of_way(one)]
         self._dead = {way_of_packets(one): None for one in failures}
-        if not facts and not self._machines:
+        if not facts and not self._machines and not self._cut_off:
             return
         dead = self._dead
+        connected: set[str] = set()
         for way in _find_open_ways(failures, passes):
             dead.pop(way, None)
+            if way[0] != way[1]:
+                connected.update(way[:2])
+        self._cut_off.leave_out(connected)
         for one in sorted(facts, key=lambda fact: (fact.rejected_by is None, fact.order)):
             if way_of_packets(one) in dead:
                 self._facts.setdefault(way_of_packets(one), one)
@@ -88,6 +94,10 @@ class WayFacts:
             lent = next((one for one in fits if one.rejected_by is not None), None)
             if lent is not None:
                 self._facts.setdefault(way, lent)
+
+    def find_cut_off(self, result: Result) -> Result | None:
+        """Give the failure that shows a host to be cut off, where that is the cause of this one."""
+        return self._cut_off.explain(result)
 
     def explain(self, result: Result) -> Result | None:
         """Give the failure whose cause is also that of this one, itself perhaps; None: none is."""
@@ -171,17 +181,6 @@ def group_by_link(members: Sequence[Result]) -> list[list[Result]]:
         for group in group_by_box(alike, lambda one: way_of_packets(one)[:2])
     ]
     return sorted(groups, key=lambda group: min(place[id(one)] for one in group))
-
-
-def group_by_box(
-    members: Iterable[Result], pair_of: Callable[[Result], Pair]
-) -> list[list[Result]]:
-    """Group failures by as few "all of these with all of those" as their pairs make."""
-    of_pair: dict[Pair, list[Result]] = {}
-    for one in members:
-        of_pair.setdefault(pair_of(one), []).append(one)
-    boxes = split_into_boxes(dict.fromkeys(of_pair))
-    return [[one for pair in box for one in of_pair[pair]] for box in boxes]
 
 
 def _split_by_size(members: Sequence[Result]) -> Iterable[list[Result]]:

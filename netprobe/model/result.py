@@ -76,8 +76,8 @@ class Result:
     what is new decides. ``stops``: what does not work while it fails, as its row says, else None.
     ``story``: where its packets were seen, unless it passed or was not probed. ``any_of``: the name
     of rows of which one is enough for the pair, and ``spared`` the one that passes beside this.
-    ``also``: the rows of other matrices that demand the same flow. ``name_servers``: those of a host
-    that none of them helps; ``next_hop`` is then the one that leads to them.
+    ``also``: the rows of other matrices that demand the same flow. ``name_servers``: those of a
+    host that none of them helps; ``next_hop`` is then the one that leads to them.
     """
 
     order: tuple[int, int, int]
