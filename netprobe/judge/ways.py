@@ -21,6 +21,8 @@ PacketWay = tuple[str, str, bool]  # who sends, who receives, whether over IPv6
 
 # Causes that stop every packet of a way.
 _OF_WAYS: tuple[Share, ...] = ("next-hop", "router")
+# A next hop that nobody heard of, as far as answers came to who asked.
+_INFERRED = "next-hop-silent"
 # Paths are measured to within a few bytes, and from two sides.
 _ALIKE_BYTES = 8
 
@@ -103,10 +105,12 @@ class WayFacts:
         """Give the failure whose cause is also that of this one, itself perhaps; None: none is."""
         if shows_machine(result):
             return self._machines.of_address(result)
-        fact = self._facts.get(way_of_packets(result)) or self._find_machine(result)
-        if fact is None or _is_of_way(result):
+        fact = self._facts.get(way_of_packets(result))
+        if fact is None or fact.reason == _INFERRED:
+            fact = self._find_machine(result) or fact
+        if fact is None or (_is_of_way(result) and not shows_machine(fact)):
             return fact
-        if result.reason != "no-response" or fact.decides != result.decides:
+        if result.reason not in ("no-response", _INFERRED) or fact.decides != result.decides:
             return None
         return fact if is_lost_back(result) or {*fact.where} & {*result.where} else None
 
@@ -114,7 +118,10 @@ class WayFacts:
         """Find who else has the address that the lost packets were sent to."""
         if is_lost_back(result):
             return self._machines.of_answers(result)
-        return self._machines.of_address(result) if way_of_packets(result) in self._dead else None
+        if way_of_packets(result) not in self._dead:
+            return None
+        found = self._machines.of_address(result)
+        return found or (self._machines.of_answers(result) if result.reason == _INFERRED else None)
 
 
 def find_proof(members: Iterable[Result]) -> Result | None:

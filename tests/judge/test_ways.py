@@ -115,6 +115,20 @@ def test_a_dead_next_hop_takes_the_answers_with_it() -> None:
     assert hop.where == ("path", "return-path", "source")
 
 
+def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> None:
+    """To an address that is held twice, and to who asks; who hears nothing infers too much."""
+    machine = {"reason": "other-machine", "where": ("path",), "state": "unreachable"}
+    mute = {"reason": "next-hop-silent", "where": ("path", "source"), "next_hop": "10.0.3.77"}
+    both = [flows(["b2"], ["b1"], [80], **machine), flows(["c2"], ["c1"], [80], **machine)]
+    held = [one for some in both for one in some]
+
+    assert len(fold(held + flows(["b1"], ["c1"], **mute) + flows(["c1"], ["b1"], **mute))) == 2
+    assert len(fold(both[0] + flows(["b1"], ["c1"], **mute))) == 1
+    assert len(fold(both[0] + flows(["c1"], ["c2"], **mute))) == 2
+    # What its kernel says of it is no inference.
+    assert len(fold(held + flows(["b1"], ["c1"], **DEAD_HOP))) == 3
+
+
 def test_who_must_act_does_not_follow_from_the_order_of_the_plan() -> None:
     """The member that shows the cause speaks for all."""
     machine = {"reason": "other-machine", "where": ("path",), "state": "unreachable"}
