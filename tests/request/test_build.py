@@ -172,15 +172,20 @@ def test_doubtful_flows_are_counted_or_asked_for() -> None:
 
 
 def test_who_asked_for_doubtful_flows_is_not_told_to() -> None:
-    """No rule mends a port that somebody holds."""
+    """No rule mends a port that somebody holds, nor a size that nobody could try."""
     held = replace(PATH, verdict="inconclusive", state="open", reason="unknown-holder",
                    where=("service",))  # fmt: skip
+    size = replace(PATH, verdict="inconclusive", state="unknown", reason="mtu-not-measured")
+    drop = replace(PATH, verdict="inconclusive", state="open|filtered", protocol="udp")
     wished = RequestWishes(include=frozenset({"inconclusive"}))
 
-    for wishes, advised in ((RequestWishes(), True), (wished, False)):
-        (left,) = request_of_run(INFO, (), [held], "run.json", wishes).unmended
-        assert left.title == "not asked for: inconclusive"
-        assert ("--include inconclusive" in left.help) is advised
+    for doubts, wishes, advised in (
+        ([held, size], RequestWishes(), [False]), ([held], wished, [False]),
+        ([drop, size], RequestWishes(), [True, False]),
+    ):  # fmt: skip
+        left = request_of_run(INFO, (), doubts, "run.json", wishes).unmended
+        assert {one.title for one in left} == {"not asked for: inconclusive"}
+        assert ["--include inconclusive" in one.help for one in left] == advised
 
 
 def test_ends_without_an_address() -> None:
