@@ -76,6 +76,7 @@ def _title_words(members: Sequence[Result], first: Result, naming: Naming) -> Te
         "holder": first.holder,
         "next_hop": first.next_hop,
         "router": first.rejected_by,
+        "carriers": _name_carriers(_list_routers(members)),
     }
 
 
@@ -92,6 +93,10 @@ def _mtu_words(first: Result) -> TemplateWords:
 
 def _list_routers(members: Sequence[Result]) -> list[str]:
     return unique(one.rejected_by for one in members if one.rejected_by is not None)
+
+
+def _name_carriers(routers: Sequence[str]) -> str:
+    return f"{' and '.join(routers)} {'carries' if len(routers) == 1 else 'carry'}"
 
 
 def _word_end(members: Sequence[Result]) -> str:

@@ -88,7 +88,7 @@ def _find_causes(
 ) -> list[Stopped]:
     """Group the failures that share a likely cause."""
     failures, followers = set_apart(failures)
-    failures, lookups = set_lookups_apart(failures)
+    failures, lookups = set_lookups_apart(failures, passes)
     names, failures = group_by_name(failures, passes)
     rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
     stopped: list[Result] = []
@@ -136,7 +136,9 @@ def _cause_key(result: Result) -> tuple[object, ...]:
         return (*common, result.address)
     if shares == "resolver":
         return (*common, *result.name_servers)
-    if shares in ("link", "reason"):
+    if shares == "link":
+        return common
+    if shares == "reason":
         return (*common, result.rejected_by)
     place = (result.where, result.rejected_by)
     if shares == "next-hop":

@@ -6,7 +6,7 @@ silent to a host may not be at fault themselves: what stops its flows stops its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -34,16 +34,17 @@ def choose_leading(members: Iterable[Result]) -> list[Result]:
 
 
 def set_lookups_apart(
-    failures: Sequence[Result],
+    failures: Sequence[Result], passes: Iterable[Result]
 ) -> tuple[list[Result], dict[int, list[Result]]]:
     """Set apart the lookups that fail for the cause of another failure.
 
     They have its finding, and stand in the dictionary by its ``id``.
     """
     resolvers = [one for one in failures if rank_of_lookup(one) == 1]
+    lost = _find_lost_ways(failures, passes) if resolvers else {}
     causes = {
-        (one.source, one.decides): _find_cause(one, failures) or one for one in resolvers
-    }  # fmt: skip
+        (one.source, one.decides): _find_cause(one, failures, lost) or one for one in resolvers
+    }
     kept: list[Result] = []
     followers: dict[int, list[Result]] = {}
     for one in failures:
@@ -80,9 +81,37 @@ def group_by_name(
     return [*groups.values(), *boxes], others
 
 
-def _find_cause(resolver: Result, failures: Iterable[Result]) -> Result | None:
+def _find_lost_ways(
+    failures: Sequence[Result], passes: Iterable[Result]
+) -> dict[tuple[str, bool], Result]:
+    """Find the hosts to which a router has no way for most who send them anything, with its words.
+
+    Name servers are further senders: nobody else of the run is where they are.
+    """
+    facts = {
+        (one.destination, one.decides): one
+        for one in failures if find_reason(one.reason).shares == "router"
+    }  # fmt: skip
+    senders: dict[str, set[str]] = {}
+    heard: dict[str, set[str]] = {}
+    for one in failures:
+        senders.setdefault(one.destination, set()).add(one.source)
+    for one in passes if facts else ():
+        heard.setdefault(one.destination, set()).add(one.source)
+        if one.proof != "witness":
+            heard.setdefault(one.source, set()).add(one.destination)
+    return {
+        (host, decides): one
+        for (host, decides), one in facts.items()
+        if len(senders[host] - heard.get(host, set())) > len(heard.get(host, ()))
+    }
+
+
+def _find_cause(
+    resolver: Result, failures: Iterable[Result], lost: Mapping[tuple[str, bool], Result]
+) -> Result | None:
     """Find the failure with a cause that stops a host's questions to its name servers."""
-    return next(
+    return lost.get((resolver.source, resolver.decides)) or next(
         (
             one
             for one in failures

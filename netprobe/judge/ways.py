@@ -185,9 +185,26 @@ def group_by_link(members: Sequence[Result]) -> list[list[Result]]:
     groups = [
         group
         for alike in _split_by_size(members)
-        for group in group_by_box(alike, lambda one: way_of_packets(one)[:2])
+        for box in group_by_box(alike, lambda one: way_of_packets(one)[:2])
+        for group in _split_by_router(box)
     ]
     return sorted(groups, key=lambda group: min(place[id(one)] for one in group))
+
+
+def _split_by_router(members: list[Result]) -> list[list[Result]]:
+    """Split by the router that says it where one host hears two: to one, a router has one address.
+
+    Different hosts, and there and back, may hear both ends of one link.
+    """
+    heard: dict[str, set[str | None]] = {}
+    for one in members:
+        heard.setdefault(one.source, set()).add(one.rejected_by)
+    if all(len(routers) == 1 for routers in heard.values()):
+        return [members]
+    groups: dict[str | None, list[Result]] = {}
+    for one in members:
+        groups.setdefault(one.rejected_by, []).append(one)
+    return list(groups.values())
 
 
 def _split_by_size(members: Sequence[Result]) -> Iterable[list[Result]]:

@@ -271,7 +271,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "mtu-too-small": Reason(
         kind="mtu",
-        title="{router} carries only {path} bytes {between}{needs}",
+        title="{carriers} only {path} bytes {between}{needs}",
         router_is="the link behind {router}",
         rule_causes=False,
         rule_mends=False,

@@ -153,6 +153,24 @@ def test_answers_to_an_address_that_is_held_twice_are_lost() -> None:
     assert len(titles(silent("b"), lookup("b", "api"), [to_a])) == 2
 
 
+def test_answers_to_which_a_router_has_no_way_are_lost() -> None:
+    """Where that holds for most who send the host anything: name servers are further senders."""
+    looped = {"reason": "routing-loop", "where": ("path",), "state": "unreachable"}
+    router = [
+        flow(one, "a", "10.0.0.1", rejected_by="10.9.0.1", **looped) for one in ("x", "y", "z")
+    ]
+    beside = [flow(one, "a", "10.0.0.1") for one in ("v", "w")]
+    passed = [replace(one, verdict="pass", proof="nonce", where=()) for one in beside]
+
+    (title,) = titles(silent("a"), lookup("a", "api"), router, passes=passed)
+    assert title.endswith(" from x, y, z to a, and no names resolve on a (5 flows)")
+    more = [replace(one, source=f"{one.source}2") for one in passed]
+    assert len(titles(silent("a"), router, passes=passed + more)) == 2
+    # What arrives without an answer came the other way.
+    one_way = [replace(one, source="a", destination=one.source, proof="witness") for one in more]
+    assert len(titles(silent("a"), router, passes=passed + one_way)) == 1
+
+
 def test_a_dead_next_hop_forwards_no_questions() -> None:
     """Where it is the one on the way to the servers."""
     dead = {"reason": "next-hop-down", "where": ("path", "source"), "state": "unreachable"}

@@ -170,6 +170,23 @@ def test_other_sizes_and_other_hosts_are_other_links() -> None:
     assert len(fold(one + narrow(["b1"], ["c1"], 1300, protocol="udp"))) == 2
 
 
+def test_a_link_has_two_ends_and_they_other_addresses() -> None:
+    """Who hears of it from two routers hears of two links."""
+    small = {"reason": "mtu-too-small", "where": ("path",), "path_mtu_bytes": 1400}
+    near = flows(["b1"], CS, [8472], rejected_by="10.0.2.254", needed_mtu_bytes=1450, **small)
+    also = flows(["b2"], CS, [8472], rejected_by="10.0.4.254", needed_mtu_bytes=1450, **small)
+    back = flows(CS, BS, [8472], rejected_by="10.0.3.254", needed_mtu_bytes=1450, **small)
+
+    (finding,) = fold(near + also + back)
+    assert finding.title == (
+        "10.0.2.254 and 10.0.4.254 and 10.0.3.254 carry only 1400 bytes between (b1, b2) and "
+        "(c1, c2) (the interfaces send 1450) (8 flows)"
+    )
+    assert finding.rejected_by is None
+    other = flows(["b1"], ["c1"], [8472], rejected_by="10.0.9.9", needed_mtu_bytes=1450, **small)
+    assert len(fold(other + near[1:])) == 2
+
+
 def test_a_name_that_nobody_can_resolve_is_one_finding() -> None:
     """However many sources look it up."""
     lost = flows(CS, ["b1"], reason="name-not-resolved", where=("source",))
