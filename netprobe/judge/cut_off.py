@@ -30,10 +30,12 @@ def host_of_link(result: Result) -> str | None:
 class CutOffHosts:
     """Of each host that is cut off the failure that shows it best."""
 
-    def __init__(self, failures: Sequence[Result]) -> None:
+    def __init__(self, failures: Sequence[Result], *, some_ports: bool) -> None:
         self._failures = failures
         self._proofs: dict[tuple[str, bool], Result] = {}
-        for one in _list_shown(failures):
+        shown = _list_shown(failures)
+        # Ports that were left out may get through to any host that has a link.
+        for one in (one for one in shown if not some_ports or one.reason == "no-carrier"):
             self._proofs.setdefault((host_of_link(one) or "", one.decides), one)
 
     def __bool__(self) -> bool:

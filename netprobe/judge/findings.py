@@ -90,7 +90,8 @@ def _find_causes(
     failures, followers = set_apart(failures)
     failures, lookups = set_lookups_apart(failures, passes)
     names, failures = group_by_name(failures, passes)
-    rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
+    rejecters = find_rejecters(failures)
+    facts = WayFacts(failures, passes, some_ports=some_ports)
     stopped: list[Result] = []
     causes: dict[tuple[object, ...], Stopped] = {}
     for result in failures:

@@ -57,10 +57,12 @@ def turn_round(result: Result) -> Result:
 class WayFacts:
     """What is known of ways on which nothing gets through, from one failure of each."""
 
-    def __init__(self, failures: Sequence[Result], passes: Iterable[Result]) -> None:
+    def __init__(
+        self, failures: Sequence[Result], passes: Iterable[Result], *, some_ports: bool
+    ) -> None:
         self._facts: dict[PacketWay, Result] = {}
         self._machines = MachineFacts(failures)
-        self._cut_off = CutOffHosts(failures)
+        self._cut_off = CutOffHosts(failures, some_ports=some_ports)
         facts = [one for one in failures if _is_of_way(one)]
         self._dead = {way_of_packets(one): None for one in failures}
         if not facts and not self._machines and not self._cut_off:

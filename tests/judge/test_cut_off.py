@@ -109,6 +109,16 @@ def test_two_hosts_are_two_findings() -> None:
     assert len(titles([*unplugged(), refused])) == 2
 
 
+def test_ports_that_were_left_out_may_get_through() -> None:
+    """Only a host without a link is cut off then."""
+    no_answer = [one for one in unplugged() if one.reason != "no-carrier"]
+    lost = [flow(HOST, other, **DEAD_HOP) for other in OTHERS]
+
+    assert len(titles(unplugged(), some_ports=True)) == 1
+    assert len(titles(no_answer + lost)) == 1
+    assert len(titles(no_answer + lost, some_ports=True)) > 1
+
+
 def test_few_flows_cut_nobody_off() -> None:
     """One neighbour alone may be parted from it; and who asks for nothing hears nothing."""
     assert "cut off" not in titles([flow("c1", HOST, **NO_NEIGHBOUR)])[0]
