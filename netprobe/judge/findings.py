@@ -15,6 +15,7 @@ from netprobe.judge.lookups import (
     rank_of_lookup,
     set_lookups_apart,
 )
+from netprobe.judge.machines import shows_machine
 from netprobe.judge.naming import Naming, count_flows, titled, unique
 from netprobe.judge.places import common_places
 from netprobe.judge.rules import (
@@ -34,9 +35,10 @@ from netprobe.judge.ways import (
     join_routers,
     turn_round,
 )
+from netprobe.model.kept_finding import KeptFinding
 from netprobe.model.matrix import rank_weight
 from netprobe.model.reasons import find_reason
-from netprobe.model.result import Finding, KeptFinding, Place, Result
+from netprobe.model.result import Finding, Place, Result
 
 # One port, and one pair of hosts: a cause does not know requirements.
 PortKey = tuple[str, int | None, int | None]
@@ -213,8 +215,14 @@ def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], 
         return _name_ways(members), []
     if cause.proof is None or cause.everything:
         return members, []
-    answers = [as_sent(one) for one in members if is_lost_back(one)]
-    return [one for one in members if not is_lost_back(one)], answers
+    held = cause.proof.address if shows_machine(cause.proof) else None
+    told = [one for one in members if not is_lost_back(one) and held in (None, one.address)]
+    # Of a host whose address another machine has the answers are lost, whatever it sends.
+    answers = [
+        as_sent(one) if is_lost_back(one) else turn_round(one)
+        for one in members if is_lost_back(one) or held not in (None, one.address)
+    ]  # fmt: skip
+    return told, answers
 
 
 def _name_ways(members: list[Result]) -> list[Result]:

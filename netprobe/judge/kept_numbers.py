@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from netprobe.judge.cut_off import find_cut_off_proof
 from netprobe.judge.rules import Stopped
 from netprobe.judge.ways import find_proof
+from netprobe.model.kept_finding import KeptFinding
 from netprobe.model.ports import intersect, subtract
-from netprobe.model.result import KeptFinding, Result
+from netprobe.model.result import Result
 
 FlowName = tuple[str, str, str, str, str]
 

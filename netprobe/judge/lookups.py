@@ -111,18 +111,13 @@ def _find_cause(
     resolver: Result, failures: Iterable[Result], lost: Mapping[tuple[str, bool], Result]
 ) -> Result | None:
     """Find the failure with a cause that stops a host's questions to its name servers."""
-    return lost.get((resolver.source, resolver.decides)) or next(
-        (
-            one
-            for one in failures
-            if one.decides == resolver.decides
-            and (_asks(one, resolver) or _stops_answers(one, resolver) or _is_hop(one, resolver))
-        ),
-        None,
-    )
+    known = lost.get((resolver.source, resolver.decides))
+    stops = (_asks_server, _stops_answers, _is_hop)
+    found = (one for one in failures if any(stop(one, resolver) for stop in stops))
+    return known or next((one for one in found if one.decides == resolver.decides), None)
 
 
-def _asks(one: Result, resolver: Result) -> bool:
+def _asks_server(one: Result, resolver: Result) -> bool:
     """Tell whether it is a flow to one of the servers, as the questions are."""
     first, last = one.port or 0, one.end_port or 0
     is_dns = one.protocol == "udp" and first <= _DNS_PORT <= last

@@ -23,6 +23,8 @@ PacketWay = tuple[str, str, bool]  # who sends, who receives, whether over IPv6
 _OF_WAYS: tuple[Share, ...] = ("next-hop", "router")
 # A next hop that nobody heard of, as far as answers came to who asked.
 _INFERRED = "next-hop-silent"
+# The share of packets that a router which rations its errors tells of, at most.
+_MOST_RATIONED = 2 / 3
 # Paths are measured to within a few bytes, and from two sides.
 _ALIKE_BYTES = 8
 
@@ -61,6 +63,8 @@ class WayFacts:
         self, failures: Sequence[Result], passes: Iterable[Result], *, some_ports: bool
     ) -> None:
         self._facts: dict[PacketWay, Result] = {}
+        # How many failures of it a router said, and how many there are.
+        self._words: dict[PacketWay, tuple[int, int]] = {}
         self._machines = MachineFacts(failures)
         self._cut_off = CutOffHosts(failures, some_ports=some_ports)
         facts = [one for one in failures if _is_of_way(one)]
@@ -77,17 +81,37 @@ class WayFacts:
         for one in sorted(facts, key=lambda fact: (fact.rejected_by is None, fact.order)):
             if way_of_packets(one) in dead:
                 self._facts.setdefault(way_of_packets(one), one)
+        self._count_words(failures)
         for six in (False, True):
             pairs: dict[Pair, None] = {(a, b): None for a, b, family in dead if family == six}
             for box in split_into_boxes(pairs) if pairs else ():
                 self._lend_in_box([(*pair, six) for pair in box])
 
+    def _count_words(self, failures: Iterable[Result]) -> None:
+        """Count the failures of each way with a fact, and those of which its router said so."""
+        for one in failures:
+            way = way_of_packets(one)
+            if way in self._facts and not is_lost_back(one):
+                heard, all_ = self._words.get(way, (0, 0))
+                self._words[way] = (heard + _is_of_way(one), all_ + 1)
+
+    def _tells_all(self, ways: Iterable[PacketWay]) -> bool:
+        """Tell whether a router rations its errors so little that it would tell of other ways."""
+        counts = [self._words.get(way, (0, 0)) for way in ways]
+        heard, all_ = (sum(some) for some in zip(*counts, strict=True))
+        return bool(heard > all_ * _MOST_RATIONED)
+
     def _lend_in_box(self, box: Sequence[PacketWay]) -> None:
         """Let a router that has no route speak for the hosts of a box to which it said nothing.
 
-        Routers ration their errors. Where two spoke to one sender, or to several, none does.
+        Routers ration their errors. Where two spoke to one sender, or to several, none does. Nor
+        does one that speaks of nearly every packet to some hosts, and of none to others.
         """
         known = {way: self._facts[way] for way in box if way in self._facts}
+        of_routers = [way for way, fact in known.items() if fact.rejected_by is not None]
+        if of_routers and self._tells_all(of_routers):
+            told = {receiver for _, receiver, _ in of_routers}
+            box = [way for way in box if way[1] in told]
         routers = {fact.rejected_by for fact in known.values()}
         by_sender: dict[str, set[str | None]] = {}
         for (sender, _, _), fact in known.items():

@@ -12,17 +12,10 @@ from typing import Any
 
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.firewall import FirewallRule, FirewallRules
+from netprobe.model.kept_finding import KeptFinding, Member
 from netprobe.model.plan import Skipped
 from netprobe.model.ports import MAX_PORT, MIN_PORT, WITH_PORTS, Ports
-from netprobe.model.result import (
-    UNPROBED,
-    Coverage,
-    Finding,
-    KeptFinding,
-    Member,
-    Result,
-    Summary,
-)
+from netprobe.model.result import UNPROBED, Coverage, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.model.shapes import Name, ProtocolText
 from netprobe.model.story import Story, StoryError, StoryPlace

@@ -93,12 +93,10 @@ _KEEPERS: Final[Mapping[Place, Team]] = {
 _OTHER: Final = Reason()
 # A proxy is asked in the destination's place: what is stopped is another flow.
 _OF_PROXY: Final = Reason(rule_causes=False, rule_mends=False)
-
 _SERVICE: Final[tuple[Place, ...]] = ("service",)
 _SOURCE: Final[tuple[Place, ...]] = ("source",)
 _PATH: Final[tuple[Place, ...]] = ("path",)
 _NEAR: Final[tuple[Place, ...]] = ("path", "source")
-
 _OTHER_MACHINE = (
     "Find out who has {address} beside {destination} and give one of them another address, or "
     "correct the inventory."

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from netprobe.model.accepted import CheckedAcceptance
+from netprobe.model.kept_finding import KeptFinding
 from netprobe.model.plan import Plan, PlannedMatrix, PlannedRequirement, Skipped
-from netprobe.model.result import Coverage, HostReport, KeptFinding, Result, Unprobed
+from netprobe.model.result import Coverage, HostReport, Result, Unprobed
 from netprobe.model.story import FlowPackets
 
 

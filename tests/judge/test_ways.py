@@ -90,6 +90,16 @@ def test_what_is_proven_elsewhere_has_its_own_cause(where: tuple[str, ...]) -> N
     assert len(found(heard + own)) == 2
 
 
+def test_a_router_that_tells_of_every_packet_has_a_way_where_it_keeps_quiet() -> None:
+    """It rations nothing: what is silent beside it has another cause."""
+    looped = {**NO_ROUTE, "reason": "routing-loop"}
+    silent = flows(CS, ["b2"], **SILENT)
+
+    assert len(fold(flows(CS, ["b1"], **looped) + silent)) == 2
+    one_port = flows(CS, ["b1"], [6443], **looped) + flows(CS, ["b1"], [7000, 9100], **SILENT)
+    assert len(fold(one_port + silent)) == 1
+
+
 def test_two_routers_that_one_host_hears_are_two_causes() -> None:
     """Of a router that answers each network from another address, each host hears one."""
     one = flows(["c1"], ["b1"], **NO_ROUTE)
@@ -122,7 +132,15 @@ def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> No
     both = [flows(["b2"], ["b1"], [80], **machine), flows(["c2"], ["c1"], [80], **machine)]
     held = [one for some in both for one in some]
 
-    assert len(fold(held + flows(["b1"], ["c1"], **mute) + flows(["c1"], ["b1"], **mute))) == 2
+    found = fold(held + flows(["b1"], ["c1"], **mute) + flows(["c1"], ["b1"], **mute))
+    assert {one.title.split(" (4")[0] for one in found} == {
+        "another machine answers for b1 (10.0.2.1)", "another machine answers for c1 (10.0.3.1)",
+    }  # fmt: skip
+    # What it sends itself is told by the answers, and no address of its peers is in doubt.
+    (alone,) = fold(both[0] + flows(["b1"], ["c1"], **mute))
+    assert alone.title == (
+        "another machine answers for b1 (10.0.2.1), and the answers from c1 to b1 (4 flows)"
+    )
     assert len(fold(both[0] + flows(["b1"], ["c1"], **mute))) == 1
     assert len(fold(both[0] + flows(["c1"], ["c2"], **mute))) == 2
     # What its kernel says of it is no inference.

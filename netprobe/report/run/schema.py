@@ -16,9 +16,10 @@ from netprobe.model.codec import (
     summary_to_json,
 )
 from netprobe.model.dataclass_json import Json, schema_of_dataclass
+from netprobe.model.kept_finding import Member
 from netprobe.model.plan import Skipped
 from netprobe.model.reasons import OWNERS
-from netprobe.model.result import VERDICTS, Finding, Member, Result, Summary
+from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.report.record.changes import Changes
 from netprobe.report.run.overview import Overview
