@@ -144,7 +144,7 @@ def test_other_flows_are_no_questions(facts: dict[str, Any]) -> None:
 
 def test_answers_to_an_address_that_is_held_twice_are_lost() -> None:
     """Those of name servers, too; of other hosts that says nothing."""
-    twice = {"reason": "other-machine", "where": ("path",), "state": "unreachable"}
+    twice: dict[str, Any] = {"reason": "other-machine", "where": ("path",), "state": "unreachable"}
     to_a = flow("x", "a", "10.0.0.1", **twice)
 
     assert titles(silent("a"), lookup("a", "api"), [to_a]) == [
@@ -155,7 +155,7 @@ def test_answers_to_an_address_that_is_held_twice_are_lost() -> None:
 
 def test_answers_to_which_a_router_has_no_way_are_lost() -> None:
     """Where that holds for most who send the host anything: name servers are further senders."""
-    looped = {"reason": "routing-loop", "where": ("path",), "state": "unreachable"}
+    looped: dict[str, Any] = {"reason": "routing-loop", "where": ("path",), "state": "unreachable"}
     router = [
         flow(one, "a", "10.0.0.1", rejected_by="10.9.0.1", **looped) for one in ("x", "y", "z")
     ]
@@ -173,7 +173,11 @@ def test_answers_to_which_a_router_has_no_way_are_lost() -> None:
 
 def test_a_dead_next_hop_forwards_no_questions() -> None:
     """Where it is the one on the way to the servers."""
-    dead = {"reason": "next-hop-down", "where": ("path", "source"), "state": "unreachable"}
+    dead: dict[str, Any] = {
+        "reason": "next-hop-down",
+        "where": ("path", "source"),
+        "state": "unreachable",
+    }
     hop = flow("a", "b", "10.0.2.1", next_hop=GATEWAY, **dead)
 
     assert titles(silent("a", next_hop=GATEWAY), lookup("a", "api"), [hop]) == [

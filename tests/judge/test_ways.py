@@ -92,7 +92,7 @@ def test_what_is_proven_elsewhere_has_its_own_cause(where: tuple[str, ...]) -> N
 
 def test_a_router_that_tells_of_every_packet_has_a_way_where_it_keeps_quiet() -> None:
     """It rations nothing: what is silent beside it has another cause."""
-    looped = {**NO_ROUTE, "reason": "routing-loop"}
+    looped: dict[str, Any] = {**NO_ROUTE, "reason": "routing-loop"}
     silent = flows(CS, ["b2"], **SILENT)
 
     assert len(fold(flows(CS, ["b1"], **looped) + silent)) == 2
@@ -127,8 +127,16 @@ def test_a_dead_next_hop_takes_the_answers_with_it() -> None:
 
 def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> None:
     """To an address that is held twice, and to who asks; who hears nothing infers too much."""
-    machine = {"reason": "other-machine", "where": ("path",), "state": "unreachable"}
-    mute = {"reason": "next-hop-silent", "where": ("path", "source"), "next_hop": "10.0.3.77"}
+    machine: dict[str, Any] = {
+        "reason": "other-machine",
+        "where": ("path",),
+        "state": "unreachable",
+    }
+    mute: dict[str, Any] = {
+        "reason": "next-hop-silent",
+        "where": ("path", "source"),
+        "next_hop": "10.0.3.77",
+    }
     both = [flows(["b2"], ["b1"], [80], **machine), flows(["c2"], ["c1"], [80], **machine)]
     held = [one for some in both for one in some]
 
@@ -149,7 +157,11 @@ def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> No
 
 def test_who_must_act_does_not_follow_from_the_order_of_the_plan() -> None:
     """The member that shows the cause speaks for all."""
-    machine = {"reason": "other-machine", "where": ("path",), "state": "unreachable"}
+    machine: dict[str, Any] = {
+        "reason": "other-machine",
+        "where": ("path",),
+        "state": "unreachable",
+    }
     (finding,) = fold(flows(["b1"], ["c1"], **LOST_BACK) + flows(["c1"], ["b1"], **machine))
 
     assert finding.members[0].reason == "no-response"
@@ -190,7 +202,7 @@ def test_other_sizes_and_other_hosts_are_other_links() -> None:
 
 def test_a_link_has_two_ends_and_they_other_addresses() -> None:
     """Who hears of it from two routers hears of two links."""
-    small = {"reason": "mtu-too-small", "where": ("path",), "path_mtu_bytes": 1400}
+    small: dict[str, Any] = {"reason": "mtu-too-small", "where": ("path",), "path_mtu_bytes": 1400}
     near = flows(["b1"], CS, [8472], rejected_by="10.0.2.254", needed_mtu_bytes=1450, **small)
     also = flows(["b2"], CS, [8472], rejected_by="10.0.4.254", needed_mtu_bytes=1450, **small)
     back = flows(CS, BS, [8472], rejected_by="10.0.3.254", needed_mtu_bytes=1450, **small)

@@ -71,9 +71,9 @@ class Estate(Lab):
                 self.plug(switch, host, "eth0", f"{host.address(4)}/24")
                 host.ip(f"route add default via {GATEWAYS[net]}")
         self._build_named(r1, r2)
-        for router, hosts in ASKERS.items():
+        for server, hosts in ASKERS.items():
             for name in hosts:
-                self.set_resolver(name, LINK[router])
+                self.set_resolver(name, LINK[server])
         self.wait_until_ready()
 
     def _build_named(self, r1: Namespace, r2: Namespace) -> None:
