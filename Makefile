@@ -155,6 +155,10 @@ format: setup ## format and repair what can be repaired
 docs: setup ## print the generated pages and schemas again
 	NETPROBE_REWRITE=docs $(BIN)/python -m pytest -q -m "not lab" -k "fresh or docs" tests
 
+.PHONY: pages-size
+pages-size: setup ## how much of each page is written by hand, and how much is printed from code
+	@$(BIN)/python -m pages.printed
+
 .PHONY: golden
 golden: setup ## rewrite golden files; read the diff before you commit it
 	NETPROBE_REWRITE=golden $(BIN)/python -m pytest -q tests/report tests/estate tests/pages/test_formats.py

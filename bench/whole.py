@@ -184,7 +184,9 @@ def machine() -> str:
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     model = re.search(r"model name\s*: (.*)", info)
     load = ", ".join(f"{number:.1f}" for number in os.getloadavg())
+    # Whose kernel it is says nothing to a reader.
+    kernel = ".".join(os.uname().release.split(".")[:2])
     return (
         f"{model[1] if model else 'unknown processor'}, {os.cpu_count()} processors, "
-        f"Linux {os.uname().release}, load {load} at the end"
+        f"Linux {kernel}, load {load} at the end"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ class Baseline:
 
     tables: dict[str, list[Table]]
     rows: tuple[Row, ...]
+    # Why rows are no flows between two hosts, by what ``no_flow`` of a row calls them.
+    no_flows: dict[str, str] = field(default_factory=dict)
 
     def requirements_of(self, heading: str, cells: Sequence[str]) -> tuple[str, ...]:
         """The requirements that a row became."""
@@ -79,7 +81,7 @@ def read_baseline(matrix: str) -> Baseline:
         rows = tuple(tuple(row["cells"]) for row in one["rows"])
         table = Table(one["heading"], tuple(one["columns"]), rows)
         tables.setdefault(one["path"], []).append(table)
-    return Baseline(tables, tuple(_rows_of(data)))
+    return Baseline(tables, tuple(_rows_of(data)), data.get("no_flows", {}))
 
 
 def _rows_of(data: dict[str, Any]) -> Iterator[Row]:

@@ -1,7 +1,8 @@
 """The pages of the site: ``python -m pages.site FOLDER`` writes them, with mkdocs' settings.
 
 The site is the project's own pages in the order in which people need them, and a page with the help
-of every command. Links that leave ``docs/`` become words, since the site is read without the rest.
+of every command. Links that leave these become words, since the site is read without the rest: so
+do those to decisions, which are a record for whoever changes netprobe.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Why it says so": (
         "design.md",
+        "checks.md",
         "network-facts.md",
         "accuracy.md",
         "performance.md",
@@ -65,10 +67,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "wire.md",
     ),
 }
-DECISIONS = "Decisions"
 # Pages of the project's own folder, by their names in the site.
 OUTER = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}
 PICTURES = tuple(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.png"))
+# Names in the first column of a table are never broken.
+STYLE = "assets/tables.css"
+STYLES = "td:first-child > code { white-space: nowrap; }\n"
 # iframe-worker 1.0.4 (MIT), where the site finds it.
 SHIM = "assets/iframe-worker.js"
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
@@ -76,7 +80,7 @@ LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 
 def site_pages() -> dict[str, str]:
     """The text of each page by its path in the site."""
-    pages = {str(path.relative_to(DOCS)): path.read_text("utf-8") for path in DOCS.rglob("*.md")}
+    pages = {path.name: path.read_text("utf-8") for path in DOCS.glob("*.md")}
     pages |= {name: (ROOT / file).read_text("utf-8") for name, file in OUTER.items()}
     placed = {name: _place_links(name, text, pages) for name, text in pages.items()}
     return placed | {"commands.md": commands_page()}
@@ -84,7 +88,6 @@ def site_pages() -> dict[str, str]:
 
 def settings() -> dict[str, Any]:
     """What mkdocs is to do: no font and no script comes from a network."""
-    decisions = sorted(str(path.relative_to(DOCS)) for path in DOCS.glob("decisions/*.md"))
     return {
         "site_name": "netprobe",
         "docs_dir": "pages",
@@ -102,12 +105,10 @@ def settings() -> dict[str, Any]:
         "plugins": ["search", "offline"],
         # Browsers start no worker from a file; the search is one.
         "extra": {"polyfills": [SHIM]},
+        "extra_css": [STYLE],
         "markdown_extensions": ["tables", "pymdownx.superfences", {"toc": {"permalink": True}}],
         "validation": {"anchors": "warn", "unrecognized_links": "warn"},
-        "nav": [
-            *({title: list(pages)} for title, pages in SECTIONS.items()),
-            {DECISIONS: decisions},
-        ],
+        "nav": [{title: list(pages)} for title, pages in SECTIONS.items()],
     }
 
 
@@ -156,6 +157,7 @@ def write_site(folder: Path) -> None:
         shutil.copyfile(DOCS / name, folder / "pages" / name)
     (folder / "pages" / SHIM).parent.mkdir(exist_ok=True)
     shutil.copyfile(Path(__file__).with_name("iframe-worker") / "shim.js", folder / "pages" / SHIM)
+    (folder / "pages" / STYLE).write_text(STYLES, "utf-8")
     (folder / "mkdocs.yml").write_text(yaml.safe_dump(settings(), sort_keys=False), "utf-8")
 
 

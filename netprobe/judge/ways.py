@@ -6,7 +6,7 @@ way back is lost on the way from the destination to the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -65,6 +65,7 @@ class WayFacts:
         self._facts: dict[PacketWay, Result] = {}
         # How many failures of it a router said, and how many there are.
         self._words: dict[PacketWay, tuple[int, int]] = {}
+        self._last_hops: dict[PacketWay, set[str]] = {}
         self._machines = MachineFacts(failures)
         self._cut_off = CutOffHosts(failures, some_ports=some_ports)
         facts = [one for one in failures if _is_of_way(one)]
@@ -88,9 +89,12 @@ class WayFacts:
                 self._lend_in_box([(*pair, six) for pair in box])
 
     def _count_words(self, failures: Iterable[Result]) -> None:
-        """Count the failures of each way with a fact, and those of which its router said so."""
+        """Count the failures of each way with a fact, and those of which its router said so; note
+        where walks end."""
         for one in failures:
             way = way_of_packets(one)
+            if one.last_hop is not None and not is_lost_back(one):
+                self._last_hops.setdefault(way, set()).add(one.last_hop)
             if way in self._facts and not is_lost_back(one):
                 heard, all_ = self._words.get(way, (0, 0))
                 self._words[way] = (heard + _is_of_way(one), all_ + 1)
@@ -101,18 +105,24 @@ class WayFacts:
         heard, all_ = (sum(some) for some in zip(*counts, strict=True))
         return bool(heard > all_ * _MOST_RATIONED)
 
+    def _ends_elsewhere(self, way: PacketWay, routers: Container[str | None]) -> bool:
+        """Tell whether a walk on this way had its last answer of another router."""
+        hops = self._last_hops.get(way, set())
+        return bool(hops) and not any(hop in routers for hop in hops)
+
     def _lend_in_box(self, box: Sequence[PacketWay]) -> None:
         """Let a router that has no route speak for the hosts of a box to which it said nothing.
 
         Routers ration their errors. Where two spoke to one sender, or to several, none does. Nor
-        does one that speaks of nearly every packet to some hosts, and of none to others.
+        does one that speaks of nearly every packet to some hosts, and of none to others where a
+        walk ends before it.
         """
         known = {way: self._facts[way] for way in box if way in self._facts}
+        routers = {fact.rejected_by for fact in known.values()}
         of_routers = [way for way, fact in known.items() if fact.rejected_by is not None]
         if of_routers and self._tells_all(of_routers):
             told = {receiver for _, receiver, _ in of_routers}
-            box = [way for way in box if way[1] in told]
-        routers = {fact.rejected_by for fact in known.values()}
+            box = [way for way in box if way[1] in told or not self._ends_elsewhere(way, routers)]
         by_sender: dict[str, set[str | None]] = {}
         for (sender, _, _), fact in known.items():
             by_sender.setdefault(sender, set()).add(fact.rejected_by)

@@ -71,29 +71,40 @@ class AcceptanceFile(FileModel):
 
     # The fields are those of model/accepted.py.
 
-    id: NameField = Field(description="A name for the entry, unique in the file.")
+    id: NameField = Field(
+        description="A name for the entry, unique in the file. `netprobe accept` makes one."
+    )
     matrix: NameField = Field(description="The matrix of the flows.")
     requirement: NameField = Field(description="The requirement of the flows.")
     from_: Hosts = Field(alias="from", description="The host, or the hosts, that flows start at.")
-    to: Hosts = Field(description="The host, or the hosts, that they go to: all sources to all.")
+    to: Hosts = Field(
+        description="The host, or the hosts, that they go to: all sources to all. A host to itself "
+        "is meant only where it alone stands at both ends."
+    )
     addresses: Annotated[list[AddressWord], BeforeValidator(list_one)] = Field(
-        default=[], description="Only to these addresses of the destinations; else to all."
+        default=[], description="Only these addresses of the destinations; else all."
     )
     protocol: AcceptedProtocol = Field(description="Tcp, udp, icmp or ipproto/N.")
     ports: PlainPorts = Field(
-        default=[], description='Ports of tcp and udp: numbers and "FIRST-LAST".'
+        default=[], description='Ports of `tcp` and `udp`: numbers and `"FIRST-LAST"`.'
     )
     verdict: AcceptedVerdict = Field(
-        description="The verdict that is accepted: blocked, exposed or inconclusive."
+        description="The verdict that is accepted: blocked, exposed or inconclusive. With another "
+        "verdict the flow decides again; nobody can accept what is `not-tested`."
     )
     where: Annotated[list[Place], BeforeValidator(list_one)] = Field(
-        default=[], description="Only while all possible places are among these; else anywhere."
+        default=[],
+        description="Only while every place that is possible is among these (`path`, `destination` "
+        "...); else anywhere.",
     )
     reason: FilledText = Field(description="Why it is accepted; reports repeat it.")
     owner: FilledText = Field(description="Who answers for it.")
     ticket: FilledText = Field(description="Where it is written down.")
     since: Date = Field(description="The day on which it was accepted.")
-    until: Until = Field(description="The last day on which it is accepted, or never.")
+    until: Until = Field(
+        description="The last day on which it is accepted, or never. It is at most 365 "
+        "days after `since` (`--max-acceptance 90d`)."
+    )
 
 
 class AcceptedFile(FileModel):

@@ -93,9 +93,13 @@ def test_what_is_proven_elsewhere_has_its_own_cause(where: tuple[str, ...]) -> N
 def test_a_router_that_tells_of_every_packet_has_a_way_where_it_keeps_quiet() -> None:
     """It rations nothing: what is silent beside it has another cause."""
     looped: dict[str, Any] = {**NO_ROUTE, "reason": "routing-loop"}
-    silent = flows(CS, ["b2"], **SILENT)
+    silent = flows(CS, ["b2"], **SILENT, last_hop="10.0.3.254")
 
     assert len(fold(flows(CS, ["b1"], **looped) + silent)) == 2
+    # It has used up its errors where a walk comes as far as to it, or nobody knows how far.
+    for last_hop in (ROUTER, None):
+        quiet = [replace(one, last_hop=last_hop) for one in silent]
+        assert len(fold(flows(CS, ["b1"], **looped) + quiet)) == 1
     one_port = flows(CS, ["b1"], [6443], **looped) + flows(CS, ["b1"], [7000, 9100], **SILENT)
     assert len(fold(one_port + silent)) == 1
 

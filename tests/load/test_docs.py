@@ -11,7 +11,8 @@ import pytest
 from netprobe.load.accepted import AcceptanceFile, AcceptedFile
 from netprobe.load.check import check_files
 from netprobe.load.inventory.models import HostFile, InventoryFile
-from netprobe.load.matrix.models import ChangeFile, MatrixFile, Probe, RequirementFile
+from netprobe.load.matrix.models import ChangeFile, MatrixFile, RequirementFile
+from netprobe.load.matrix.probe_models import HttpFile, Probe
 from netprobe.load.yaml.validation import FileModel
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -43,6 +44,7 @@ def test_there_are_examples() -> None:
         (PAGES[0], MatrixFile),
         (PAGES[0], RequirementFile),
         (PAGES[0], ChangeFile),
+        (PAGES[0], HttpFile),
         (PAGES[1], InventoryFile),
         (PAGES[1], HostFile),
         (PAGES[2], AcceptedFile),

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
+from netprobe.load.matrix.probe_models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
 from netprobe.model.evidence import ServiceFinding
 from netprobe.model.konnectivity import Event, Pipe
 from netprobe.model.matrix import AnyProbe, HttpProbe

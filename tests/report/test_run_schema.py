@@ -17,6 +17,7 @@ from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.codec import info_to_json, keep_findings, result_to_json
 from netprobe.report.record.changes import Changes
 from netprobe.report.record.record import RecordWriter, header_of, read_run
+from netprobe.report.run.key_words import FINDING_KEYS, OVERVIEW_KEYS, RESULT_KEYS, RUN_KEYS
 from netprobe.report.run.schema import run_schema_text
 from tests.judge.test_accepted import ENTRY
 from tests.report.plans import PLAN
@@ -50,6 +51,18 @@ def test_checked_in_schema_is_fresh() -> None:
 
     Draft202012Validator.check_schema(SCHEMA)
     assert FILE.read_text(encoding="utf-8") == run_schema_text(), "make docs"
+
+
+def test_every_key_has_its_words() -> None:
+    """Each key of a run, a result, a finding and the summary is described, and no other is."""
+    parts = SCHEMA["$defs"]
+    run = parts["info"]["properties"] | parts["run"]["properties"]
+
+    assert run.keys() == RUN_KEYS.keys()
+    assert run["overview"]["properties"].keys() == OVERVIEW_KEYS.keys()
+    assert parts["result"]["properties"].keys() == RESULT_KEYS.keys()
+    assert parts["finding"]["properties"].keys() == FINDING_KEYS.keys()
+    assert {body["description"] for body in run.values()} == set(RUN_KEYS.values())
 
 
 def test_what_is_written_fits(tmp_path: Path) -> None:

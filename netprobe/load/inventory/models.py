@@ -183,36 +183,62 @@ class DefaultsFile(FileModel):
     """Defaults for every host."""
 
     vantage: VantageField | None = Field(
-        default=None, description="Where probes start: ssh, local, none."
+        default=None, description="Where probes start: `ssh`, `local`, `none`, or a command."
     )
     become: Become | None = Field(default=None, description="How to become root: sudo or none.")
-    ssh: SshDefaultsFile | None = Field(default=None, description="ssh user, port and options.")
+    ssh: SshDefaultsFile | None = Field(
+        default=None, description="`user`, `port` and `options` of ssh."
+    )
     proxy: ProxyFile | None = Field(default=None, description="The hosts' proxy.")
 
 
 class HostFile(FileModel):
     """One machine."""
 
-    address: HostAddress | None = Field(default=None, description="Address or name of the host.")
-    addresses: list[HostAddress] = Field(
-        default=[], description="Addresses or names, where the host has more than one."
+    address: HostAddress | None = Field(
+        default=None,
+        description="IPv4 address, IPv6 address, or name (which the source of each flow resolves), "
+        "at which the other hosts reach it. `127.0.0.1` or `localhost` only where every"
+        " agent runs on this machine. This key or `addresses` must be there.",
     )
-    roles: NameList = Field(description="What the host is for: roles of the matrix.")
+    addresses: list[HostAddress] = Field(
+        default=[],
+        description="A list of such addresses, where the host has more than one. IPv6 in a list "
+        "stands in quotes.",
+    )
+    roles: NameList = Field(
+        description="What the host is for: roles of the matrix. A host none of whose roles is known"
+        " to a chosen matrix is an error; a further unknown role is a note."
+    )
     vantage: VantageField | None = Field(
-        default=None, description="Where its probes start: ssh (default), local, none or a command."
+        default=None,
+        description="Where its probes start: `ssh` (default), `local`, `none`, or `{command: [WORD,"
+        " ...]}`.",
     )
     ssh: SshField | None = Field(
-        default=None, description='How ssh reaches it: a mapping or "user@host:port".'
+        default=None,
+        description="How ssh gets there: `host` (default: the first address), `user`, `port`, "
+        "`options` (arguments of ssh), or the short form `user@host:port`.",
     )
     become: Become | None = Field(
-        default=None, description="How to become root there: sudo or none."
+        default=None,
+        description="`sudo` or `none` (default). With sudo there are raw sockets, ports below 1024,"
+        " and the names of port owners.",
     )
     source_addresses: list[IpAddress] = Field(
-        default=[], description="Addresses of the host that its probes start from, one a family."
+        default=[],
+        description="Addresses that its probes start from, at most one a family, where the host has"
+        " several networks.",
     )
-    proxy: ProxyFile | None = Field(default=None, description="The host's proxy.")
+    proxy: ProxyFile | None = Field(
+        default=None,
+        description="The proxy of the host's own software: `https_proxy`, `http_proxy`, `no_proxy` "
+        "(a list, or a text with commas).",
+    )
     zone: NameField | None = Field(
-        default=None, description="The zone: hosts that firewalls are supposed to treat alike."
+        default=None,
+        description="The name of its zone: hosts that firewalls are supposed to treat alike. "
+        "Reports group by it.",
     )
 
 
@@ -222,13 +248,21 @@ class InventoryFile(FileModel):
     schema_: Literal["netprobe.inventory/1"] = Field(
         alias="schema", description="The format of this file: netprobe.inventory/1."
     )
-    defaults: DefaultsFile = Field(default=DefaultsFile(), description="What holds for every host.")
+    defaults: DefaultsFile = Field(
+        default=DefaultsFile(),
+        description="`vantage`, `become`, `ssh` (`user`, `port`, `options`) and `proxy` for every "
+        "host that does not say otherwise.",
+    )
     settings: dict[NameField, Value] = Field(
-        default={}, description="What to say of the installation; see the settings of the matrix."
+        default={},
+        description="Values of the matrices' settings. One that no chosen matrix knows is a note. "
+        "Manifests and `--set` win over them.",
     )
     roles_map: dict[NameField, NameList] = Field(
-        default={}, description="The roles that a role of this inventory stands for."
+        default={},
+        description="`ROLE: ROLE` or `ROLE: [ROLE, ...]`: what the roles (groups, for Ansible) of "
+        "this inventory stand for in the matrices. An empty list: nothing.",
     )
     hosts: dict[Annotated[str, AfterValidator(check_name)], HostFile] = Field(
-        description="The machines, by their names."
+        description="The machines, by their names. There is at least one."
     )

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from netprobe.load.matrix.models import ChangeFile, DocumentedPortsFile, MatrixFile, ProbeFile
+from netprobe.load.matrix.models import ChangeFile, DocumentedPortsFile, MatrixFile
+from netprobe.load.matrix.probe_models import ProbeFile
 from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
 from netprobe.load.yaml.document import Document

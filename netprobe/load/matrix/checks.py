@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import get_args
 
 from netprobe.load.matrix.fields import port_entry
-from netprobe.load.matrix.models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
+from netprobe.load.matrix.probe_models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
 from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
 from netprobe.load.yaml.document import Document, PathStep

@@ -13,72 +13,17 @@ from netprobe.load.matrix.fields import (
     Date,
     FilledText,
     Hash,
-    HeaderName,
-    HttpPath,
     MulticastGroup,
-    Pattern,
     PortField,
     Processes,
     ProtocolsField,
     ServerName,
-    StatusesField,
-    split_probe,
     split_stops,
     split_waiver,
 )
+from netprobe.load.matrix.probe_models import ProbeField
 from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, NameList, Value
 from netprobe.model.matrix import Binds, CommonPart, Weight
-
-Probe = Literal[
-    "dns", "vxlan", "geneve", "ntp", "ipip", "memberlist", "ike", "openvpn", "kube-apiserver",
-    "konnectivity", "ignition", "machine-config-server", "etcd", "kubelet", "registry", "oauth",
-    "http-health", "https", "tls", "metrics",
-]  # fmt: skip
-
-# By what each may travel; tests hold it against the protocols themselves.
-PROBE_TRANSPORTS: dict[str, tuple[str, ...]] = {
-    "dns": ("tcp", "udp"), "memberlist": ("tcp", "udp"), "openvpn": ("tcp", "udp"),
-    "vxlan": ("udp",), "geneve": ("udp",), "ntp": ("udp",), "ike": ("udp",),
-    "ipip": ("ipproto",),
-}  # fmt: skip
-# The others are services: they speak TLS or HTTP.
-SERVICE_TRANSPORTS = ("tcp",)
-
-
-class HttpFile(FileModel):
-    """An HTTP request to a live service, and the answer that is right."""
-
-    path: HttpPath = Field(default="/", description="What is asked for: a path, as it is sent.")
-    status: StatusesField = Field(
-        default=((200, 299),),
-        description='The right status: 200, "2xx", "200-204", or a list of these (default 2xx).',
-    )
-    header: dict[HeaderName, Pattern] = Field(
-        default={},
-        description="Headers that must be there: a text in the value, or a regular expression.",
-    )
-    body: Pattern | None = Field(
-        default=None,
-        description="A text in the first 64 KiB of the body, or a regular expression.",
-    )
-    tls: bool | None = Field(
-        default=None,
-        description="true: over TLS; false: without it. Without this key both are right.",
-    )
-    http2: bool = Field(default=False, description="true: the answer must come over HTTP/2.")
-
-
-class ProbeFile(FileModel):
-    """What ``split_probe`` makes of a name or a mapping: one of both is there."""
-
-    name: Probe | None = None
-    http: HttpFile | None = None
-
-
-ProbeField = Annotated[
-    ProbeFile,
-    BeforeValidator(split_probe, json_schema_input_type=Probe | dict[Literal["http"], HttpFile]),
-]
 
 
 class SourceFile(FileModel):
@@ -118,20 +63,25 @@ class RoleFile(FileModel):
     )
     existing: bool = Field(
         default=False,
-        description="What listens there runs before the installation: a refusal is a failure.",
+        description="`true`: what listens there runs before the installation (DNS, NTP, a load "
+        "balancer ...), see the key of requirements.",
     )
     aliases: NameList = Field(
-        default=[], description="Names of the role in inventories of other tools."
+        default=[],
+        description="Names that inventories of other tools give the role (`kube_node`); `_` and `-`"
+        " are the same in names of roles.",
     )
     common: CommonPart | None = Field(
         default=None,
-        description="The part that the role is in every platform: what inventories of many tools "
-        "call it (masters, kube_node, k8s_cluster) means the role.",
+        description="`control-plane`, `worker` or `node`: the part that the role is in every "
+        "platform; what inventories of many tools call it (masters, k8s_cluster) means "
+        "the role.",
     )
     vantage: Literal["none"] | None = Field(
         default=None,
-        description="none: nothing can run there (a BMC, a load balancer), unless the inventory "
-        "gives the host a vantage of its own.",
+        description="`none`: nothing can run there (a BMC). A host with this role that has no "
+        "`vantage` of its own in the inventory is `vantage: none`: flows that start "
+        "there are skipped, and a request before a run asks for them.",
     )
 
 
@@ -189,23 +139,33 @@ class ChangeFile(FileModel):
         default=[], alias="to", description="The role, or the roles, to reach."
     )
     tcp: list[PortField] = Field(
-        default=[], description='TCP ports: numbers, "FIRST-LAST", {setting: NAME}.'
+        default=[],
+        description='TCP ports: numbers (1 to 65535), `"FIRST-LAST"`, or `{setting: NAME}` for the '
+        "value of a setting of type port. No port may stand in a list twice.",
     )
-    udp: list[PortField] = Field(
-        default=[], description='UDP ports: numbers, "FIRST-LAST", {setting: NAME}.'
-    )
+    udp: list[PortField] = Field(default=[], description="UDP ports, as for `tcp`.")
     family: Literal["ipv4", "ipv6"] | None = Field(
         default=None,
-        description="Only addresses of this family; without the key each that both ends have.",
+        description="`ipv4` or `ipv6`: only addresses of this family must reach each other (IPIP, "
+        "or WireGuard's port for IPv6). Without the key there is a flow for each family"
+        " that both ends have. Of a destination that is given by name, a source probes "
+        "the addresses of this family; where the name has none, the row is "
+        "`not-tested`, `other-family`.",
     )
-    icmp: Literal["echo"] | None = Field(default=None, description="ICMP: echo is the only kind.")
+    icmp: Literal["echo"] | None = Field(default=None, description="`echo`, the only kind.")
     ipproto: ProtocolsField = Field(
-        default=[], description="Numbers of raw IP protocols (IPIP is 4)."
+        default=[],
+        description="Number, or list of numbers, of a raw IP protocol, such as 4 for IPIP (1 to "
+        "254, each once). TCP, UDP and ICMP have keys of their own.",
     )
     purpose: str = Field(
-        default="", description="What the flow is for, in the document's own words."
+        default="",
+        description="What the flow is for, in the document's own words; reports show it.",
     )
-    row: str = Field(default="", description="The table of the document in which the row stands.")
+    row: str = Field(
+        default="",
+        description="The table of the document in which the row stands; reports show it.",
+    )
     when: ConditionField = Field(
         default={}, description="Required only while all these settings match."
     )
@@ -213,50 +173,80 @@ class ChangeFile(FileModel):
         default={}, description="Not required while all these settings match."
     )
     optional: bool = Field(
-        default=False, description="Reported, but never decides the exit status."
+        default=False, description="`true`: reported, but never decides the exit status."
     )
     stops: StopsField | None = Field(
         default=None,
-        description="What does not work while the row fails: a word where the document says it, "
-        "else {WORD: REASON}. Findings are ordered by it.",
+        description="What does not work while the row fails: `installation`, `nodes` (that they "
+        "join, or stay), `pods` (and what they reach), `feature` (one of the platform) "
+        "or `monitoring`. Where the document does not say it, with the reason: `{nodes:"
+        " nodes get their packages there}`. Findings are ordered by it, and a summary "
+        "says by it whether the installation can start.",
     )
     expect: Literal["allowed", "denied"] = Field(
-        default="allowed", description="Whether the flow must get through or must not."
+        default="allowed", description="`allowed` (default), or `denied`: it must not answer."
     )
     probe: ProbeField | None = Field(
         default=None,
-        description="What to send where plain bytes prove little: a name, or {http: ...}.",
+        description="What to send where plain bytes prove little: a name, or a request of your own,"
+        " `{http: {...}}`. It must travel by the `tcp` or `udp` that stands beside it.",
     )
     sni: ServerName | None = Field(
-        default=None, description="The name that TLS asks for: a name, or {setting: NAME}."
+        default=None,
+        description="The name that TLS asks for, where several services share an address: a name, "
+        "or `{setting: NAME}` for the value of a setting of type string. Without it a "
+        "destination that is given by name is asked for under that name, one given by "
+        "address without any. If the setting is empty and the destination an address, "
+        "the port is only connected to, and a warning says which setting is missing.",
     )
     existing: bool | None = Field(
         default=None,
-        description="Whether the service runs before the installation; else as the role says.",
+        description="`true`: the service runs before the installation. No listener of netprobe "
+        "stands in for it, and a refusal, which otherwise passes, is `blocked`, "
+        "`[service]`, `nothing-listens`. `false`: it need not run yet, whatever the "
+        "role to reach says. Without the key the roles to reach decide, for each host.",
     )
     process: Processes = Field(
-        default=[], description="Programs that may hold the port before the installation."
+        default=[],
+        description="A program, or a list of programs, that may hold the port before the "
+        "installation: base names of program files (`sshd`), or the kernel's names of "
+        "processes; `kernel` for the kernel itself (VXLAN, WireGuard). A port that any "
+        "other holds is `blocked`, `[service]`, `port-taken`, unless it answers as the "
+        "service that `probe` names, or a kubelet runs there already.",
     )
     owner: Processes = Field(
         default=[],
-        description="Programs that hold the port once the platform runs; * stands for any text.",
+        description="A program, or a list of programs, that hold the port once the platform runs; "
+        '`*` stands for any text (`"ovnkube*"`), `_` is `-`. Only the audit of '
+        "listening ports asks for it, and it allows those of `process` too.",
     )
     binds: Binds | None = Field(
         default=None,
-        description="Which addresses of its host the row's program listens on: all, or one "
-        "address. Before the installation another process on loopback is in the way of all.",
+        description="The addresses of its host that the row's program listens on: `all`, or "
+        "`address` (one alone). Before the installation a process that holds the port "
+        "on loopback (or on another address of the host) is in the way of a program "
+        "that wants all: `blocked`, `[service]`, `port-taken`, although the way is "
+        "open. With `address` a holder on loopback is a warning; without the key the "
+        "flow is `inconclusive`, `loopback-holder`.",
     )
     any_of: NameField | None = Field(
         default=None,
-        description="A name that several requirements share: for each pair of hosts one of them "
-        "that passes is enough.",
+        description="A name that two or more requirements of the matrix share, such as `health`: "
+        "for each pair of hosts one of them that passes is enough. What fails beside it"
+        " is reported, and does not decide the exit status; if all fail, that is one "
+        "finding. Not with `expect: denied`.",
     )
     multicast: MulticastGroup | None = Field(
         default=None,
-        description="The group that the packets go to (224.0.0.18): the results warn that what "
-        "is sent from host to host does not prove it.",
+        description="The group that the packets go to in truth, such as `224.0.0.18` of VRRP "
+        "(`ipproto: 112`). netprobe sends from host to host; the results warn that this"
+        " does not prove the group.",
     )
-    warnings: list[WarnFile] = Field(default=[], description="Sentences that the results carry.")
+    warnings: list[WarnFile] = Field(
+        default=[],
+        description="List of `{text, when}`: sentences that the results carry while `when` holds; "
+        "they never change a verdict.",
+    )
 
 
 class DocumentedPortsFile(FileModel):
@@ -275,7 +265,10 @@ class DocumentedPortsFile(FileModel):
 class RequirementFile(ChangeFile):
     """One line of a matrix."""
 
-    id: NameField = Field(description="A name for the requirement, stable once the file is in use.")
+    id: NameField = Field(
+        description="A name for the requirement, stable once the file is in use. It is unique in "
+        "the matrix, and results refer to it."
+    )
     sources: NameList = Field(
         alias="from", description="The role, or the roles, that must reach the others."
     )
@@ -301,27 +294,35 @@ class MatrixFile(FileModel):
         alias="schema", description="The format of this file: netprobe.matrix/1."
     )
     name: NameField | None = Field(
-        default=None, description="A name for the matrix, as reports show it."
+        default=None,
+        description="Name of the matrix in reports and in `--set NAME:KEY=VALUE`. With `extends` it"
+        " may be left out: then it is the name of the extended matrix, `-`, and the "
+        "name of this file without its suffix.",
     )
-    title: str | None = Field(default=None, description="A title for people.")
+    title: str | None = Field(
+        default=None, description="A line for people; needed unless the file extends another."
+    )
     document: DocumentFile = Field(default=DocumentFile(), description="Where the rows come from.")
     extends: FilledText | None = Field(
         default=None,
-        description="A bundled matrix, or a path beside this file, that this file changes.",
+        description="A bundled matrix, or a path (with a `/` or `.yaml`) from the folder of this "
+        "file, that this file changes.",
     )
     local: bool | None = Field(
         default=None,
-        description="Hosts are tested against their own addresses too (default false).",
+        description="`true`: a host that is source and destination is tested against its own "
+        "address. Otherwise there is no flow.",
     )
     layer: bool | None = Field(
         default=None,
-        description="true: a part of a platform (a CNI, a load balancer), chosen beside the "
-        "matrix of the platform.",
+        description="`true`: a part of a platform (a CNI, a load balancer), chosen beside the "
+        "platform's own matrix.",
     )
     claims: dict[NameField, ClaimField] = Field(
         default={},
-        description="What a cluster has one of, and which one it is here: {cni: cilium}, or "
-        "{cni: {setting: cni}}. Matrices that claim different values do not go together.",
+        description="What a cluster has one of, and which one it is here: `{cni: cilium}`, or "
+        "`{cni: {setting: NAME}}`. Matrices that claim different values do not go "
+        "together.",
     )
     roles: dict[NameField, RoleFile] = Field(
         default={}, description="The roles that requirements refer to."
@@ -331,15 +332,21 @@ class MatrixFile(FileModel):
     )
     requirements: list[RequirementFile] = Field(default=[], description="What must reach what.")
     ranges: list[DocumentedPortsFile] = Field(
-        default=[], description="Port ranges that the document has opened between nodes."
+        default=[],
+        description="Port ranges that the document has opened between nodes. Only the audit of "
+        "listening ports asks for them.",
     )
     retired: list[DocumentedPortsFile] = Field(
-        default=[], description="Ports that the document once gave away and nobody may use."
+        default=[],
+        description="Ports that the document once gave away and nobody may use, for the audit too.",
     )
     override: dict[str, ChangeFile] = Field(
         default={},
-        description="Requirements of the extended matrix: the keys given replace its own.",
+        description="Requirements of the extended matrix, by their ids: what is given replaces what"
+        " was there.",
     )
     waive: dict[str, WaiverField] = Field(
-        default={}, description='Requirements to accept as they are: "reason, until 2027-01-31".'
+        default={},
+        description='Requirements to accept as they are, by their ids: `"REASON, until '
+        '2027-01-31"`.',
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from netprobe.model.codec import (
     LEFT_OUT_OF_RESULT,
@@ -22,6 +22,7 @@ from netprobe.model.reasons import OWNERS
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.report.record.changes import Changes
+from netprobe.report.run.key_words import FINDING_KEYS, OVERVIEW_KEYS, RESULT_KEYS, RUN_KEYS
 from netprobe.report.run.overview import Overview
 
 COUNT: Json = {"type": "integer", "minimum": 0}
@@ -41,6 +42,7 @@ def run_schema_text() -> str:
     info["required"] = list(NEEDED_OF_RUN)
     # A JSON report says more of each than a record keeps.
     kept = info["properties"].pop("findings")
+    _describe_keys(info, RUN_KEYS)
     parts = ("run", "record_header", "record_result", "record_end")
     order = schema_of_dataclass(Result)["properties"]["order"]
     schema = {
@@ -81,7 +83,9 @@ def _schema_of_document() -> Json:
         "findings": _list_of(_refer_to("finding")),
         "results": _list_of(_refer_to("result")),
     }
-    return {**make_object(known), "required": ["schema", "results"]}
+    _describe_keys(known["overview"], OVERVIEW_KEYS)
+    document = {**make_object(known), "required": ["schema", "results"]}
+    return _describe_keys(document, RUN_KEYS)
 
 
 def _schema_of_result() -> Json:
@@ -90,7 +94,7 @@ def _schema_of_result() -> Json:
     result["properties"]["story"] = schema_of_dataclass(StoryJson)
     may_lack = {"order", "end_port", *RESULT_DEFAULTS}
     result["required"] = [key for key in result["required"] if key not in may_lack]
-    return result
+    return _describe_keys(result, RESULT_KEYS)
 
 
 def _schema_of_finding() -> Json:
@@ -98,7 +102,7 @@ def _schema_of_finding() -> Json:
     del finding["properties"]["shown_by"]
     finding["properties"] |= {"owner": {"enum": list(OWNERS)}}
     finding["properties"] |= {"count": COUNT, "members": _list_of(schema_of_dataclass(Member))}
-    return finding
+    return _describe_keys(finding, FINDING_KEYS)
 
 
 def _schema_of_header() -> Json:
@@ -115,6 +119,14 @@ def _leave_out_null(kind: type, names: Iterable[str] | None = None) -> Json:
         kept = [one for one in choices if one != {"type": "null"}]
         if len(kept) == 1:
             schema["properties"][name] = kept[0]
+    return schema
+
+
+def _describe_keys(schema: Json, words: Mapping[str, str]) -> Json:
+    """Add what each key means to the schema of an object."""
+    for key, body in schema["properties"].items():
+        if key in words:
+            schema["properties"][key] = {**body, "description": words[key]}
     return schema
 
 

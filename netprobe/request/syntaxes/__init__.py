@@ -34,25 +34,65 @@ _SELECTOR = IntoPlace(r".*\S.*", "a selector, such as role == 'node'")
 _TARGET = IntoPlace(r".*\S.*", "a target with its options, such as cisco OUTSIDE_IN extended")
 
 SYNTAXES: Final[Mapping[str, Syntax]] = {
-    "markdown": Syntax(of_lines(page.markdown)),
-    "text": Syntax(of_lines(page.text)),
-    "json": Syntax(of_lines(tickets.document)),
-    "csv": Syntax(table.write_csv),
-    "xlsx": Syntax(table.write_xlsx, library="xlsxwriter"),
-    "nftables": Syntax(of_lines(nftables.lines), of_lines(nftables.undo), into=_TABLE),
-    "iptables": Syntax(of_lines(scripts.iptables), of_lines(scripts.iptables_undo), into=_CHAIN),
-    "firewalld": Syntax(of_lines(firewalld.lines), of_lines(firewalld.undo)),
-    "tufin": Syntax(of_lines(tickets.tufin)),
-    "algosec": Syntax(of_lines(tickets.algosec)),
-    "cisco-asa": Syntax(of_lines(cisco.asa), of_lines(cisco.asa_undo), into=_LIST),
-    "cisco-ios": Syntax(of_lines(cisco.ios), of_lines(cisco.ios_undo), into=_LIST),
-    "paloalto": Syntax(of_lines(zones.paloalto), of_lines(zones.paloalto_undo), into=_ZONES),
-    "fortios": Syntax(of_lines(zones.fortios), into=_ZONES),
-    "junos": Syntax(of_lines(zones.junos), of_lines(zones.junos_undo), into=_ZONES),
-    "terraform-aws": Syntax(of_lines(terraform.aws), of_lines(terraform.undo)),
-    "terraform-openstack": Syntax(of_lines(terraform.openstack), of_lines(terraform.undo)),
-    "calico": Syntax(of_lines(calico.lines), of_lines(calico.undo), into=_SELECTOR),
-    "windows": Syntax(of_lines(windows.lines), of_lines(windows.undo)),
-    "ufw": Syntax(of_lines(scripts.ufw), of_lines(scripts.ufw_undo)),
-    "aerleon": Syntax(of_lines(aerleon.lines), into=_TARGET),
+    "markdown": Syntax("tickets and mails", of_lines(page.markdown)),
+    "text": Syntax("mails", of_lines(page.text)),
+    "json": Syntax("programs, and `run --retry`", of_lines(tickets.document)),
+    "csv": Syntax("forms", table.write_csv),
+    "xlsx": Syntax("forms", table.write_xlsx, library="xlsxwriter"),
+    "nftables": Syntax(
+        "`nft -f` on the router or host",
+        of_lines(nftables.lines),
+        of_lines(nftables.undo),
+        into=_TABLE,
+    ),
+    "iptables": Syntax(
+        "a shell script", of_lines(scripts.iptables), of_lines(scripts.iptables_undo), into=_CHAIN
+    ),
+    "firewalld": Syntax("a shell script", of_lines(firewalld.lines), of_lines(firewalld.undo)),
+    "tufin": Syntax("the REST interface of SecureChange", of_lines(tickets.tufin)),
+    "algosec": Syntax("the REST interface of FireFlow", of_lines(tickets.algosec)),
+    "cisco-asa": Syntax(
+        "object groups and permits above the others",
+        of_lines(cisco.asa),
+        of_lines(cisco.asa_undo),
+        into=_LIST,
+    ),
+    "cisco-ios": Syntax(
+        "object groups and permits above the others",
+        of_lines(cisco.ios),
+        of_lines(cisco.ios_undo),
+        into=_LIST,
+    ),
+    "paloalto": Syntax(
+        "objects and policies", of_lines(zones.paloalto), of_lines(zones.paloalto_undo), into=_ZONES
+    ),
+    "fortios": Syntax("objects and policies", of_lines(zones.fortios), into=_ZONES),
+    "junos": Syntax(
+        "objects and policies", of_lines(zones.junos), of_lines(zones.junos_undo), into=_ZONES
+    ),
+    "terraform-aws": Syntax(
+        "rules of security groups, whose ids are variables",
+        of_lines(terraform.aws),
+        of_lines(terraform.undo),
+    ),
+    "terraform-openstack": Syntax(
+        "rules of security groups, whose ids are variables",
+        of_lines(terraform.openstack),
+        of_lines(terraform.undo),
+    ),
+    "calico": Syntax(
+        "a GlobalNetworkPolicy for host endpoints",
+        of_lines(calico.lines),
+        of_lines(calico.undo),
+        into=_SELECTOR,
+    ),
+    "windows": Syntax(
+        "PowerShell for the hosts at both ends", of_lines(windows.lines), of_lines(windows.undo)
+    ),
+    "ufw": Syntax("a shell script", of_lines(scripts.ufw), of_lines(scripts.ufw_undo)),
+    "aerleon": Syntax(
+        "definitions and terms for shops that compile policies",
+        of_lines(aerleon.lines),
+        into=_TARGET,
+    ),
 }

@@ -37,10 +37,11 @@ class IntoPlace(NamedTuple):
 class Syntax:
     """How one kind of firewall or ticket is written; ``undo`` takes the same rules away again.
 
-    ``library`` is what must be installed for it, with the extra of that name. ``into`` is None
-    where the rules have no place to choose.
+    ``purpose`` says for whom. ``library`` is what must be installed for it, with the extra of that
+    name. ``into`` is None where the rules have no place to choose.
     """
 
+    purpose: str
     write: RuleWriter
     undo: RuleWriter | None = None
     library: str | None = None

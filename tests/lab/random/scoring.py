@@ -1,4 +1,15 @@
-"""Hold what netprobe said against the truth."""
+"""Hold what netprobe said against the truth.
+
+* A pass that could not be known to be false is undecided: a destination without an agent whose own
+  firewall refuses, or in whose name another host answers (unless a refusal crossed other routers
+  than its echo replies); a live service that takes the connection but not data.
+* An address on which a foreign service holds the port is right as ``port-taken``, or
+  ``unknown-holder`` without an agent, though packets pass.
+* Of a port that is held on loopback only the truth is that of the flow's own address, where nothing
+  listens yet.
+* Of two causes either is right: a dead host stops a flow wherever its packets end, and a source's
+  own rule meets it before its dead neighbour is asked for.
+"""
 
 from __future__ import annotations
 

@@ -88,12 +88,3 @@ def test_the_file_that_is_shown_says_the_same(tmp_path: Path) -> None:
     assert "Also called chief, control-plane, controlplane" in shown
     assert "any of health" in shown
     assert "multicast 224.0.0.18" in shown
-
-
-def test_the_page_lists_these_words() -> None:
-    """docs/matrix-format.md has every word of inventories."""
-    page = (Path(__file__).parents[3] / "docs" / "matrix-format.md").read_text()
-    table = page.partition("<!-- common words -->")[2].partition("<!-- end -->")[0]
-
-    for part, words in COMMON_WORDS.items():
-        assert f"| `{part}` | {', '.join(words)} |" in table
