@@ -74,8 +74,8 @@ RESULT_KEYS: Mapping[str, str] = {
     "where": "All places where the failure can be; one alone is proven.",
     "rejected_by": "The router, host or proxy that refused, or null.",
     "last_hop": "The last router that still answered, or null.",
-    "next_hop": "The source's own next hop, where that is at fault, or null. Of `resolver`: the one "
-    "on the way to silent name servers.",
+    "next_hop": "The source's own next hop, where that is at fault, or null. Of `resolver`: the "
+    "one on the way to silent name servers.",
     "because": "One sentence with the evidence.",
     "warnings": "Sentences that never change the verdict.",
     "rtt_ms": "Null where nothing answered.",
