@@ -20,7 +20,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 sys.path.insert(0, str(ROOT))
 
-from bench import packets, page, recorder, runs, table, tcp, whole  # noqa: E402
+from bench import many, packets, page, recorder, runs, table, tcp, whole  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,14 @@ PARTS: dict[str, Callable[[Size], list[table.Row]]] = {
     "pairs": lambda size: runs.pairs(size.repeats),
     "faults": lambda size: runs.faults(size.repeats),
     "demo": lambda size: runs.demo_run(size.repeats),
+    "mesh": lambda size: runs.mesh(size.repeats),
     "dead": lambda size: runs.dead_host(size.repeats),
+    "files": lambda size: many.few_files(),
+    "loaded": lambda size: many.loaded(),
+    "recorded": lambda size: many.recorded(4 * size.repeats - 1),
+    "cover": lambda size: many.cover(),
+    "ansible": lambda size: many.played(),
+    "rounds": lambda size: many.rounds(),
     "hosts": lambda size: whole.many_hosts(size.hosts),
     "commands": lambda size: whole.commands(size.repeats),
     "memory": lambda size: whole.memory(size.port_probes),

@@ -24,6 +24,7 @@ class Source:
     path: str
     commit: str
     hash: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from netprobe.model.result import HostReport
 from netprobe.model.run import Events
 from netprobe.plan import expand
 from netprobe.plan.cover.zones import zone_by_groups
+from netprobe.plan.rehearsals import with_rehearsals
 from netprobe.plan.select import Selection, select
 from netprobe.probe import preflight
 from netprobe.signals import run_to_end
@@ -30,10 +31,12 @@ def make_plan(  # noqa: PLR0913  # all that a user may name
     *,
     manifests: GivenManifests = NO_MANIFESTS,
     probing: bool = False,
+    rehearse: Sequence[str] = (),
 ) -> Plan:
     """Load and plan; no inventories: found as docs/design.md says (section 3).
 
     ``probing``: the plan will be sent, so that no address may be one that ``init`` wrote.
+    ``rehearse``: what is rehearsed of its rows.
     Raises RequestError with every problem of every file.
     """
     chosen, inventory, notes = load_request(
@@ -41,7 +44,7 @@ def make_plan(  # noqa: PLR0913  # all that a user may name
     )
     inventory = zone_by_groups(inventory, zone_groups)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
-    return select(plan, selection, chosen, inventory)
+    return with_rehearsals(select(plan, selection, chosen, inventory), rehearse)
 
 
 def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostReport, ...]:

@@ -18,10 +18,11 @@ from netprobe.judge.any_of import AnyOfGroups
 from netprobe.judge.clocks_apart import ServerAnswer, judge_clocks
 from netprobe.judge.of_hosts import judge_resolvers
 from netprobe.judge.verdict import Rules, judge
+from netprobe.model.coverage import Coverage
 from netprobe.model.evidence import Evidence
-from netprobe.model.plan import Plan
+from netprobe.model.plan import Plan, Skipped
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import Coverage, Result
+from netprobe.model.result import Result
 from netprobe.model.run import Events, PacketSink, RunInfo, Silent, Sink, info_before
 from netprobe.plan.choices import PlanPart
 from netprobe.plan.cover.completion import Completion
@@ -113,6 +114,7 @@ class _Run:
         self._work = ""
         self._clocks: list[ServerAnswer] = []
         self._ports_found = PortsFound()
+        self._skipped: list[Skipped] = []
         self._any_of = AnyOfGroups(part.plan, to_the_end=self._completion is not None)
 
     async def probe(self) -> None:
@@ -123,7 +125,7 @@ class _Run:
         self._known_flows = self._done_flows
         await collect(
             self._request.part.plan, self._settings, self._fleet, self.emit, kept,
-            self._watch_phases, self._next_plan,
+            self._watch_phases, self._next_plan, self._note_skipped,
         )  # fmt: skip
         await self._judge_hosts()
         self.settle_rest()
@@ -160,6 +162,7 @@ class _Run:
             ),
             sample=self._request.part.sample,
             coverage=self._conclude_coverage(),
+            skipped=(*before.skipped, *self._skipped),
         )
 
     def emit(self, want: Want, found: list[Evidence]) -> None:
@@ -204,6 +207,12 @@ class _Run:
         if further is not None:
             self._total_flows += further.flow_count()
         return further
+
+    def _note_skipped(self, what: Skipped, ports: int) -> None:
+        """Note what a rehearsal leaves out on purpose: it has no result, and none is missing."""
+        self._skipped.append(what)
+        self._done_flows += ports
+        self._known_flows += ports
 
     def _watch_phases(self, phases: Phases) -> None:
         self._work = phases.tell_work()

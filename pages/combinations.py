@@ -15,6 +15,7 @@ from typing import Any
 
 from netprobe.judge.name_rows import ROWS as NAME_ROWS
 from netprobe.judge.of_hosts import REASONS_OF_HOSTS, make_fault
+from netprobe.judge.rehearsed import OverlayFate, judge_rehearsal
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.verdict import Rules, judge, judge_row, narrowed
 from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
@@ -32,6 +33,7 @@ from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.matrix import Condition, Expect, Requirement
 from netprobe.model.names import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, HostFlow
+from netprobe.model.rehearsed import Card, OverlayFacts, TunnelTrial
 from netprobe.model.result import Place, Proof, Result
 from netprobe.model.story import Sight, Story, StoryPlace
 
@@ -49,6 +51,26 @@ NAMES_FAIL = NameFacts(
     (AskedName("setting", "n"),),
     ServerTold("a", "10.0.0.1", (NameTold("n", "SERVFAIL"),), resolves=False),
 )
+_CARD = Card("a", "eth0", "driver")
+_PASSES = TunnelTrial(True, True, True, 200_000, 1000)
+
+
+def _make_overlay(**trial: Any) -> OverlayFacts:
+    return OverlayFacts(1, 1450, TunnelTrial(**{"echo": True, **trial}), _CARD, _CARD)
+
+
+# What shows each row of the table of rehearsals.
+OVERLAYS: Mapping[OverlayFate, OverlayFacts] = {
+    "carries": _make_overlay()._replace(trial=_PASSES),
+    "source-card": _make_overlay()._replace(mended_at="source"),
+    "destination-card": _make_overlay()._replace(mended_at="destination"),
+    "both-cards": _make_overlay()._replace(mended_at="both"),
+    "nothing": _make_overlay(echo=False),
+    "no-echo": _make_overlay()._replace(trial=_PASSES._replace(echo=False)),
+    "no-tcp": _make_overlay(),
+    "no-full-segments": _make_overlay(opened=True),
+    "no-transfer": _make_overlay(opened=True, full=True),
+}
 # Stands in evidence for whatever a kernel, a router or a proxy says.
 SPOKEN = Outcome("connect", SAID)
 
@@ -76,6 +98,7 @@ def list_results() -> Iterator[Result]:
     yield from _list_untested()
     yield from _list_path_mtu()
     yield from _list_faults_of_hosts()
+    yield from _list_rehearsed()
 
 
 def _list_results_of(expect: Expect, rows: Iterable[VerdictRow]) -> Iterator[Result]:
@@ -168,6 +191,13 @@ def _list_faults_of_hosts() -> Iterator[Result]:
         requirement = replace(flow.block.requirement, id=name)
         block = replace(flow.block, requirement=requirement)
         yield make_fault(HostFlow(replace(flow, block=block), ORDER), "")
+
+
+def _list_rehearsed() -> Iterator[Result]:
+    """Give a result for each row of what rehearsals show."""
+    base = judge(make_evidence("allowed", "udp", outcome=None), ORDER, Rules())[0]
+    for facts in OVERLAYS.values():
+        yield judge_rehearsal(base, facts)
 
 
 @cache

@@ -25,13 +25,14 @@ HOMES = {
     "pydantic_core": ("load",),
     "scapy": ("protocols",),
     "dns": ("protocols",),
-    "httpx": ("protocols",),
+    "httpx": ("protocols", "watch"),
     "httpcore": ("protocols",),
     "ssl": ("protocols",),
     "h2": ("protocols",),
     "cryptography": ("protocols",),
     "click": ("cli",),
     "rich": ("report", "cli"),
+    "prometheus_client": ("watch",),
     "xlsxwriter": ("request",),
     # netprobe is under the MIT licence: Ansible is a program to it, and no library.
     "ansible": (),
@@ -39,9 +40,14 @@ HOMES = {
     "ansible_runner": (),
 }
 # What the distribution's name is called when it is imported, where the two differ.
-IMPORT_NAMES = {"pyyaml": "yaml", "dnspython": "dns"}
+IMPORT_NAMES = {
+    "pyyaml": "yaml",
+    "dnspython": "dns",
+    "prometheus-client": "prometheus_client",
+}
 SILENT_FOLDERS = ("agent", "probe", "protocols", "vantage")
 HEAVY = {
+    "prometheus_client",
     "xlsxwriter",
     "pydantic",
     "rich",

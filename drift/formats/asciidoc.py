@@ -155,6 +155,8 @@ def _count_columns(source: _Source) -> int:
     """As many as ``cols`` says, else as the first line has cells, else as the header has lines."""
     found = _COLS.search(source.attributes)
     if found:
+        if found[1].strip().isdecimal():
+            return max(int(found[1]), 1)  # a number alone: so many columns, of one width
         parts = [part for part in re.split(r"[,;]", found[1]) if part.strip()]
         repeats = (re.match(r"\s*(\d+)\*", part) for part in parts)
         return sum(int(one[1]) if one else 1 for one in repeats)

@@ -12,7 +12,7 @@ from typing import Any, Dict, Optional, Tuple
 from .core import loop as looping
 from .core.agent import AgentCore, PipeAgent, end_on_signals
 from .host.hello import make_hello
-from .wire import host_messages, orders, stream_messages
+from .wire import host_messages, orders, stream_messages, tunnel_messages
 from .wire.frames import PROCESS_NAME
 
 # Engines hold thousands of tuples for moments. A search for cycles, which nothing here makes, would
@@ -50,6 +50,10 @@ HANDLERS: Dict[Any, Handler] = {
     host_messages.PacketCountsOrder: (".host.counters", "tell_packet_counts", None),
     host_messages.HoldersOrder: (".host.holders", "ask_holders", None),
     host_messages.SocketsOrder: (".host.port_owners", "tell_sockets", None),
+    tunnel_messages.TunnelOpenOrder: (".tunnels.tunnels", "AgentTunnels", "open"),
+    tunnel_messages.TunnelTryOrder: (".tunnels.tunnels", "AgentTunnels", "try_out"),
+    tunnel_messages.TunnelChecksumsOrder: (".tunnels.tunnels", "AgentTunnels", "set_checksums"),
+    tunnel_messages.TunnelCloseOrder: (".tunnels.tunnels", "AgentTunnels", "drop"),
     stream_messages.StreamOpenOrder: (".streams.streams", "AgentStreams", "open"),
     stream_messages.StreamSendOrder: (".streams.streams", "AgentStreams", "send"),
     stream_messages.StreamCredit: (".streams.streams", "AgentStreams", "grant"),

@@ -14,6 +14,7 @@ from netprobe.cli.given import FILE, FileType, MatrixType
 from netprobe.cli.option_groups import (
     ENGINE_OPTION,
     FORKS_OPTION,
+    REHEARSE_OPTION,
     STRICT_OPTION,
     AcceptedOptions,
     CarryOptions,
@@ -85,6 +86,7 @@ class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
 class CostOptions(PlanOptions, CoverOptions):
     """``netprobe plan``."""
 
+    rehearse: str | None = REHEARSE_OPTION
     count: bool = flag("--count", "Print the totals only.")
     outputs: Texts = output_option()
 
@@ -107,6 +109,7 @@ class CheckOptions(PlanOptions, LaunchOptions, AcceptedOptions):
     registry: bool = flag(
         "--registry", "Check matrices as registries of ports: duplicates, ranges, gaps."
     )
+    rehearse: str | None = REHEARSE_OPTION
     forks: int = FORKS_OPTION
     outputs: Texts = output_option()
 
@@ -139,6 +142,7 @@ class ExplainOptions(LookOptions, LaunchOptions):
     matrices: Texts = PlanOptions.matrices
     sets: Texts = PlanOptions.sets
     roles: Texts = PlanOptions.roles
+    rehearse: str | None = REHEARSE_OPTION
     strict: bool = STRICT_OPTION
     outputs: Texts = output_option()
 
@@ -301,6 +305,31 @@ class HistoryAddOptions(AskedOptions):
         metavar="RUN...", nargs=-1, required=True, type=FileType("a run to add")
     )
     history: str = _HISTORY
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchOptions(PlanOptions, LookOptions, LaunchOptions):
+    """``netprobe watch``."""
+
+    every: str = option(
+        "--every", metavar="TIME", default="5m", help="From one round to the next: 30s, 5m, 1h."
+    )
+    history: str = _HISTORY
+    metrics: str | None = option(
+        "--metrics",
+        metavar="HOST:PORT",
+        show_default="none",
+        help="Serve metrics for Prometheus there, such as 127.0.0.1:9815.",
+    )
+    notify: Texts = repeat_option(
+        "--notify",
+        metavar="KIND=WHERE",
+        show_default="nobody",
+        text="Tell when outages begin and end: alertmanager=URL, webhook=URL, exec=PROGRAM.",
+    )
+    strict: bool = STRICT_OPTION
+    rate: int | None = again(ScriptOptions.rate)
+    forks: int = FORKS_OPTION
 
 
 @dataclass(frozen=True, kw_only=True)

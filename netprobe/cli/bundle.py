@@ -26,10 +26,11 @@ from netprobe.cli.given import read_seconds, read_start
 from netprobe.cli.launch import make_runtimes, settings_of
 from netprobe.cli.merge import choose_stored_part, replay_quietly
 from netprobe.cli.option_groups import DEFAULT_MARGIN, DEFAULT_WINDOW, ScriptOptions
-from netprobe.cli.plan import choose_asked_part, make_plan
+from netprobe.cli.plan import choose_asked_part, make_plan, tell_note
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS
+from netprobe.plan.rehearsals import read_rehearsals
 from netprobe.signals import run_on_loop
 from netprobe.vantage.runtime.cache import NoRuntime
 from netprobe.vantage.runtime.file import Runtime, load_runtime
@@ -111,6 +112,11 @@ def _make_run(
     options: ScriptOptions, read_when: Callable[[], When], *, is_shared: bool
 ) -> tuple[BatchRequest, list[HostScript]]:
     """Make the first round. Raises RequestError."""
+    if read_rehearsals(options.rehearse):
+        tell_note(
+            "--rehearse is not possible here: hosts that probe by themselves cannot play the two "
+            "ends of a tunnel together; nothing is rehearsed"
+        )
     plan = make_plan(options, options.zone_groups, probing=True)
     part = choose_asked_part(options, plan)
     when, about = read_when(), part.plan.coverage

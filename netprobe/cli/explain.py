@@ -11,7 +11,7 @@ from netprobe.cli.asked import AuditOptions, CheckOptions, ExplainOptions
 from netprobe.cli.given import read_outputs
 from netprobe.cli.launch import make_launcher, settings_of
 from netprobe.cli.options import AUDIT_FORMATS, PAGE_FORMATS, require_matrix
-from netprobe.cli.plan import make_plan, tell_notes
+from netprobe.cli.plan import make_plan, tell_note, tell_notes
 from netprobe.explain.explain import explain, summary_of
 from netprobe.explain.request import FlowRequest, parse_wire, plan_flow
 from netprobe.judge.verdict import Rules
@@ -21,6 +21,7 @@ from netprobe.model.audit import PortAudit
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN, exit_status
 from netprobe.model.explanation import Explanation
 from netprobe.model.result import HostReport
+from netprobe.plan.rehearsals import read_rehearsals
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.page.progress import progress
 from netprobe.report.verbs.audit import AUDIT_WRITERS
@@ -41,7 +42,9 @@ def explain_verb(options: ExplainOptions) -> int:
         options.sets,
         options.roles,
     )
-    plan = plan_flow(request, date.today())
+    plan = plan_flow(request, date.today(), read_rehearsals(options.rehearse))
+    if any(block.rehearsal for block in plan.blocks):
+        tell_note(plan.notes[0])
     launcher = make_launcher(options)
     with progress(sys.stderr) as events:
 
@@ -61,7 +64,7 @@ def check_hosts_verb(options: CheckOptions) -> int:
     for, or where another run of netprobe is in the way, or a holder that nobody has asked.
     """
     outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
-    plan = make_plan(options)
+    plan = make_plan(options, rehearse=read_rehearsals(options.rehearse))
     tell_notes(plan)
     launcher = make_launcher(options)
     with progress(sys.stderr) as events:

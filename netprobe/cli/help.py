@@ -17,14 +17,15 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Where": ("inventory", "role", "limit", "from", "to"),
     "How": (
-        "cover", "seed", "zone-groups", "timeout", "retries", "rate", "forks", "ask-become-pass",
-        "agent-python", "no-listen", "no-recorder", "strict", "live", "max-results", "engine",
-        "start", "window", "margin", "with-runtime", "proxy", "ca", "client-cert", "client-key",
-        "repeat", "hold", "into", "stateless", "one-per-row", "same-place", "append",
+        "rehearse", "cover", "seed", "zone-groups", "timeout", "retries", "rate", "forks",
+        "ask-become-pass", "agent-python", "no-listen", "no-recorder", "strict", "live",
+        "max-results", "engine", "start", "window", "margin", "with-runtime", "proxy", "ca",
+        "client-cert", "client-key", "repeat", "hold", "every", "into", "stateless", "one-per-row",
+        "same-place", "append",
     ),
     "Reports": (
         "output", "undo", "folder", "per-host", "redact", "title", "record", "evidence",
-        "verbose", "quiet",
+        "metrics", "notify", "verbose", "quiet",
     ),
     "After a fix": (
         "resume", "retry", "accepted", "max-acceptance", "baseline", "fail-on", "next",
@@ -41,7 +42,7 @@ _RARE: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     # A request takes a plan's options with --from-plan only.
     "request": ("manifest", "only", "limit", "from", "to"),
-    "bundle": ("cover", "from", "to", "only"),
+    "bundle": ("cover", "from", "to", "only", "rehearse"),
 }  # fmt: skip
 # Options with longer names stand on a line of their own.
 _WIDEST: Final = 27
@@ -60,6 +61,9 @@ Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of c
 verdict says which), 2 the request was wrong, 3 something could not be judged or looked at,
 4 netprobe itself failed, 130 interrupted.
 """
+WATCH_STATUS: Final = """\b
+Exit status: 0 a signal ended it, 2 the request was wrong, 4 netprobe itself failed.
+"""
 _ALL_OPTIONS: Final = (
     "An option with ... may be given several times. A new file is for its owner alone (0600). "
     "Every option can be set in the environment too: --max-results is NETPROBE_MAX_RESULTS."
@@ -68,6 +72,12 @@ _ALL_OPTIONS: Final = (
 
 class VerbCommand(click.Command):
     """A verb whose help lists its options in groups."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; ``--rehearse`` has a value with = only, so that none of them is lost."""
+        end = args.index("--") if "--" in args else len(args)
+        whole = ["--rehearse=all" if word == "--rehearse" else word for word in args[:end]]
+        return super().parse_args(ctx, whole + args[end:])
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Give the verb's own, ``--help-all``, and ``--help``."""

@@ -25,8 +25,9 @@ from netprobe.cli.asked import (
     ReportOptions,
     RequestOptions,
     RunOptions,
+    WatchOptions,
 )
-from netprobe.cli.help import AUDIT_STATUS, RUN_STATUS, TUNNEL_STATUS, VerbGroup
+from netprobe.cli.help import AUDIT_STATUS, RUN_STATUS, TUNNEL_STATUS, WATCH_STATUS, VerbGroup
 from netprobe.cli.options import take_options
 from netprobe.cli.streams import (
     guard_streams,
@@ -169,6 +170,23 @@ def accept(options: AcceptOptions) -> int:
     from netprobe.cli.report import accept_verb
 
     return accept_verb(options)
+
+
+@cli.command(epilog=WATCH_STATUS)
+@take_options(WatchOptions)
+def watch(options: WatchOptions) -> int:
+    """Probe every required flow again and again, and keep outages in a history.
+
+    Agents stay connected, and listeners are open only during a look. It runs until a signal ends
+    it; SIGHUP reads matrices and inventories again.
+
+    \b
+      netprobe watch -m deckhouse-nodes --every 5m
+      netprobe history --since 7d
+    """
+    from netprobe.cli.watch import watch_verb
+
+    return watch_verb(options)
 
 
 @cli.command(epilog=RUN_STATUS)

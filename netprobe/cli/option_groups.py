@@ -145,7 +145,7 @@ class PlanOptions(AskedOptions):
     from_: Texts = repeat_option("--from", metavar=_END, text="Only flows from this host or role.")
     to: Texts = repeat_option("--to", metavar=_END, text="Only flows to this host or role.")
     only: Texts = repeat_option(
-        "--only", metavar="REQUIREMENT", text="Only the requirement of this id."
+        "--only", metavar="REQUIREMENT", text="Only the requirement of this id (or MATRIX:ID)."
     )
     protocol: Texts = repeat_option(
         "--protocol",
@@ -294,11 +294,19 @@ class LookOptions(SilenceOptions):
     )
 
 
+REHEARSE_OPTION = option(
+    "--rehearse",
+    metavar="[=NAME,NAME]",
+    help="Let agents play parts of the platform: overlay.",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScriptOptions(PlanOptions, CoverOptions, LookOptions):
     """A part of a plan, and how it is probed: by a live run, or by scripts. ``rate``: a second."""
 
     rate: int | None = _RATE
+    rehearse: str | None = REHEARSE_OPTION
     sample: int | None = number(
         "--sample",
         1,

@@ -22,9 +22,11 @@ from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
 from netprobe.model.codec import keep_findings
+from netprobe.model.plan import REHEARSALS
 from netprobe.model.printable import word_command
 from netprobe.model.result import Result
 from netprobe.model.run import Events, RunInfo, Sink
+from netprobe.plan.rehearsals import read_rehearsals, word_change
 from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import list_hosts
@@ -54,9 +56,12 @@ def run_verb(options: RunOptions) -> int:
     outputs = read_outputs(options.outputs, RUN_FORMATS, options)
     if options.jobs is not None:
         tell_note("--jobs is ignored: one process an agent is enough")
-    plan = make_plan(options, options.zone_groups, probing=True)
-    mark = read_marks(options, plan)
     taken = _read_earlier(options)
+    rehearse = read_rehearsals(options.rehearse) or _list_rehearsed(taken)
+    plan = make_plan(options, options.zone_groups, probing=True, rehearse=rehearse)
+    if any(block.rehearsal for block in plan.blocks):
+        tell_note(word_change(rehearse))
+    mark = read_marks(options, plan)
     if options.record:
         check_record_path(options.record, taken)
     evidence = _open_evidence(options)
@@ -206,6 +211,14 @@ def _read_earlier(options: RunOptions) -> TakeOver | None:
     for name, path in given.items():
         return TakeOver(name, read_earlier(path, requests=name == "--retry"))
     return None
+
+
+def _list_rehearsed(taken: TakeOver | None) -> tuple[str, ...]:
+    """List what the run that is gone on with, or asked again, has rehearsed."""
+    if taken is None:
+        return ()
+    ends = {one.id.partition("/")[2] for one in taken.earlier.info.requirements}
+    return tuple(word for word in REHEARSALS if word in ends)
 
 
 def check_record_path(path: str, taken: TakeOver | None = None) -> None:

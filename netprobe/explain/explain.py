@@ -34,6 +34,8 @@ _STEPS: tuple[Callable[[View], Step], ...] = (
     far.checks_step,
 )  # fmt: skip
 
+_OF_REHEARSALS: tuple[Callable[[View], Step], ...] = (near.agents_step, far.rehearsal_step)
+
 
 async def explain(
     request: FlowRequest,
@@ -58,8 +60,12 @@ async def explain(
             tell_story(view) for view in _make_views(watched, rules, recorded=settings.record)
         ),
         hosts=tuple(watched.reports[name] for name in sorted(watched.reports)),
-        notes=plan.notes,
+        notes=(*plan.notes, *_list_skipped(plan), *watched.left_out),
     )
+
+
+def _list_skipped(plan: Plan) -> Iterator[str]:
+    return (f"{one.requirement} is skipped: {one.reason}" for one in plan.skipped)
 
 
 def summary_of(explanation: Explanation) -> Summary:
@@ -95,10 +101,11 @@ def _is_of_mtu(evidence: Evidence) -> bool:
 
 def tell_story(view: View) -> FlowStory:
     """Take every step of one address, and add what to do."""
+    is_played = view.evidence.flow.block.rehearsal is not None
     is_up = "host" in view.result.where and far.lives(view)
     if is_up:
         view = replace(view, result=_exclude_host(view.result))
-    steps = tuple(step(view) for step in _STEPS)
+    steps = tuple(step(view) for step in (_OF_REHEARSALS if is_played else _STEPS))
     remarks = [*_list_remarks(view)]
     if is_up:
         remarks.append(f"asked beside the flow, {view.address} does answer: the host itself is up")

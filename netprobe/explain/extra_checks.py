@@ -30,6 +30,8 @@ from netprobe.probe.flows.pauses import PatientProber
 from netprobe.probe.flows.prober import Prober, source_address
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import PlanPlace, Task, Want, Work, family_of
+from netprobe.probe.rehearsals.playing import play_all
+from netprobe.probe.rehearsals.rehearsal import RowArrivals
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
 
@@ -60,11 +62,15 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Everything seen: evidence in the plan's order, further checks by address, the hosts."""
+    """Everything seen: evidence in the plan's order, further checks by address, the hosts.
+
+    ``left_out``: a sentence for each rehearsal that is skipped on purpose.
+    """
 
     evidence: Sequence[Evidence]
     further: Mapping[str, Further]
     reports: Mapping[str, HostReport]
+    left_out: Sequence[str] = ()
 
 
 async def watch(
@@ -76,17 +82,25 @@ async def watch(
     def note_evidence(want: Want, found: list[Evidence]) -> None:
         evidence[want.order] = found
 
-    work = Work(plan)
+    probed, played = plan.split_rehearsals()
+    work, stage = Work(probed), Work(played)
     destination = work.destinations[0]
+    arrivals, left_out = RowArrivals(), list[str]()
     async with open_fleet(list_hosts(plan), launcher, tell) as fleet:
         begin_run(fleet, plan, settings)
         wants = list(work.wants(destination))
         probing = Destination(destination, fleet, settings, Answered(), Alone(), note_evidence)
         await probing.run(wants)
+        arrivals.note(one for some in evidence.values() for one in some)
+        further_wants = [want for host in stage.destinations for want in stage.wants(host)]
+        await play_all(
+            further_wants, fleet, arrivals, note_evidence,
+            lambda what, _ports: left_out.append(f"{what.requirement} is skipped: {what.reason}"),
+        )  # fmt: skip
         seen = [one for order in sorted(evidence) for one in evidence[order]]
         prober = PatientProber(fleet, settings, Answered())
         further = await _look_further(seen, fleet, prober, list_beside(plan))
-    return Watched(seen, further, fleet.reports)
+    return Watched(seen, further, fleet.reports, left_out)
 
 
 def list_beside(plan: Plan) -> tuple[int, ...]:

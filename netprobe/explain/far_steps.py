@@ -198,6 +198,21 @@ def path_mtu_step(view: View) -> Step:
     return Step("path-mtu", status, (result.because,), facts)
 
 
+def rehearsal_step(view: View) -> Step:
+    """Show what passed where the agents played a part of the platform."""
+    result, seen = view.result, view.evidence.rehearsed
+    if seen is None:
+        return Step("rehearsal", "not-possible", (result.because,))
+    trial = seen.trial
+    facts = {
+        "network": seen.network, "mtu": seen.mtu, "echo": trial.echo, "opened": trial.opened,
+        "full": trial.full, "bytes": trial.bytes, "took_us": trial.took_us,
+        "device": seen.near.device, "driver": seen.near.driver, "mended_at": seen.mended_at,
+    }  # fmt: skip
+    status: TrailStatus = "ok" if result.verdict == "pass" else "bad"
+    return Step("rehearsal", status, (result.because,), facts)
+
+
 def checks_step(view: View) -> Step:
     """Show the follow-up checks that looked at the flow, as the run's trail has them."""
     trail = (entry for entry in view.evidence.trail if entry.name not in ("probe", "name"))

@@ -18,6 +18,7 @@ from netprobe.model.names import nearest
 from netprobe.model.plan import PATH_MTU, Block, Plan
 from netprobe.plan.expand import make_plan
 from netprobe.plan.path_mtu import make_mtu_block
+from netprobe.plan.rehearsals import with_rehearsals
 
 # What a flow that no matrix is asked about belongs to.
 EXPLAIN = "explain"
@@ -65,7 +66,7 @@ def parse_wire(text: str) -> Wire:
     return Wire(f"ipproto/{number}") if protocol == "ipproto" else Wire(protocol, number)
 
 
-def plan_flow(request: FlowRequest, today: date) -> Plan:
+def plan_flow(request: FlowRequest, today: date, rehearse: Sequence[str] = ()) -> Plan:
     """The plan of the flow: a block for each family, each followed by one that measures its MTU.
 
     Raises RequestError where there is no such flow.
@@ -88,7 +89,8 @@ def plan_flow(request: FlowRequest, today: date) -> Plan:
         mtus = [make_mtu_block(block, "full-size packets", optional=True) for block in blocks]
         blocks = [one for pair in zip(blocks, mtus, strict=True) for one in pair]
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
-    return replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
+    flow = replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
+    return with_rehearsals(flow, rehearse)
 
 
 def _load_files(

@@ -2,7 +2,8 @@
 
 A look is kept twice: as the run's own file, compressed, for the report of that moment, and as what
 it asked and what did not pass, for the outages. These flows and each finding are texts of their
-own: they are the same in many looks, kept once, and read once. Nothing is ever rewritten.
+own: they are the same in many looks, kept once, and read once. Nothing is rewritten but looks of a
+watch that saw the same as those around them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -28,6 +29,7 @@ from netprobe.history.looks import (
     flows_to_json,
 )
 from netprobe.model.outage import FlowPorts, RunLook, SeenFinding
+from netprobe.model.ports import Ports
 from netprobe.model.printable import clean
 
 # What sqlite3 writes into the header of the file: "npHi", and the number of the schema.
@@ -45,9 +47,18 @@ CREATE TABLE text (id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, packed B
 CREATE TABLE look (
     id INTEGER PRIMARY KEY, begun REAL NOT NULL, decided REAL NOT NULL, retried REAL,
     asked INTEGER NOT NULL REFERENCES text, seen INTEGER NOT NULL REFERENCES text,
-    run INTEGER UNIQUE NOT NULL REFERENCES text
+    run INTEGER NOT NULL REFERENCES text
 );
 CREATE INDEX look_begun ON look (begun);
+CREATE INDEX look_run ON look (run);
+CREATE TABLE held (
+    host TEXT NOT NULL, protocol TEXT NOT NULL, address TEXT NOT NULL, ports TEXT NOT NULL,
+    PRIMARY KEY (host, protocol, address)
+);
+CREATE TABLE told (
+    receiver TEXT NOT NULL, finding TEXT NOT NULL, status TEXT NOT NULL,
+    PRIMARY KEY (receiver, finding)
+);
 """
 
 
@@ -66,14 +77,45 @@ class HistoryFile:
 
     def add(self, look: RunLook, run: bytes) -> bool:
         """Keep a look, and the file of its run; False: that run is there already."""
+        with self._writing():
+            values = self._keep_look(look)
+            # Two files of one run, its record and its report, are one look.
+            if self._connection.execute(
+                "SELECT 1 FROM look WHERE run = (SELECT id FROM text WHERE digest = ?)"
+                " OR (begun, decided, retried, asked, seen) IS (?, ?, ?, ?, ?)",
+                [_hash_text(run), *values],
+            ).fetchone():
+                self._connection.execute("ROLLBACK")
+                return False
+            self._insert_look(values, self._keep_text(run))
+        return True
+
+    def follow(self, look: RunLook, run: bytes | None) -> None:
+        """Keep the next look of a watch; ``run`` None: the report of the one before holds for it.
+
+        Of looks in a row that saw the same, the first and the last stay.
+        """
+        with self._writing():
+            values = self._keep_look(look)
+            last = self._connection.execute(
+                "SELECT id, asked, seen, run FROM look ORDER BY id DESC LIMIT 2"
+            ).fetchall()
+            kept = last[0][3] if run is None else self._keep_text(run)
+            if [one[1:] for one in last] == [(*values[3:], kept)] * 2:
+                self._connection.execute("DELETE FROM look WHERE id = ?", [last[0][0]])
+            self._insert_look(values, kept)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction: all of it is kept, or nothing. Raises NetprobeError."""
         with self._guard("write"):
             self._connection.execute("BEGIN IMMEDIATE")
-            is_new = self._keep_look(look, run)
-            self._connection.execute("COMMIT" if is_new else "ROLLBACK")
-        return is_new
+            yield
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
 
-    def _keep_look(self, look: RunLook, run: bytes) -> bool:
-        """Two files of one run, its record and its report, are one look."""
+    def _keep_look(self, look: RunLook) -> list[Any]:
+        """Keep what a look asked and saw, and give the values of its row."""
         seen = {
             "findings": [self._keep_json(finding_to_json(one)) for one in look.findings],
             "blind": [
@@ -82,19 +124,44 @@ class HistoryFile:
             ],
         }
         ids = [self._keep_json(flows_to_json(look.asked)), self._keep_json(seen)]
-        values = [look.begun, look.decided, look.retried, *ids]
-        if self._connection.execute(
-            "SELECT 1 FROM look WHERE run = (SELECT id FROM text WHERE digest = ?)"
-            " OR (begun, decided, retried, asked, seen) IS (?, ?, ?, ?, ?)",
-            [_hash_text(run), *values],
-        ).fetchone():
-            return False
+        return [look.begun, look.decided, look.retried, *ids]
+
+    def _insert_look(self, values: list[Any], run: int) -> None:
         self._connection.execute(
             "INSERT INTO look (begun, decided, retried, asked, seen, run)"
             " VALUES (?, ?, ?, ?, ?, ?)",
-            [*values, self._keep_text(run)],
+            [*values, run],
         )
-        return True
+
+    def keep_held(self, place: tuple[str, str, str], ports: Ports) -> None:
+        """Keep which ports of a place (host, protocol, address) services hold."""
+        with self._writing():
+            self._connection.execute(
+                "INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?)", [*place, json.dumps(ports)]
+            )
+
+    def held(self) -> dict[tuple[str, str, str], Ports]:
+        """Give the ports that services have held, by their place."""
+        with self._guard("read"):
+            rows = self._connection.execute("SELECT * FROM held").fetchall()
+            return {
+                (host, protocol, address): tuple((first, last) for first, last in json.loads(ports))
+                for host, protocol, address, ports in rows
+            }
+
+    def keep_told(self, receiver: str, told: Mapping[str, str]) -> None:
+        """Keep what a receiver was told of outages."""
+        with self._writing():
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO told VALUES (?, ?, ?)",
+                [[receiver, *one] for one in told.items()],
+            )
+
+    def told(self, receiver: str) -> dict[str, str] | None:
+        """Give what a receiver was told of outages; None where it is a new one."""
+        with self._guard("read"):
+            query = "SELECT finding, status FROM told WHERE receiver = ?"
+            return dict(self._connection.execute(query, [receiver]).fetchall()) or None
 
     def _keep_json(self, data: Any) -> int:
         return self._keep_text(json.dumps(data, separators=(",", ":")).encode("ascii"))

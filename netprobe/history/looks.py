@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +17,8 @@ from netprobe.report.record.changes import key_of
 
 # A look of these verdicts knows nothing of a flow.
 _BLIND = ("not-tested", "inconclusive")
+# When a look began and ended, and when the run began that it retried.
+LookTimes = tuple[float, float, float | None]
 # What ``report/record/earlier.py`` writes, since 0.1.0.
 _TAKEN_OVER = re.compile(r"(RETRIED|RESUMED): .* \(begun (.*?)\) kept, not probed again")
 
@@ -25,15 +27,26 @@ def look_of_run(
     path: str, info: RunInfo, results: Iterable[Result], found: Iterable[Finding]
 ) -> RunLook:
     """Make the look that a run was. Raises RequestError for a run without a time."""
+    return make_look(_date_look(path, info), results, found)
+
+
+def make_look(
+    times: LookTimes,
+    results: Iterable[Result],
+    found: Iterable[Finding],
+    blind_host: Callable[[Result], str] = lambda one: one.source,
+) -> RunLook:
+    """Make a look of its results and findings; ``blind_host`` is whose fault it is that nothing was
+    found out of a flow."""
     asked: dict[ResultKey, list[PortRange]] = {}
     blind: dict[tuple[str, str], dict[ResultKey, list[PortRange]]] = {}
     for one in results:
         ports = one.ports or PORTLESS
         asked.setdefault(key_of(one), []).extend(ports)
         if one.verdict in _BLIND:
-            unseen = blind.setdefault((one.source, one.reason), {})
+            unseen = blind.setdefault((blind_host(one), one.reason), {})
             unseen.setdefault(key_of(one), []).extend(ports)
-    begun, decided, retried = _date_look(path, info)
+    begun, decided, retried = times
     return RunLook(
         begun,
         decided,
@@ -44,7 +57,7 @@ def look_of_run(
     )
 
 
-def _date_look(path: str, info: RunInfo) -> tuple[float, float, float | None]:
+def _date_look(path: str, info: RunInfo) -> LookTimes:
     """Tell when a look began and ended, and which run it retried.
 
     A run that has no end ended before its file was written last. What a resumed run kept was seen

@@ -76,7 +76,7 @@ class _Course:
 
 def replay(looks: Iterable[RunLook]) -> History:
     """Give the history that looks in the order of time tell."""
-    state = _Replay()
+    state = OutageReplay()
     for look in looks:
         state.take(look)
     return state.history()
@@ -94,7 +94,7 @@ class _Standing:
         self.courses = list({id(part.course): part.course for part in self.parts}.values())
 
 
-class _Replay:
+class OutageReplay:
     """A finding that is the same object in the next look costs next to nothing there, and most are.
 
     ``_standing``: those of the last look. ``_waiting``: open parts that it did not see.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from netprobe.judge.cut_off import host_of_link
 from netprobe.judge.naming import FULL, Naming, addressed, group_by_wire, sides, unique
 from netprobe.judge.places import common_places
+from netprobe.judge.rehearsed import word_remedy
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import FILTERED, Place, Result
 
@@ -77,6 +78,7 @@ def _title_words(members: Sequence[Result], first: Result, naming: Naming) -> Te
         "next_hop": first.next_hop,
         "router": first.rejected_by,
         "carriers": _name_carriers(_list_routers(members)),
+        "driver": f" (driver {first.driver})" if first.driver else "",
     }
 
 
@@ -153,7 +155,17 @@ def _words_for_templates(members: Sequence[Result], first: Result) -> TemplateWo
         "router": " and ".join(_list_routers(members)) or "the firewall on the way",
         "holder": first.holder or "the process that holds the port",
         "next_hop": first.next_hop or "its next hop",
+        "commands": _word_commands(members),
     }
+
+
+def _word_commands(members: Sequence[Result]) -> str:
+    """Say on which hosts which offloads are to be switched off."""
+    hosts: dict[str, dict[str, None]] = {}
+    for one in members:
+        host = one.destination if one.where == ("destination",) else one.source
+        hosts.setdefault(word_remedy(one.device), {})[host] = None
+    return "; ".join(f"On {FULL.names([*some])} run {word}" for word, some in hosts.items())
 
 
 def _choose_templates(first: Result, places: Sequence[Place]) -> list[str]:

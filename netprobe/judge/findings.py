@@ -37,6 +37,7 @@ from netprobe.judge.ways import (
 )
 from netprobe.model.kept_finding import KeptFinding
 from netprobe.model.matrix import rank_weight
+from netprobe.model.reason import Share
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, Place, Result
 
@@ -135,14 +136,9 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
     shares = find_reason(result.reason).shares
     common = (result.verdict, result.reason, result.decides)
-    if shares in ("address", "machine"):
-        return (*common, result.address)
-    if shares == "resolver":
-        return (*common, *result.name_servers)
-    if shares == "link":
-        return common
-    if shares == "reason":
-        return (*common, result.rejected_by)
+    everywhere = _find_shared(result).get(shares)
+    if everywhere is not None:
+        return (*common, *everywhere)
     place = (result.where, result.rejected_by)
     if shares == "next-hop":
         return (*common, *place, result.source, result.next_hop)
@@ -151,6 +147,19 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     if shares == "holder":
         return (*common, *place, result.destination, result.holder)
     return (*common, *place)
+
+
+def _find_shared(result: Result) -> dict[Share, tuple[object, ...]]:
+    """Give what failures share whose cause knows neither places nor pairs of hosts."""
+    return {
+        "address": (result.address,),
+        "machine": (result.address,),
+        "resolver": result.name_servers,
+        "link": (),
+        "driver": (result.driver,),
+        "sentence": (result.because,),
+        "reason": (result.rejected_by,),
+    }
 
 
 def _split_by_pairs(cause: Stopped) -> list[Stopped]:
@@ -239,6 +248,9 @@ def _find_places(members: Sequence[Result], cause: Stopped) -> tuple[Place, ...]
     if cause.proof is not None:
         back: set[Place] = {"return-path"} if any(map(is_lost_back, members)) else set()
         return tuple(sorted({*cause.proof.where} | back))
+    if find_reason(members[0].reason).shares == "driver":
+        # Seen from the other end a card is at the destination.
+        return max(one.where for one in members)
     if _is_link(cause):
         return tuple(sorted({place for one in members for place in one.where}))
     return common_places(members)

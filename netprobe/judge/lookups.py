@@ -12,7 +12,8 @@ from typing import Final
 
 from netprobe.judge.machines import shows_machine
 from netprobe.judge.walls import group_by_box
-from netprobe.model.reasons import Share, find_reason
+from netprobe.model.reason import Share
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
 
 # What a lookup fails by: the cause first, then what comes of it.

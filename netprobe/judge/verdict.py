@@ -9,6 +9,7 @@ from netprobe.judge import mtu
 from netprobe.judge.clock import judge_clock
 from netprobe.judge.holder import holder_word, judge_beside, must_run
 from netprobe.judge.name_troubles import judge_names
+from netprobe.judge.rehearsed import judge_rehearsal
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.served import judge_served
 from netprobe.judge.stopped import fill_counted
@@ -74,12 +75,15 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
     if outcome is None:
         reason, words = evidence.untested or ("not-tested", "nobody looked")
         verdict = replace(base, reason=reason, because=words)
+    elif evidence.rehearsed is not None:
+        verdict = judge_rehearsal(base, evidence.rehearsed)
     else:
         row = find_row(evidence, outcome, rules)
         verdict = judge_row(row, base, evidence, outcome, rules)
         if evidence.mtu is not None and _counts_mtu(evidence, evidence.mtu, verdict):
             verdict = _judge_path_mtu(base, evidence.mtu)
-    if evidence.outcome is not None and verdict.verdict != "pass":
+    played = evidence.rehearsed is not None
+    if evidence.outcome is not None and verdict.verdict != "pass" and not played:
         verdict = replace(verdict, story=evidence.story or Story())
     if not evidence.ports:
         return [verdict]

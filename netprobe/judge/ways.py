@@ -14,7 +14,8 @@ from netprobe.judge.cut_off import CutOffHosts
 from netprobe.judge.machines import MachineFacts, rank_of_machine, shows_machine
 from netprobe.judge.rules import Stopped
 from netprobe.judge.walls import Pair, group_by_box, split_into_boxes
-from netprobe.model.reasons import Share, find_reason
+from netprobe.model.reason import Share
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
 
 PacketWay = tuple[str, str, bool]  # who sends, who receives, whether over IPv6

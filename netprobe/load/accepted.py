@@ -20,10 +20,10 @@ from netprobe.load.yaml.wording import quoted, unknown
 from netprobe.model.accepted import MAX_ACCEPTANCE_DAYS, NEVER, Acceptance, AcceptedVerdict
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import ChosenMatrix
-from netprobe.model.plan import ADDED
+from netprobe.model.plan import ADDED, REHEARSALS
 from netprobe.model.ports import WITH_PORTS, normalise
 from netprobe.model.result import Place
-from netprobe.model.shapes import ADDRESS, LINE, PROTOCOL
+from netprobe.model.shapes import ADDRESS, LINE, PROTOCOL, ROW
 
 
 def _check_until(text: str) -> str:
@@ -43,6 +43,11 @@ def _check_hosts(hosts: list[str]) -> list[str]:
 
 HostWord = Annotated[FilledText, fit(LINE.fits, f"does not fit, expected {LINE.words}")]
 AddressWord = Annotated[FilledText, fit(ADDRESS.fits, f"does not fit, expected {ADDRESS.words}")]
+RowWord = Annotated[
+    str,
+    fit(ROW.fits, f"is no requirement, expected {ROW.words}"),
+    Field(json_schema_extra={"pattern": f"^({ROW.pattern})$"}),
+]
 Hosts = Annotated[
     list[HostWord],
     AfterValidator(_check_hosts),
@@ -75,7 +80,7 @@ class AcceptanceFile(FileModel):
         description="A name for the entry, unique in the file. `netprobe accept` makes one."
     )
     matrix: NameField = Field(description="The matrix of the flows.")
-    requirement: NameField = Field(description="The requirement of the flows.")
+    requirement: RowWord = Field(description="The requirement of the flows.")
     from_: Hosts = Field(alias="from", description="The host, or the hosts, that flows start at.")
     to: Hosts = Field(
         description="The host, or the hosts, that they go to: all sources to all. A host to itself "
@@ -145,6 +150,12 @@ def read_accepted(
     return tuple(entries)
 
 
+def _list_rows(chosen: ChosenMatrix) -> list[str]:
+    """List what results may be of: rows, and what is rehearsed of them."""
+    rows = [one.id for one in chosen.matrix.requirements]
+    return [*rows, *(f"{row}/{word}" for row in rows for word in REHEARSALS)]
+
+
 def check_names(
     path: str, chosen: Sequence[ChosenMatrix], inventory: Inventory, problems: list[Problem]
 ) -> None:
@@ -155,9 +166,7 @@ def check_names(
     document = read_document(path, [])
     if document is None:
         return
-    requirements = {
-        one.matrix.name: [*(item.id for item in one.matrix.requirements), *ADDED] for one in chosen
-    }
+    requirements = {one.matrix.name: [*_list_rows(one), *ADDED] for one in chosen}
     hosts = [host.name for host in inventory.hosts]
     for index, entry in enumerate(read_accepted([path], [], sys.maxsize)):
         at = ("accepted", index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.load.inventory.discover import check_role_options, read_inventories
@@ -12,19 +13,21 @@ from netprobe.load.inventory.suspects import (
     placeholder_notes,
     placeholder_problems,
 )
+from netprobe.load.layer_roles import follow_platform, note_apart
 from netprobe.load.manifest.manifests import (
     NO_MANIFESTS,
     GivenManifests,
     apply_manifests,
     read_manifests,
 )
+from netprobe.load.matrix.bundled import bundled_names
 from netprobe.load.matrix.chosen_settings import notes_of_settings, read_settings_of_run
 from netprobe.load.matrix.file import read_matrices
 from netprobe.load.role_vantages import apply_role_vantages
 from netprobe.load.yaml.document import problem_at
 from netprobe.load.yaml.wording import listed, quoted, unknown
 from netprobe.model.inventory import Inventory
-from netprobe.model.matrix import ChosenMatrix, fold_role
+from netprobe.model.matrix import ChosenMatrix, Matrix, fold_role
 from netprobe.model.names import nearest
 
 _WAY = " (`roles_map:` or --role says what another name stands for)"
@@ -46,7 +49,8 @@ def load_request(
     would all be called unknown.
     """
     problems: list[Problem] = []
-    read = read_matrices(matrices, problems)
+    as_given = read_matrices(matrices, problems)
+    read = follow_platform(as_given)
     whole = not problems
     inventory = read_inventories(inventories, problems, role_options)
     given = read_manifests(manifests, problems)
@@ -55,7 +59,11 @@ def load_request(
     inventory, said = apply_manifests(given, read, inventory, sets, problems)
     inventory = apply_role_vantages(read, inventory)
     chosen = read_settings_of_run(read, inventory, sets, problems, said)
-    notes = (*notes_of_settings(read, inventory), *check_roles(chosen, inventory, problems))
+    notes = (
+        *notes_of_settings(read, inventory),
+        *check_roles(chosen, inventory, problems),
+        *note_apart(as_given, inventory),
+    )
     words = {word for matrix in read for word in matrix.role_words()}
     names = sorted({role for matrix in read for role in matrix.roles})
     problems.extend(check_role_options(role_options, words, names))
@@ -96,7 +104,8 @@ def check_roles(
                 problems.append(problem_at(place, f"{who}: {_word_no_role(strange, known, '')}"))
         elif host.place and len(strange) == len(host.roles):
             who = f"host {quoted(host.name)} has no role of {names}"
-            problems.append(problem_at(host.place, f"{who}: {_word_no_role(host.roles, known)}"))
+            why = f"{_word_no_role(host.roles, known)}{_name_layers(host.roles)}"
+            problems.append(problem_at(host.place, f"{who}: {why}"))
         else:
             unknown_roles.update(strange)
     return (*inventory.notes, *_note_unknown_roles(unknown_roles, known, names))
@@ -110,6 +119,23 @@ def _word_no_role(roles: Sequence[str], known: Collection[str], way: str = _WAY)
     if near:
         return f"{words}, did you mean {' or '.join(map(quoted, near))}?{way}"
     return f"{words}, expected one of: {listed(known)}{way}"
+
+
+@cache
+def _read_layers() -> tuple[Matrix, ...]:
+    return tuple(one for one in read_matrices(bundled_names(), []) if one.layer)
+
+
+def _name_layers(roles: Sequence[str]) -> str:
+    """Name the bundled layers that have a role of the host: one of them may be forgotten."""
+    found = [
+        one.name
+        for one in _read_layers()
+        for role in [one.role_words().get(fold_role(word), "") for word in roles]
+        if role and one.roles[role].common is None
+    ]
+    names = " or ".join(dict.fromkeys(found))
+    return f"; the layer {names} has it: choose that matrix, too" if names else ""
 
 
 def _note_unknown_roles(

@@ -98,12 +98,15 @@ def _write_parts(matrices: Sequence[Matrix]) -> Iterator[str]:
 def _list_roles(matrices: Sequence[Matrix]) -> dict[str, Role]:
     """List every role once, as the first matrix that has it describes it.
 
-    A host of the platform plays the part of a layer, by the word that both have for it.
+    A host of the platform plays the part of a layer, by the word that both have for it; that it is
+    a node follows from what it is there.
     """
     roles: dict[str, Role] = {}
     for matrix in matrices:
         meant = matrix.role_words()
         known = {meant.get(fold_role(name)) for name in roles}
+        if roles and matrix.layer:
+            known |= {role.name for role in matrix.roles.values() if role.common == "node"}
         roles |= {name: role for name, role in matrix.roles.items() if name not in known}
     return roles
 
@@ -149,7 +152,11 @@ def _find_layer_instead(
     matrix: Matrix, setting: Setting, matrices: Sequence[Matrix]
 ) -> Matrix | None:
     """Find a layer that brings what the setting can leave to it."""
-    words = [word for word, claim in matrix.claims.items() if claim == SettingRef(setting.name)]
+    words = [
+        word
+        for word, claim in matrix.claims.items()
+        if isinstance(claim, SettingRef) and claim.setting == setting.name
+    ]
     layers = (one for one in matrices if one.layer and one is not matrix)
     if not words or _free_value(setting) is None:
         return None

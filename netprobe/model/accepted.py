@@ -8,7 +8,15 @@ from typing import Final, Literal, get_args
 
 from netprobe.model.ports import Ports
 from netprobe.model.result import AcceptedBy, Place
-from netprobe.model.shapes import AddressText, Day, LastDay, LineText, Name, ProtocolText
+from netprobe.model.shapes import (
+    AddressText,
+    Day,
+    LastDay,
+    LineText,
+    Name,
+    ProtocolText,
+    RowId,
+)
 
 ACCEPTED_SCHEMA: Final = "netprobe.accepted/1"
 # ``until`` of an entry without a last day.
@@ -39,7 +47,7 @@ class Acceptance:
 
     id: Name
     matrix: Name
-    requirement: Name
+    requirement: RowId
     from_: tuple[LineText, ...]
     to: tuple[LineText, ...]
     addresses: tuple[AddressText, ...] = ()

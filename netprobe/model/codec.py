@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.firewall import FirewallRule, FirewallRules
 from netprobe.model.kept_finding import KeptFinding, Member
 from netprobe.model.plan import Skipped
 from netprobe.model.ports import MAX_PORT, MIN_PORT, WITH_PORTS, Ports
-from netprobe.model.result import UNPROBED, Coverage, Finding, Result, Summary
+from netprobe.model.result import UNPROBED, Finding, Result, Summary
 from netprobe.model.run import RunInfo
-from netprobe.model.shapes import Name, ProtocolText
+from netprobe.model.shapes import Name, ProtocolText, RowId
 from netprobe.model.story import Story, StoryError, StoryPlace
 
 RUN_SCHEMA = "netprobe.run/1"
@@ -37,8 +38,8 @@ RESULT_DEFAULTS: Json = {
 _PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
-    "path_mtu_bytes", "needed_mtu_bytes", "holder", "accepted", "known", "stops",
-    "story", "any_of", "spared", "also", "name_servers",
+    "path_mtu_bytes", "needed_mtu_bytes", "holder", "device", "driver", "accepted", "known",
+    "stops", "story", "any_of", "spared", "also", "name_servers",
 )  # fmt: skip
 LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything", "no_evidence")
 # The keys by which a member of a finding names its result.
@@ -54,7 +55,7 @@ class RecordHeader:
     An element of ``ranges`` is matrix, requirement, protocol and its ranges.
     """
 
-    ranges: tuple[tuple[Name, Name, ProtocolText, tuple[tuple[int, int], ...]], ...] = ()
+    ranges: tuple[tuple[Name, RowId, ProtocolText, tuple[tuple[int, int], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,10 @@ class StoryJson:
 def result_to_json(result: Result) -> Json:
     """Give one element of ``results``, with the keys in the order of docs/result-json.md.
 
-    A result about a path MTU has two more keys, one about a port that is taken has ``holder``, and
-    one that does not decide may have ``accepted`` or ``known``. One whose row says what it stops
-    has ``stops``, and one that was probed and is not ``pass`` has ``story``.
+    A result about a path MTU has two more keys, one about a port that is taken has ``holder``, one
+    about a network card ``device`` and ``driver``. One that does not decide may have ``accepted``
+    or ``known``. One whose row says what it stops has ``stops``, and one that was probed and is not
+    ``pass`` has ``story``.
     """
     data: Json = to_json(replace(result, story=None))
     del data["order"]

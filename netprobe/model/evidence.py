@@ -10,6 +10,7 @@ from netprobe.model.icmp import icmp_words
 from netprobe.model.names import NameFacts
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
+from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Proof
 from netprobe.model.story import Story, TrailEntry
 
@@ -306,7 +307,8 @@ class FlowFacts:
     of a connection; no errno says that. ``service``:
     what the service told that was asked who it is, where a connection opened. ``greeting``: what a
     port said of itself of which nobody knows who holds it; None: not asked. ``names``: what a
-    name server told of the names of the installation. ``slow_start``: connections open by a
+    name server told of the names of the installation. ``rehearsed``: what agents saw that played a
+    part of the platform. ``slow_start``: connections open by a
     repeated SYN only, each time. ``trail``: every look, in order.
     """
 
@@ -316,6 +318,7 @@ class FlowFacts:
     story: Story | None = None
     trace: Trace | None = None
     mtu: PathMtu | None = None
+    rehearsed: OverlayFacts | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     limited: bool = False

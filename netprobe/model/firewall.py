@@ -11,7 +11,15 @@ from netprobe.model.inventory import Family
 from netprobe.model.plan import PlannedMatrix
 from netprobe.model.ports import Ports
 from netprobe.model.result import Result
-from netprobe.model.shapes import AddressText, LastDay, LineText, Name, ProtocolText, RuleId
+from netprobe.model.shapes import (
+    AddressText,
+    LastDay,
+    LineText,
+    Name,
+    ProtocolText,
+    RowId,
+    RuleId,
+)
 
 Action = Literal["allow", "deny"]
 # Where a rule can be applied. The likeliest place comes first.
@@ -59,7 +67,7 @@ class RuleNeed:
     """Why: a line of a matrix."""
 
     matrix: Name
-    requirement: Name
+    requirement: RowId
     document: str = ""
     purpose: str = ""
     row: str = ""

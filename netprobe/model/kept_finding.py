@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from netprobe.model.shapes import AddressText, LineText, Name, ProtocolText
+from netprobe.model.shapes import AddressText, LineText, Name, ProtocolText, RowId
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Member:
     Nobody's words stand here: what a finding says is made of its results when it is read.
     """
 
-    requirement: Name
+    requirement: RowId
     source: LineText
     destination: LineText
     address: AddressText

@@ -22,9 +22,9 @@ Weight = Literal["installation", "nodes", "pods", "feature", "monitoring"]
 WEIGHTS: Final[tuple[Weight, ...]] = get_args(Weight)
 
 # Values of ``claims`` by which a matrix leaves a part of the cluster to another one.
-CLAIMS_NOTHING: Final = ("none", "custom", "false", "")
-# Those of them by which it is there all the same, and another matrix has its rows.
-LEFT_TO_ANOTHER: Final = ("none", "custom")
+# Of most of them it is there all the same, and another matrix has its rows.
+LEFT_TO_ANOTHER: Final = ("none", "custom", "third-party")
+CLAIMS_NOTHING: Final = (*LEFT_TO_ANOTHER, "false", "")
 
 # Parts that hosts play in every platform, and the words that inventories of many tools have for
 # them, folded.
@@ -78,6 +78,13 @@ class SettingRef:
     """A port, name or default that is the value of a setting: ``{setting: konnectivity-port}``."""
 
     setting: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef(SettingRef):
+    """``{setting: flannel-backend, says: flannel}``: what every value but ``none`` comes to."""
+
+    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +242,15 @@ class DocumentedPorts:
 class DocumentSource:
     """A file that the rows of a matrix come from, as it stood at a commit of a repository.
 
-    ``hash`` is that of the cells of its tables; empty where nobody says it.
+    ``hash`` is that of the cells of its tables; empty where nobody says it. ``note`` is what else
+    a reader should know of it.
     """
 
     repository: str
     path: str
     commit: str
     hash: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +273,7 @@ class Matrix:
     ``document`` holds title, publisher and the ISO date ``retrieved``, as the file says.
     ``sources`` are the files of the document.
     ``ranges`` are documented as open between nodes, ``retired`` ports belong to nobody any more.
+    ``overlay_mtu``: that of the pods' network; None: what the interface sends less the headers.
     ``layer``: it is a part of a platform, whose other rows are those of another matrix. ``claims``
     are what the cluster has one of (its CNI), and which one it is here.
     """
@@ -278,6 +288,7 @@ class Matrix:
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
     ranges: tuple[DocumentedPorts, ...] = ()
     retired: tuple[DocumentedPorts, ...] = ()
+    overlay_mtu: int | None = None
     sources: tuple[DocumentSource, ...] = ()
     layer: bool = False
     claims: Mapping[str, str | SettingRef] = field(default_factory=dict)
@@ -325,6 +336,18 @@ class ChosenMatrix:
 
     matrix: Matrix
     settings: Mapping[str, SettingValue]
+
+    def read_claim(self, name: str) -> str:
+        """Give what the matrix says of what a cluster has one of; empty where it says nothing."""
+        claim = self.matrix.claims.get(name, "")
+        if not isinstance(claim, SettingRef):
+            return claim
+        value = self.settings[claim.setting]
+        if isinstance(value, bool):
+            text = str(value).lower()
+        else:
+            text = ",".join(value) if isinstance(value, tuple) else str(value)
+        return claim.says if isinstance(claim, ClaimRef) and text not in CLAIMS_NOTHING else text
 
 
 def choose_settings(matrix: Matrix, given: Mapping[str, SettingValue]) -> ChosenMatrix:

@@ -11,15 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from netprobe.model.coverage import Coverage
 from netprobe.model.inventory import Address, Family, Host, Taken
 from netprobe.model.matrix import Expect, Requirement, SettingValue, Waiver
 from netprobe.model.ports import Ports
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import Also, Coverage
-from netprobe.model.shapes import LineText, Name, ProtocolText
+from netprobe.model.result import Also
+from netprobe.model.shapes import LineText, Name, ProtocolText, RowId
 
 # The ``probe`` of requirements that ask whether full-size packets get through.
 PATH_MTU = "path-mtu"
+# What is rehearsed, by the word of ``--rehearse``: the ``probe`` of requirements whose id is that
+# of a row and this word (``vxlan/overlay``).
+OVERLAY = "overlay"
+REHEARSALS = (OVERLAY,)
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"
@@ -62,7 +67,8 @@ class Block:
     ``existing``: what listens at the destinations runs before the installation.
     ``names`` are what its name servers are asked for. ``any_of``: the rows that it is one of, of
     which one is enough; ``alone``: it is demanded by itself all the same. ``also``: the rows of
-    other matrices that demand the same.
+    other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
+    matrix says it.
     """
 
     index: int
@@ -84,6 +90,13 @@ class Block:
     any_of: AnyOf | None = None
     alone: bool = False
     also: tuple[Also, ...] = ()
+    overlay_mtu: int | None = None
+
+    @property
+    def rehearsal(self) -> str | None:
+        """What is rehearsed for its flows; None: they are probed."""
+        probe = self.requirement.probe
+        return probe if isinstance(probe, str) and probe in REHEARSALS else None
 
     @property
     def group_name(self) -> Name | None:
@@ -199,7 +212,7 @@ class Skipped:
     """
 
     matrix: Name
-    requirement: Name
+    requirement: RowId
     reason: str = ""
     source: LineText | None = None
     destination: LineText | None = None
@@ -232,7 +245,7 @@ class PlannedRequirement:
     """
 
     matrix: Name
-    id: Name
+    id: RowId
     from_: tuple[Name, ...]
     to: tuple[Name, ...]
     protocol: ProtocolText
@@ -283,6 +296,12 @@ class Plan:
         """Give every flow in plan order."""
         for block in self.blocks:
             yield from block.flows()
+
+    def split_rehearsals(self) -> tuple[Plan, Plan]:
+        """Give the plan of what is probed, and that of what is rehearsed."""
+        probed = tuple(block for block in self.blocks if block.rehearsal is None)
+        played = tuple(block for block in self.blocks if block.rehearsal is not None)
+        return replace(self, blocks=probed), replace(self, blocks=played)
 
     def flow_count(self) -> int:
         """Tell how many flows (pair and port) the plan holds, without walking them."""

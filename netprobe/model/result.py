@@ -1,18 +1,22 @@
-"""Results, findings and the run: what reports read. Names are those of ``netprobe.run/1``.
-
-What a run of a part of the plan says of the rest: which flows were not probed, and why.
-"""
+"""Results, findings and the run: what reports read. Names are those of ``netprobe.run/1``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from netprobe.model.host_key import HostKey
 from netprobe.model.matrix import Expect, Weight
 from netprobe.model.ports import PortRange, Ports
-from netprobe.model.shapes import AddressText, LastDay, LineText, Name, ProtocolText, ReasonWord
+from netprobe.model.shapes import (
+    AddressText,
+    LastDay,
+    LineText,
+    Name,
+    ProtocolText,
+    ReasonWord,
+    RowId,
+)
 from netprobe.model.story import Story
 
 Verdict = Literal["pass", "blocked", "exposed", "inconclusive", "not-tested", "covered"]
@@ -38,9 +42,6 @@ PORTLESS: Ports = ((0, 0),)
 # Matrix, requirement, source, destination, address, protocol.
 ResultKey = tuple[str, str, str, str, str, str]
 
-# Source, destination, first and last port (0 where the protocol has none).
-StandIn = tuple[LineText, LineText, int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class AcceptedBy:
@@ -57,7 +58,7 @@ class Also:
     """Another row that demands the same flow, in another matrix of the run."""
 
     matrix: Name
-    requirement: Name
+    requirement: RowId
     purpose: str = ""
 
 
@@ -71,7 +72,8 @@ class Result:
     ``next_hop`` the source's own where that is at fault. ``rtt_ms`` is a median over the ports,
     ``attempts`` the maximum. ``path_mtu_bytes`` is the largest packet that the path carries,
     ``needed_mtu_bytes`` the size that the overlay needs; None where no sizes were tried. ``holder``
-    is the process that has taken the port, with the address that it is bound to. ``accepted``:
+    is the process that has taken the port, with the address that it is bound to. ``device``
+    is the interface whose card is at fault, and ``driver`` its driver. ``accepted``:
     somebody accepted this failure. ``known``: the file of the baseline that has it too, where only
     what is new decides. ``stops``: what does not work while it fails, as its row says, else None.
     ``story``: where its packets were seen, unless it passed or was not probed. ``any_of``: the name
@@ -82,7 +84,7 @@ class Result:
 
     order: tuple[int, int, int]
     matrix: Name
-    requirement: Name
+    requirement: RowId
     purpose: str
     row: str
     optional: bool
@@ -109,6 +111,8 @@ class Result:
     path_mtu_bytes: int | None = None
     needed_mtu_bytes: int | None = None
     holder: str | None = None
+    device: Name | None = None
+    driver: Name | None = None
     accepted: AcceptedBy | None = None
     known: str | None = None
     stops: Weight | None = None
@@ -289,87 +293,3 @@ class HostReport:
     start_s: float | None = None
     named: bool | None = None
     host_key: HostKey | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unprobed:
-    """The flows of one requirement between two zones that have no result of their own.
-
-    They are all flows from the hosts of one set to those of another at ``ports`` (none where the
-    protocol has none) that were not probed; ``sources`` and ``destinations`` are places in
-    ``Coverage.host_sets``, and ``flows`` is how many there are. ``verdict`` is ``covered`` where
-    the flows ``by`` stand for them, whose worst verdict is ``by_verdict``; else ``not-tested``.
-    ``itself``: only flows of a host to its own address.
-    """
-
-    matrix: Name
-    requirement: Name
-    protocol: ProtocolText
-    ports: Ports = ()
-    from_zone: LineText = ""
-    to_zone: LineText = ""
-    sources: int = 0
-    destinations: int = 0
-    itself: bool = False
-    flows: int = 0
-    verdict: Verdict = "covered"
-    reason: ReasonWord = "covered"
-    because: str = ""
-    by: tuple[StandIn, ...] = ()
-    by_verdict: Verdict | None = None
-    optional: bool = False
-    waived: str | None = None
-    expect: Expect = "allowed"
-    also: tuple[Also, ...] = ()
-
-    @property
-    def names(self) -> tuple[tuple[Name, Name], ...]:
-        """All names of the flows, each a matrix and a requirement."""
-        others = ((one.matrix, one.requirement) for one in self.also)
-        return ((self.matrix, self.requirement), *others)
-
-    @property
-    def decides(self) -> bool:
-        """Whether these flows count for the exit status."""
-        return not self.optional and self.waived is None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """How a run covered its plan: each host to and from each zone, each port between two zones.
-
-    ``copies`` is how often (K of ``--cover zones:K``), ``seed`` chose the pairs. ``zones`` are the
-    hosts of every zone. ``pairs`` of ``all_pairs`` pairs of two different hosts, and ``probed`` of
-    ``required`` flows were probed; ``completed`` of these flows were added where zones did not
-    treat their members alike, which ``mixed`` names. ``strict``: what is covered is not enough.
-    ``hidden``: within the largest two zones a failing block of so many sources and destinations
-    would have been met with 95 %; ``single``: the share of pairs that were probed there.
-    """
-
-    copies: int = 1
-    seed: int = 0
-    strict: bool = False
-    zones: Mapping[LineText, tuple[LineText, ...]] = field(default_factory=dict)
-    pairs: int = 0
-    all_pairs: int = 0
-    required: int = 0
-    probed: int = 0
-    completed: int = 0
-    hidden: tuple[int, int] = (0, 0)
-    single: float = 0.0
-    mixed: tuple[str, ...] = ()
-    host_sets: tuple[tuple[LineText, ...], ...] = ()
-    unprobed: tuple[Unprobed, ...] = ()
-
-    @property
-    def hosts(self) -> int:
-        """How many hosts there are."""
-        return len({name for names in self.zones.values() for name in names})
-
-    def sources(self, group: Unprobed) -> tuple[str, ...]:
-        """Give the hosts that the flows of a group start from."""
-        return self.host_sets[group.sources]
-
-    def destinations(self, group: Unprobed) -> tuple[str, ...]:
-        """Give the hosts that the flows of a group go to."""
-        return self.host_sets[group.destinations]

@@ -36,6 +36,10 @@ def _match_whole(pattern: str, text: str) -> bool:
 
 # Of matrices, requirements, roles and settings; the file of a matrix may give it any first sign.
 NAME: Final = TextShape("[A-Za-z0-9_.-]+", 'letters, digits, "-", "_" and "."')
+# Of what is required: a row of a matrix, and what is rehearsed of it after the slash.
+ROW: Final = TextShape(
+    "[A-Za-z0-9_.-]+(/[a-z]+)?", 'letters, digits, "-", "_" and ".", and a rehearsal after "/"'
+)
 # Ansible takes nearly anything as the name of a host.
 LINE: Final = TextShape(
     r"[^\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
@@ -61,6 +65,7 @@ LAST_DAY: Final = TextShape(
 RULE_ID: Final = TextShape(r"R\d{1,9}", "the name of a rule such as R1")
 
 Name = Annotated[str, NAME]
+RowId = Annotated[str, ROW]
 LineText = Annotated[str, LINE]
 ProtocolText = Annotated[str, PROTOCOL]
 AddressText = Annotated[str, ADDRESS]

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from netprobe.errors import RequestError
+from netprobe.model.coverage import Coverage
 from netprobe.model.plan import Block, Plan, PlanCost
 from netprobe.model.ports import PortRange, Ports
-from netprobe.model.result import Coverage, Result
+from netprobe.model.result import Result
 from netprobe.plan.cost import count_results, estimate
 from netprobe.plan.cover.cover import Cover, cover, with_flows
 

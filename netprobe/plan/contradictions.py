@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from netprobe.model.names import names_text
 from netprobe.model.plan import Block
@@ -11,29 +12,42 @@ from netprobe.model.ports import text as ports_text
 
 NAMES_SHOWN = 5
 
-# Two rows, the one that allows first: matrix and id of each.
-RowPair = tuple[str, str, str, str]
+RowName = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Contradiction:
+    """A row that needs ports, and rows of one matrix by which they must not answer."""
+
+    needing: RowName
+    hosts: tuple[str, ...]
+    denying: dict[RowName, None] = field(default_factory=dict)
+    ports: dict[str, Ports] = field(default_factory=dict)
+
+    def add_ports(self, protocol: str, more: Ports) -> None:
+        """Add what both have."""
+        self.ports[protocol] = normalise((*self.ports.get(protocol, ()), *more))
 
 
 def word_contradictions(blocks: Sequence[Block]) -> Iterator[str]:
-    """Give a note for each two rows of which one must fail, whatever the network does."""
+    """Give a note for each row that must fail, or others must, whatever the network does."""
     counting = [one for one in blocks if one.waiver is None]
     denied = [one for one in counting if one.requirement.expect == "denied"]
     allowed = [one for one in counting if one.requirement.expect == "allowed"]
-    found: dict[RowPair, dict[str, Ports]] = {}
-    hosts: dict[RowPair, dict[str, None]] = {}
+    found: dict[tuple[RowName, str, tuple[str, ...]], _Contradiction] = {}
+    optional: set[RowName] = set()
     for block in denied:
         for other in allowed:
-            ends = _list_common_ends(other, block)
+            ends = tuple(_list_common_ends(other, block))
             common = intersect(other.ports, block.ports)
             if ends and common:
-                rows = (other.matrix, other.requirement.id, block.matrix, block.requirement.id)
-                ports = found.setdefault(rows, {})
-                known = ports.get(block.protocol, ())
-                ports[block.protocol] = normalise((*known, *common))
-                hosts.setdefault(rows, {}).update(dict.fromkeys(ends))
-    for rows, ports in found.items():
-        yield _word_contradiction(rows, ports, list(hosts[rows]))
+                key = (_name_row(other), block.matrix, ends)
+                one = found.setdefault(key, _Contradiction(_name_row(other), ends))
+                one.denying[_name_row(block)] = None
+                one.add_ports(block.protocol, common)
+                optional |= {_name_row(row) for row in (block, other) if row.requirement.optional}
+    for one in found.values():
+        yield f"{_word_contradiction(one)}: {_advise_rows(one, optional)}"
 
 
 def _list_common_ends(allowed: Block, denied: Block) -> list[str]:
@@ -46,11 +60,25 @@ def _list_common_ends(allowed: Block, denied: Block) -> list[str]:
     return [end for end in ends if sources - {end}]
 
 
-def _word_contradiction(rows: RowPair, ports: dict[str, Ports], hosts: Sequence[str]) -> str:
-    allowing, needed, denying, refused = rows
-    wires = "; ".join(f"{name} {ports_text(some)}" for name, some in ports.items())
+def _name_row(block: Block) -> RowName:
+    return (block.matrix, block.requirement.id)
+
+
+def _word_contradiction(one: _Contradiction) -> str:
+    wires = "; ".join(f"{name} {ports_text(some)}" for name, some in one.ports.items())
+    matrix, _ = next(iter(one.denying))
+    refusing = f"{matrix}: {', '.join(row for _, row in one.denying)}"
+    say = "says" if len(one.denying) == 1 else "say"
     return (
-        f"contradiction: {allowing}: {needed} needs {wires} of "
-        f"{names_text(hosts, NAMES_SHOWN)}, which {denying}: {refused} says must not answer: "
-        "one of the two fails whatever is done; waive one of them, or correct a setting"
+        f"contradiction: {': '.join(one.needing)} needs {wires} of "
+        f"{names_text(one.hosts, NAMES_SHOWN)}, which {refusing} {say} must not answer"
     )
+
+
+def _advise_rows(one: _Contradiction, optional: set[RowName]) -> str:
+    """Say what to do; an optional row fails, and decides nothing."""
+    if one.needing in optional or optional.issuperset(one.denying):
+        free = [one.needing] if one.needing in optional else [*one.denying]
+        rows = ", ".join(": ".join(row) for row in free)
+        return f"{rows} {'is' if len(free) == 1 else 'are'} optional, which decides nothing"
+    return "one of the two fails whatever is done; waive one of them, or correct a setting"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import chain
 
 from netprobe.model import ports as port_sets
@@ -25,6 +26,8 @@ RESULTS_PER_S = 5_000
 START_S = {"ssh": 1.2, "command": 0.2, "local": 0.2, "none": 0.0}
 STARTS_AT_ONCE = 8
 OWN_S = 0.5
+# A tunnel that is rehearsed (docs/rehearsal.md).
+TRIAL_S = 0.2
 # What flows that stay silent cost, however many they are: first looks, second looks, walks.
 SILENCE_S = 2.5
 # Closed UDP ports: each source sends a destination 6 datagrams at once, then one per 1.02 s
@@ -41,7 +44,8 @@ def estimate(plan: Plan) -> PlanCost:
     )
     paced = _paced_seconds(plan)
     busiest = max(_busiest_seconds(plan), count_results(plan) / RESULTS_PER_S)
-    seconds = _start_seconds(plan) + busiest + paced if flows else 0.0
+    played_s = estimate_rehearsals_s(block for block in plan.blocks if block.rehearsal is not None)
+    seconds = _start_seconds(plan) + busiest + paced + played_s if flows else 0.0
     dropped = seconds + SILENCE_S if flows else 0.0
     listeners = _count_listeners(plan)
     return PlanCost(
@@ -131,3 +135,14 @@ def _pairs_of_unanswered_udp(block: Block) -> list[tuple[str, str]]:
     denied = block.requirement.expect == "denied"
     ends = block.destinations
     return [(host.name, end.text) for host, end in ends if denied or host.vantage.kind == "none"]
+
+
+def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
+    """Give about how many seconds the tunnels take: a host has one at a time."""
+    load: dict[str, int] = {}
+    for block in blocks:
+        for place, source in enumerate(block.sources):
+            for peer in block.peers(place):
+                for name in (source.name, block.destinations[peer][0].name):
+                    load[name] = load.get(name, 0) + 1
+    return max(load.values(), default=0) * TRIAL_S

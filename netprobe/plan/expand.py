@@ -22,16 +22,10 @@ from netprobe.model.matrix import (
     Waiver,
     fold_role,
 )
-from netprobe.model.plan import (
-    AnyOf,
-    AskedName,
-    Block,
-    Plan,
-    PlannedMatrix,
-    Skipped,
-)
+from netprobe.model.plan import AnyOf, AskedName, Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
+from netprobe.plan.idle import note_idle_hosts
 from netprobe.plan.merge import merge_blocks
 from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.planned import list_requirements
@@ -108,13 +102,14 @@ def make_plan(
         all_notes += expansion.expired_waivers()
         if not mine:
             all_notes += expansion.missing_roles()
-    all_notes += list_contradictions(chosen, [*blocks, *unable])
+    every = [*blocks, *unable]
+    all_notes += [*list_contradictions(chosen, every), *note_idle_hosts(roles, every)]
     return Plan(
         tuple(map(_plan_matrix, chosen)),
         _merge_and_number(blocks),
         tuple(skipped),
         tuple(all_notes),
-        requirements=list_requirements([*blocks, *unable]),
+        requirements=list_requirements(every),
         unable=_merge_and_number(unable),
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
@@ -320,6 +315,7 @@ class _Expansion:
             self._warnings_that_hold(requirement, nameless=sni == "" and family is not None),
             waiver if waiver is not None and self._is_valid_today(waiver) else None,
             sni=sni, names=list_asked_names(requirement, self._chosen, self._members),
+            overlay_mtu=self._matrix.overlay_mtu,
             any_of=AnyOf(self._matrix.name, requirement.any_of) if requirement.any_of else None,
         )  # fmt: skip
 
@@ -389,8 +385,7 @@ def _group_by_families(hosts: tuple[Host, ...]) -> dict[frozenset[Family | None]
 
 
 def _word_hosts(names: Sequence[str], families: frozenset[Family | None]) -> str:
-    words = (f"IPv{family}" if family else "by name" for family in families)
-    listed = ", ".join(sorted(words))
+    listed = ", ".join(sorted(f"IPv{family}" if family else "by name" for family in families))
     return f"{_list_some_names(names)} ({listed})"
 
 

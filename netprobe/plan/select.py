@@ -63,7 +63,9 @@ def select(
     unable = _select_blocks(plan.unable, selection, names)
     skipped = plan.skipped
     if selection.only:
-        skipped = tuple(item for item in skipped if item.requirement in selection.only)
+        skipped = tuple(
+            item for item in skipped if _is_named((item.matrix, item.requirement), selection.only)
+        )
     requirements = keep_requirements(plan.requirements, (*numbered, *unable))
     selected = replace(
         plan, blocks=numbered, skipped=skipped, requirements=requirements, unable=unable
@@ -87,11 +89,16 @@ def _select_requirements(blocks: Iterable[Block], only: tuple[str, ...]) -> Iter
     """The blocks of these requirements; an overlay's always with the path MTU that it needs."""
     for _, of_matrix in groupby(blocks, lambda block: block.matrix):
         named = [
-            block for block in of_matrix if any(name in only for _, name in block.names_of_rows)
+            block for block in of_matrix if any(_is_named(row, only) for row in block.names_of_rows)
         ]
         yield from named
         if PATH_MTU not in only:
             yield from path_mtu_blocks(named)
+
+
+def _is_named(row: tuple[str, str], only: tuple[str, ...]) -> bool:
+    """Tell whether ``--only`` names a row: by its id, or with its matrix, ``kubeadm:api``."""
+    return row[1] in only or ":".join(row) in only
 
 
 class _Names:
@@ -100,6 +107,9 @@ class _Names:
     def __init__(self, chosen: Sequence[ChosenMatrix], inventory: Inventory) -> None:
         self._hosts: dict[str, set[str]] = {host.name: {host.name} for host in inventory.hosts}
         self._requirements: set[str] = {PATH_MTU}
+        self._rows = {
+            f"{one.matrix.name}:{row.id}" for one in chosen for row in one.matrix.requirements
+        }
         for one in chosen:
             self._requirements |= {requirement.id for requirement in one.matrix.requirements}
             for role, hosts in hosts_by_role(one.matrix, inventory).items():
@@ -122,7 +132,7 @@ class _Names:
             keys = map(self._key_of, words)
             yield from _word_unknown_names(option, keys, self._hosts, "host or role")
         of_hosts = [word for word in selection.only if word in OF_HOSTS]
-        rows = [word for word in selection.only if word not in OF_HOSTS]
+        rows = [word for word in selection.only if word not in (*OF_HOSTS, *self._rows)]
         yield from _word_unknown_names("--only", rows, self._requirements, "requirement")
         for word in of_hosts:
             yield (

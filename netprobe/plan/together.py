@@ -12,8 +12,8 @@ from netprobe.model.printable import word_command
 from netprobe.plan.contradictions import word_contradictions
 from netprobe.plan.merge import Overlap, find_overlap
 
-# Of each of these a cluster has one, on one port.
-OVERLAYS = ("vxlan", "geneve")
+# A cluster has one of these, on one port.
+OVERLAYS = ("vxlan", "geneve", "ipip")
 
 RowName = tuple[str, str]
 
@@ -55,7 +55,7 @@ def _list_left_out(chosen: Sequence[ChosenMatrix]) -> Iterator[str]:
     """What each matrix that knows of it leaves to another one, and none has."""
     for name in dict.fromkeys(name for one in chosen for name in one.matrix.claims):
         knowing = [one for one in chosen if name in one.matrix.claims]
-        leaving = [one for one in knowing if _read_value(one, name) in LEFT_TO_ANOTHER]
+        leaving = [one for one in knowing if one.read_claim(name) in LEFT_TO_ANOTHER]
         if leaving and not any(_read_claim(one, name) for one in knowing):
             yield (
                 f"{leaving[0].matrix.name} leaves the {name} to another matrix"
@@ -66,18 +66,8 @@ def _list_left_out(chosen: Sequence[ChosenMatrix]) -> Iterator[str]:
 
 def _read_claim(chosen: ChosenMatrix, name: str) -> str | None:
     """Read the value that a matrix claims; None where it claims nothing."""
-    text = _read_value(chosen, name)
+    text = chosen.read_claim(name)
     return None if text in CLAIMS_NOTHING else text
-
-
-def _read_value(chosen: ChosenMatrix, name: str) -> str:
-    claim = chosen.matrix.claims.get(name, "")
-    value = chosen.settings[claim.setting] if isinstance(claim, SettingRef) else claim
-    return str(value).lower() if isinstance(value, bool) else _join_value(value)
-
-
-def _join_value(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _word_claim(chosen: ChosenMatrix, name: str) -> str:
@@ -104,9 +94,10 @@ def _advise_claims(chosen: Iterable[ChosenMatrix], name: str) -> str:
 
 def _compare_blocks(blocks: Sequence[Block]) -> Iterator[str]:
     """Compare overlays of different matrices between the same hosts."""
-    groups: dict[tuple[str, object], list[Block]] = {}
+    groups: dict[object, list[Block]] = {}
     for block in blocks:
-        groups.setdefault((block.protocol, block.family), []).append(block)
+        if block.requirement.probe in OVERLAYS:
+            groups.setdefault(block.family, []).append(block)
     for one, other in (pair for some in groups.values() for pair in combinations(some, 2)):
         if one.matrix != other.matrix and _is_rival(one, other):
             yield from _word_rivals(one, other)
@@ -115,21 +106,26 @@ def _compare_blocks(blocks: Sequence[Block]) -> Iterator[str]:
 def _is_rival(one: Block, other: Block) -> bool:
     """Tell whether both are the overlay of the cluster, and only one can be."""
     first, second = one.requirement, other.requirement
-    same = first.probe == second.probe and first.probe in OVERLAYS
-    return same and first.expect == second.expect == "allowed" and one.ports != other.ports
+    same = first.probe == second.probe and one.ports == other.ports
+    return not same and first.expect == second.expect == "allowed"
 
 
 def _word_rivals(one: Block, other: Block) -> Iterator[str]:
     overlap = find_overlap(one, other, same_ports=False)
     if overlap is None:
         return
-    kind = str(one.requirement.probe)
-    rows = [f"{_name_row(block)} on {block.protocol} {ports_text(block.ports)}"
-            for block in (one, other)]  # fmt: skip
-    yield (
-        f"contradiction: {rows[0]} and {rows[1]} are both {kind} {_word_hosts(one, overlap)}: "
-        "a cluster has it on one port; see the settings of both"
-    )
+    kinds = [str(block.requirement.probe) for block in (one, other)]
+    rows = [f"{_name_row(block)} on {_word_wire(block)}" for block in (one, other)]
+    hosts = _word_hosts(one, overlap)
+    if kinds[0] == kinds[1]:
+        words = f"are both {kinds[0]} {hosts}: a cluster has it on one port"
+    else:
+        words = f"are {kinds[0]} and {kinds[1]} {hosts}: a cluster has one of them, as a rule"
+    yield f"contradiction: {rows[0]} and {rows[1]} {words}; see the settings of both"
+
+
+def _word_wire(block: Block) -> str:
+    return f"{block.protocol} {ports_text(block.ports)}" if block.ports else block.protocol
 
 
 def _name_row(block: Block) -> str:

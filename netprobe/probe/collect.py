@@ -10,6 +10,7 @@ from dataclasses import replace
 from netprobe.agent.wire.orders import RecordOrder
 from netprobe.errors import FAULT, bug_words
 from netprobe.model import ports as port_sets
+from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Host
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
@@ -20,6 +21,8 @@ from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, Want, WantKey, Work
+from netprobe.probe.rehearsals.playing import SkipFlow, play_all
+from netprobe.probe.rehearsals.rehearsal import RowArrivals
 from netprobe.probe.settings import ProbeSettings
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
@@ -40,28 +43,40 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     done: Mapping[WantKey, Ports] | None = None,
     watch: Callable[[Phases], None] = lambda _: None,
     next_plan: Callable[[], Plan | None] = lambda: None,
+    skip: SkipFlow = lambda _what, _ports: None,
 ) -> None:
     """Probe the whole plan; ``emit`` gets every flow once, as soon as its evidence is final.
 
     ``done`` are ports that an earlier run has final results for. ``watch`` is called again and
     again, and at the end, with the times of the run so far and whom it waits for. ``next_plan``
     is asked for more as long as it has some: flows between the same hosts, over the same agents.
+    What a plan rehearses comes after what it probes; ``skip`` gets what is left out on purpose.
 
     Cancelled, it emits what was not probed as untested. Its listeners are then still open: the
     fleet is of no further use.
     """
-    listed = ListedFlows(Work(plan, done))
+    arrivals = RowArrivals()
+    rehearses = any(block.rehearsal is not None for block in plan.blocks)
+
+    def note(want: Want, found: list[Evidence]) -> None:
+        if rehearses:
+            arrivals.note(found)
+        emit(want, found)
+
     begin_run(fleet, plan, settings)
     watching = asyncio.create_task(_watch_phases(fleet.phases, watch))
+    further: Plan | None = plan
     try:
-        await _work_through(listed, fleet, settings, emit)
-        while (further := next_plan()) is not None:
-            listed = ListedFlows(Work(further))
-            await _work_through(listed, fleet, settings, emit)
+        while further is not None:
+            probed, played = further.split_rehearsals()
+            listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
+            await _work_through(listed, fleet, settings, note)
+            await play_all(stage.all_wants(), fleet, arrivals, emit, skip)
+            further, done = next_plan(), None
         await fleet.tell_losses()
     finally:
         watching.cancel()
-        for want in listed.missing():
+        for want in (*listed.missing(), *stage.missing()):
             emit(want, [want.untested(STOPPED)])
         watch(fleet.phases)
 
@@ -106,6 +121,11 @@ class ListedFlows:
     def wants(self, host: Host) -> list[Want]:
         """List the flows to a destination, which is worked on from now on."""
         return self._wants.setdefault(host.name, list(self.work.wants(host)))
+
+    def all_wants(self) -> Iterator[Want]:
+        """Give the flows of all destinations, which are worked on from now on."""
+        for host in self.work.destinations:
+            yield from self.wants(host)
 
     def drop(self, host: Host) -> None:
         """Forget a destination: every flow to it has its results."""

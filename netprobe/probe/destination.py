@@ -16,11 +16,7 @@ from netprobe.model.inventory import Host
 from netprobe.model.plan import PATH_MTU
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.checks import (
-    CHECKS,
-    DENIED_CHECKS,
-    FINAL_CHECKS,
-)
+from netprobe.probe.checks import DENIED_CHECKS, choose_checks
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.checks.packets import fetch_packets
@@ -83,6 +79,7 @@ class Destination:
         self._origins = Origins(fleet.hosts(), fleet.own_addresses)
         self._proxied = Proxied(fleet)
         self._widths = PathWidths(fleet, self._prober.chance)
+        self._checks, self._final_checks = choose_checks(places=settings.places)
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
         self._round: Round | None = None
@@ -110,7 +107,9 @@ class Destination:
                 observations += await self._probe_allowed(
                     [task for task in tasks if not task.denied]
                 )
-                observations = await run_checks(FINAL_CHECKS, observations, self._make_scene(None))
+                observations = await run_checks(
+                    self._final_checks, observations, self._make_scene(None)
+                )
                 await self._find_own(observations)
                 keep = self._settings.keep
                 if keep is not None:
@@ -293,7 +292,7 @@ class Destination:
         seen = [one for some in looked for one in some]
         # The check of the path MTU measures these.
         seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]
-        return await run_checks(CHECKS, seen, scene) + through
+        return await run_checks(self._checks, seen, scene) + through
 
     def _make_scene(self, round_: Round | None) -> Scene:
         return Scene(self._fleet, self._agent, self._prober, self._origins, self._widths, round_)

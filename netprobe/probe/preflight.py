@@ -17,6 +17,7 @@ from netprobe.probe.agents.live_fleet import find_strangeness, open_fleet
 from netprobe.probe.destination import runs_platform
 from netprobe.probe.flows.listeners import Listeners, Round, spots
 from netprobe.probe.flows.work import Want, Work, join
+from netprobe.probe.rehearsals.playing import try_parts
 from netprobe.vantage.launch import Launcher
 
 # What the holders of a host's ports mean, as fields of its facts.
@@ -31,7 +32,8 @@ async def check_hosts(
     Where the user limits the flows, their peers get no report. ``say_held`` judges who holds the
     ports that a host needs.
     """
-    work = Work(plan)
+    probed, played = plan.split_rehearsals()
+    work = Work(probed)
     everybody = {host.name: host for host in (*work.sources, *work.destinations)}
     wanted = plan.limited_to or everybody
     hosts = {name: host for name, host in everybody.items() if name in wanted}
@@ -41,6 +43,9 @@ async def check_hosts(
         report = fleet.reports[host.name]
         if report.state == "agent" and host in work.destinations:
             report = await _add_held_ports(report, host, fleet, work, say_held)
+        if report.state == "agent" and played.blocks:
+            lacking = await try_parts(host, fleet, played)
+            report = replace(report, cost=(*report.cost, *lacking))
         fleet.reports[host.name] = report
         tell(report)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from netprobe.model.story import Keep
 
@@ -52,6 +52,7 @@ class ProbeSettings:
     ``rate``: new probes a second over all agents, None: no limit. ``forks``: destinations at once.
     ``record``: whether agents record the packets of the run, where they may. ``keep`` gets packets
     of what did not pass; None: agents keep none. ``live``: everything is supposed to run.
+    ``places``: it is looked for where flows end that fail.
     """
 
     timeout_s: float | None = None
@@ -63,6 +64,7 @@ class ProbeSettings:
     record: bool = True
     keep: Keep | None = None
     ready_s: float = READY_S
+    places: ClassVar[bool] = True
 
     @property
     def look_ms(self) -> int:
@@ -74,3 +76,10 @@ class ProbeSettings:
         """The looks of an ordinary order; the agent learns the first from the host's answers."""
         first_ms = None if self.timeout_s is None else self.look_ms
         return Timing(first_ms, self.look_ms, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class QuickSettings(ProbeSettings):
+    """Those of a look that asks only whether flows get through."""
+
+    places: ClassVar[bool] = False

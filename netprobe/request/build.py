@@ -284,7 +284,7 @@ def _ask_for_block(block: Block, at: Enforcer, wishes: RequestWishes) -> Iterato
         return
     action: Action = "deny" if denied else "allow"
     need = RuleNeed(block.matrix, requirement.id, purpose=requirement.purpose, row=requirement.row)
-    also = _needs_of(block.also)
+    also, notes = _needs_of(block.also), tuple(_note_requirement(block))
     for flow in block.flows():
         if flow.source.name != flow.destination.name:
             yield AskedFlow(
@@ -297,4 +297,19 @@ def _ask_for_block(block: Block, at: Enforcer, wishes: RequestWishes) -> Iterato
                 need=need,
                 action=action,
                 also=also,
+                notes=notes,
             )
+
+
+def _note_requirement(block: Block) -> Iterator[str]:
+    """Note what a rule between the hosts does not say of a line."""
+    requirement = block.requirement
+    name = f"{block.matrix}, {requirement.id}"
+    if requirement.optional:
+        enough = f": one of {requirement.any_of} is enough" if requirement.any_of else ""
+        yield f"optional ({name}){enough}"
+    if requirement.multicast is not None:
+        yield (
+            f"sent to the multicast group {requirement.multicast} in truth ({name}): the firewalls "
+            "of both hosts must let packets to the group through, which this rule does not"
+        )

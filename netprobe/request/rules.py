@@ -69,6 +69,8 @@ class AskedFlow(NamedTuple):
     result: Result | None = None
     # Lines of other matrices that need the flow, too.
     also: tuple[RuleNeed, ...] = ()
+    # What whoever applies the rule should know of the line.
+    notes: tuple[str, ...] = ()
 
 
 class _RuleKey(NamedTuple):
@@ -185,6 +187,7 @@ def _rules_of_box(
         if _family_of(text) == key.family
     )
     names = [end.host for end in sources]
+    notes += [note for one in held for note in one.notes]
     notes += [_SEVERAL.format(host=host) for host in names if names.count(host) > 1]
     rule = FirewallRule(
         id="",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from netprobe.agent.wire import host_messages, orders, stream_messages
+from netprobe.agent.wire import host_messages, orders, stream_messages, tunnel_messages
 from netprobe.agent.wire.parts import ProbeBlock
 
 # A busy machine is slower than the work says; the rest is for the way there and back.
@@ -27,6 +27,8 @@ LEAST_SOCKETS = 8
 
 # What starts no packets of its own is answered at once, unless it is in here.
 RESOLVE_S = 10.0
+# A trial of a tunnel: echo requests, a connection, and transfers, each to the end of its patience.
+TRIAL_S = 15.0
 # Listeners are dialled twice, for a second each.
 SELF_TEST_S = 2.0
 # A walk asks 8 TTLs at a time, after two others that find out what it shares with them. Where
@@ -159,6 +161,7 @@ _EFFORTS: dict[type[Any], Callable[[Any], Effort]] = {
     orders.ListenOrder: _measure_listening,
     orders.HeldOrder: _measure_listening,
     host_messages.ResolveOrder: lambda order: Effort(f"resolving {order.name}", RESOLVE_S),
+    tunnel_messages.TunnelTryOrder: lambda _: Effort("a trial of a tunnel", TRIAL_S),
     stream_messages.StreamOpenOrder: lambda order: Effort(
         f"a connection to {order.dst}", order.timeout_ms / 1000
     ),

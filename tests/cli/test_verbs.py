@@ -378,18 +378,19 @@ def test_shown_yaml_loads_again(tmp_path: Path) -> None:
         assert load_matrices([f"{tmp_path}/shown.yaml"]) == (matrix,)
 
 
-def test_matrix_source(tmp_path: Path) -> None:
+def test_matrix_source(folder: Path) -> None:
     """The files of a document, each with its repository, its commit and the hash of its tables."""
-    known = netprobe("matrix", "source", "rke2", cwd=tmp_path)
-    page = netprobe("matrix", "source", "dce", cwd=tmp_path)
+    known = netprobe("matrix", "source", "rke2", cwd=folder)
+    noted = netprobe("matrix", "source", "deckhouse-nodes", cwd=folder)
+    own = netprobe("matrix", "source", "./tiny.yaml", cwd=folder)
     (source,) = load_matrices(["rke2"])[0].sources
 
-    assert (known.returncode, page.returncode) == (0, 0)
+    assert (known.returncode, noted.returncode, own.returncode) == (0, 0, 0)
     assert f"{source.path} in {source.repository}" in known.stdout
     assert source.commit in known.stdout
     assert f"sha256 {source.hash}" in known.stdout
-    assert "DaoCloud" in page.stdout
-    assert "no file of a repository" in page.stdout
+    assert "is known as a page only" in " ".join(noted.stdout.split())
+    assert "no file of a repository is named" in own.stdout
 
 
 def test_shown_settings(folder: Path) -> None:

@@ -145,6 +145,17 @@ def test_tabs_are_a_part_of_the_title(tmp_path: Path) -> None:
         assert (table.heading, table.rows) == ("CNI, Calico", (("179", "BGP"),)), name
 
 
+def test_columns_of_asciidoc(tmp_path: Path) -> None:
+    """A number alone says how many there are, as a list and a repetition do; or the first line."""
+    heads = ['[cols="3",options="header"]', "[cols=3*]", '[cols="1,2a,^2"]', '[cols="2*,1"]', ""]
+    for head in heads:
+        path = tmp_path / "a.adoc"
+        path.write_text(f"{head}\n|===\n|Port |Protocol |Use\n\n|80\n|TCP\n|web\n|===\n")
+        (table,) = read_tables(path)
+        assert table.columns == ("Port", "Protocol", "Use"), head
+        assert table.rows == (("80", "TCP", "web"),), head
+
+
 def test_order_and_markup_are_no_change(tmp_path: Path) -> None:
     """Rows in another order, wider cells, bold words and other dashes say the same."""
 

@@ -38,6 +38,7 @@ from netprobe.model.matrix import Expect, Waiver
 from netprobe.model.names import NameFacts, NameTold, ResolverFacts, ServerTold
 from netprobe.model.plan import (
     CLOCK,
+    OVERLAY,
     PATH_MTU,
     RESOLVER,
     AskedName,
@@ -51,6 +52,7 @@ from netprobe.model.result import HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.report.record.collector import Report, collect
+from pages.combinations import OVERLAYS
 from tests.judge.test_accepted import ENTRY, TODAY
 from tests.plan.conftest import host, requirement
 from tests.report.samples import INFO
@@ -211,6 +213,14 @@ def _rest_of_evidence(place: int) -> Iterator[Evidence]:
     answer = Outcome("answer", None, answer="nonce", rtt_ms=0.4)
     held = make_block("loopback", "tcp", place)
     yield make_evidence(held, outcome=answer, listener=on_loopback, witness=Witness(socket=True))
+    yield from _rehearsed_evidence(place + 1)
+
+
+def _rehearsed_evidence(first: int) -> Iterator[Evidence]:
+    """What agents saw that played an overlay."""
+    for place, facts in enumerate(OVERLAYS.values(), first):
+        block = make_block("vxlan/overlay", "udp", place, probe=OVERLAY)
+        yield make_evidence(block, outcome=Outcome(OVERLAY, None), rehearsed=facts)
 
 
 # The code of DNS that shows each kind of trouble with names.

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from netprobe.model.codec import info_to_json, result_to_json
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.plan import PlannedMatrix, Skipped
-from netprobe.model.result import Coverage, HostFacts, HostReport, Result, Unprobed
+from netprobe.model.result import HostFacts, HostReport, Result
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.report.run.json import write_json
 from tests.report.samples import report_of

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import yaml
 
 from netprobe.model.codec import info_from_json
-from netprobe.model.result import Coverage
+from netprobe.model.coverage import Coverage
 from tests.lab.cli import Finished, flows_of, netprobe
 from tests.lab.netlab import Lab
 from tests.plan.covering import Fault, Simulation, Wires

@@ -8,6 +8,8 @@ from __future__ import annotations
 from tests.lab.scenarios import Scenario
 
 SERVERS = {"server-0": ["server"], "server-1": ["server"], "agent-0": ["agent"]}
+# Ranges of thousands of ports between each two.
+CONTROL_PLANES = {"cp-0": ["control-plane"], "cp-1": ["control-plane"]}
 MACHINES = {"cp-0": ["control-plane"], "cp-1": ["control-plane"], "worker-0": ["worker"]}
 
 PLATFORM_SCENARIOS = (
@@ -129,4 +131,37 @@ PLATFORM_SCENARIOS = (
         dual=("cp-0", "worker-0"),
         full=True,
     ),
+    # What those above leave out: the other values of settings that exclude each other.
+    Scenario(
+        "k0s-kube-router",
+        "k0s",
+        {"controller-0": ["controller"], "worker-0": ["worker"], "worker-1": ["worker"]},
+        full=True,
+    ),
+    Scenario("k3s-vxlan", "k3s", SERVERS, full=True),
+    Scenario("rke2-flannel", "rke2", SERVERS, {"cni": "flannel"}, full=True),
+    Scenario("kubeadm-stacked", "kubeadm", MACHINES, full=True),
+    Scenario("upi-sdn", "openshift-upi", CONTROL_PLANES, {"network": "openshift-sdn"}, full=True),
+    Scenario(
+        "openshift-three-node",
+        "openshift-load-balancer",
+        {"api": ["api-lb"], "apps": ["ingress-lb"], "cp-0": ["control-plane"]},
+        {"three-node": True, "phase": "post-bootstrap"},
+        full=True,
+    ),
+    Scenario(
+        "openshift-media",
+        "openshift-ipi",
+        {"provisioner": ["provisioner"], "cp-0": ["control-plane"], "bmc-0": ["bmc"]},
+        {"virtual-media": True, "image-caching": True, "provisioning-network": False},
+        full=True,
+    ),
+    Scenario("vsphere-geneve", "openshift-ipi", CONTROL_PLANES, {"platform": "vsphere"}, full=True),
+    Scenario("cilium-wireguard", "cni-cilium", MACHINES, {"encryption": "wireguard"}, full=True),
+    Scenario(
+        *("calico-flannel", "cni-calico", MACHINES),
+        {"flannel": True, "bgp": False, "ipip": False},
+        full=True,
+    ),
+    Scenario("talos-flannel", "talos", MACHINES, full=True),
 )

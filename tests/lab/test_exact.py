@@ -22,6 +22,7 @@ from tests.lab.expected import (
 from tests.lab.netlab import FIRST_EPHEMERAL_PORT, Lab
 from tests.lab.platforms import PLATFORM_SCENARIOS
 from tests.lab.scenarios import KINDS, SCENARIOS, Kind, Scenario, draw_rules, fitting
+from tests.matrices.source import LAYERS, PLATFORMS
 
 ALL = (*SCENARIOS, *PLATFORM_SCENARIOS)
 
@@ -170,3 +171,15 @@ def _drawn_kinds(scenario: Scenario) -> set[Kind]:
     lines = required(scenario.matrix, hosts, scenario.settings)
     assert all(blocked_flows(lines, [rule]) for rule in draw_rules(lines, scenario.name))
     return {kind for kind, fit in fitting(lines) if fit}
+
+
+def test_every_row_of_a_platform_is_tried_somewhere() -> None:
+    """With other settings where its own exclude each other: none is left to a plan alone."""
+    tried: dict[str, set[str]] = {}
+    for one in PLATFORM_SCENARIOS:
+        lines = required(one.matrix, Hosts(one.hosts, one.addresses()), one.settings)
+        tried.setdefault(one.matrix, set()).update(line.requirement for line in lines)
+
+    assert set(tried) == {*PLATFORMS, *LAYERS}
+    for name, rows in tried.items():
+        assert rows == requirement_ids(name), name

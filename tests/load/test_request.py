@@ -79,6 +79,17 @@ def test_host_without_known_role() -> None:
     ]
 
 
+def test_a_role_of_a_layer_names_the_layer() -> None:
+    """It may have been forgotten; a part that every platform has names none."""
+    problems: list[Problem] = []
+    hosts = (host("a", "api_lb", place="f:3:5"), host("b", "workers", place="f:4:5"))
+    check_roles(chosen(), Inventory(hosts), problems)
+
+    first, second = map(str, problems)
+    assert first.endswith("; the layer openshift-load-balancer has it: choose that matrix, too")
+    assert "layer" not in second
+
+
 def test_an_unknown_role_of_the_map_is_told_at_its_line() -> None:
     """One line is wrong, however many hosts have the role; what they say themselves is not."""
     hosts = (

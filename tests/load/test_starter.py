@@ -75,14 +75,19 @@ name: layer
 title: Its network
 layer: true
 claims: {cni: cilium}
-roles: {control-plane: {common: control-plane}, worker: {common: worker}, witness: {}}
+roles:
+  control-plane: {common: control-plane, implies: [node]}
+  worker: {common: worker, implies: [node]}
+  node: {common: node}
+  witness: {}
 requirements:
   - {id: etcd, from: [worker, witness], to: control-plane, tcp: [2379]}
 """
 
 
 def test_a_platform_with_its_layer(tmp_path: Path) -> None:
-    """One host plays the parts of both; what only the layer has gets a host, also alone."""
+    """One host plays the parts of both, and is a node by them; what only the layer has gets a host,
+    also alone."""
     for name, text in (("platform", PLATFORM), ("layer", LAYER)):
         (tmp_path / f"{name}.yaml").write_text(text)
     path = tmp_path / "inventory.yaml"
@@ -103,6 +108,7 @@ def test_a_platform_with_its_layer(tmp_path: Path) -> None:
     chosen, inventory, notes = load_request(files[1:], [str(path)], [])
     alone = make_plan(chosen, inventory, date(2026, 11, 20), notes)
     assert alone.flow_count() == 2
+    assert inventory.hosts[2].name == "node-0"
     assert any(
         "layer is a layer: the rows of the platform are missing" in one for one in alone.notes
     )

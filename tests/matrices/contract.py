@@ -15,7 +15,7 @@ OFF: Shape = ("boolean", [], False)
 ON: Shape = ("boolean", [], True)
 API_PORT: Shape = ("port", [], 6443)
 FAMILIES = choice("ipv4", "ipv6", "dual-stack")
-OPENSHIFT_NETWORK = choice("ovn-kubernetes", "openshift-sdn")
+OPENSHIFT_NETWORK = choice("ovn-kubernetes", "openshift-sdn", "third-party")
 
 ALL = "Ports used for all-machine to all-machine communications"
 TO_CONTROL_PLANE = "Ports used for all-machine to control plane communications"
@@ -167,8 +167,10 @@ EXISTING = {
 # Whose setting api-port is the API's port: given to one alone it contradicts the other.
 PORT_CLAIMS = ("kubeadm", "cni-calico")
 CLAIMS = {
+    "dce": "{cni}",
+    "deckhouse-nodes": "{cni}",
     "rke2": "{cni}",
-    "k3s": "{flannel-backend}",
+    "k3s": "{flannel-backend} says flannel",
     "kubeadm": "none",  # it has no row of a CNI: a layer has them
     "openshift-upi": "{network}",
     "openshift-ipi": "{network}",

@@ -8,18 +8,20 @@ from collections import Counter
 from drift.baseline import Baseline, Row, names, read_baseline, sources_of
 from drift.tables import hash_of
 from pages.matrices import print_section
-from tests.matrices.source import LAYERS, PLATFORMS, Plain, as_list, requirements
+from tests.matrices.source import LAYERS, PLATFORMS, Plain, as_list, read, requirements
 
 # How many rows the tables of each document have, counted by hand in the documents.
 ROWS = {
     "cni-calico": [9],
     "cni-cilium": [13, 13, 18],
+    "dce": [4, 6, 4, 6, 2, 9, 8, 1, 2, 4, 2, 1],
     "harvester": [30],
     # Common ingress and egress; tabs of eight platforms (GCP's has no table); private; workers.
     "hypershift-hcp": [1, 3, 1, 1, 1, 1, 1, 2, 3, 1, 2, 7],
     "k0s": [8],
     "k3s": [8, 11],
     "kubeadm": [5, 3, 5, 4],
+    "okd-hcp": [2, 8, 2, 3, 5],
     "openshift-host-ports": [69, 5, 23, 2],
     "openshift-ipi": [13, 13, 1, 1],
     "openshift-load-balancer": [2, 2],
@@ -29,7 +31,7 @@ ROWS = {
 }
 ELEVEN = (*PLATFORMS, *LAYERS)
 # Words of documents for protocols without ports, and what a requirement has for them.
-PORTLESS = {"ICMP": "icmp", "ESP": 50, "VRRP": 112, "IP-in-IP": 4}
+PORTLESS = {"ICMP": "icmp", "ESP": 50, "VRRP": 112, "IP-in-IP": 4, "IPIP": 4}
 
 
 def test_every_document_that_is_under_version_control_is_kept() -> None:
@@ -68,7 +70,7 @@ def test_every_row_is_accounted_for() -> None:
 
 def test_every_requirement_comes_from_a_row() -> None:
     """Nothing is required that no table and no sentence of the document says."""
-    for name in ELEVEN:
+    for name in names():
         given = {one for row in read_baseline(name).rows for one in row.requirements}
         assert given == set(requirements(name)), name
 
@@ -85,12 +87,12 @@ def test_every_reason_is_about_a_row() -> None:
 
 def test_a_row_became_what_it_prints() -> None:
     """The ports and protocols of a row are those of its requirements, neither more nor less."""
-    for name in ELEVEN:
+    for name in names():
         known = requirements(name)
         for row in rows_of_tables(read_baseline(name)):
             wanted = Counter(printed_ports(name, row))
             given = Counter(
-                {port: 1 for one in row.requirements for port in required_ports(known[one])}
+                {port: 1 for one in row.requirements for port in required_ports(name, known[one])}
             )
             assert given == wanted, (name, row)
 
@@ -117,7 +119,9 @@ def printed_ports(name: str, row: Row) -> set[object]:
     if (name, text) == ("k0s", "TCP 112"):
         return {112}
     ports = re.findall(r"\d+(?:-\d+)?", re.sub(r"443 or ", "", text))
-    kinds = [one for one in ("tcp", "udp") if one in text.lower()] or bare_metal(ports)
+    # OpenShift's registry of ports has a table for each protocol.
+    words = text if re.search("(?i)tcp|udp", text) else row.heading
+    kinds = [one for one in ("tcp", "udp") if one in words.lower()] or bare_metal(ports)
     return {f"{kind} {port}" for kind in kinds for port in ports}
 
 
@@ -126,14 +130,15 @@ def bare_metal(ports: list[str]) -> list[str]:
     return ["udp"] if set(ports) & {"67", "69", "123"} else ["tcp"]
 
 
-def required_ports(one: Plain) -> set[object]:
-    """The ports of a requirement in the same words."""
+def required_ports(name: str, one: Plain) -> set[object]:
+    """The ports of a requirement in the same words; of a setting its default."""
     if "icmp" in one:
         return {"icmp"}
     if "ipproto" in one:
         return {one["ipproto"]}
+    settings = read(name).get("settings", {})
     return {
-        f"{kind} {6443 if isinstance(port, dict) else port}"
+        f"{kind} {settings[port['setting']]['default'] if isinstance(port, dict) else port}"
         for kind in ("tcp", "udp")
         for port in as_list(one.get(kind))
     }

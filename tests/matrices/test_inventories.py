@@ -8,6 +8,8 @@ from pathlib import Path
 import yaml
 
 from netprobe import pipeline
+from netprobe.audit.registry import registries
+from netprobe.load.request import load_request
 from netprobe.plan.select import Selection
 from tests.matrices.source import LAYERS, PLATFORMS, read
 
@@ -22,6 +24,7 @@ TOOLS = {
     "harvester": ("management", "compute", "cluster"),
 }
 Flow = tuple[str, ...]
+FILE = "inventory.yaml"
 
 
 def flows_of(folder: Path, matrices: tuple[str, ...], roles: tuple[list[str], ...]) -> set[Flow]:
@@ -32,7 +35,7 @@ def flows_of(folder: Path, matrices: tuple[str, ...], roles: tuple[list[str], ..
         name: {"address": f"10.0.0.{number}", "roles": own}
         for number, (name, own) in enumerate(words.items(), start=1)
     }
-    path = folder / "inventory.yaml"
+    path = folder / FILE
     path.write_text(yaml.safe_dump({"schema": "netprobe.inventory/1", "hosts": hosts}))
     plan = pipeline.make_plan(matrices, [str(path)], (), Selection())
     return {
@@ -56,3 +59,22 @@ def test_groups_of_tools_are_the_roles(tmp_path: Path) -> None:
         for tool, (control, worker, everybody) in TOOLS.items():
             found = flows_of(tmp_path, (name,), ([control, everybody], [worker, everybody]))
             assert found == expected, (name, tool)
+
+
+def test_controllers_of_k0s_are_no_nodes_for_a_layer(tmp_path: Path) -> None:
+    """With the words of any tool: rows of nodes are between workers, others reach controllers.
+
+    Only a host that is called ``node`` itself is one.
+    """
+    for control, worker, everybody in TOOLS.values():
+        all_hosts = "nodes" if everybody == "node" else everybody
+        roles = ([control, all_hosts], [worker, all_hosts])
+        for layer in ("cni-cilium", "cni-calico"):
+            found = flows_of(tmp_path, ("k0s", layer), roles)
+            of_layer = found - flows_of(tmp_path, ("k0s",), roles)
+            ends = {host for row, *both in of_layer if row not in ("api", "etcd") for host in both}
+            assert ends == {"worker-0", "worker-1"}, (layer, control)
+            assert ("api", "worker-0", "cp-1") in found
+            chosen, inventory, _ = load_request(["k0s", layer], [str(tmp_path / FILE)], ())
+            audited = registries(chosen, inventory)
+            assert [name for name, one in audited.items() if "node" in one.roles] == sorted(ends)

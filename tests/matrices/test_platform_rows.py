@@ -131,7 +131,7 @@ ROWS = {
         kube-scheduler cloud-controller-manager-10258: management > management || optional
         cloud-controller-manager-10260: management > management || optional
         api supervisor: node > management
-        kubelet felix canal-health nginx-webhook-8181 nginx-webhook-8444 nginx: node > node
+        kubelet felix canal-health nginx-controller-8181 nginx-controller-8444 nginx: node > node
         node-exporter node-ports ssh iscsi canal-vxlan: node > node
         containerd kube-proxy-health rke2-agent nginx-internal: node > node || optional
         nginx-workers: node > node || optional

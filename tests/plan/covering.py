@@ -6,10 +6,11 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.inventory import Host, Vantage
 from netprobe.model.plan import Plan
 from netprobe.model.ports import each
-from netprobe.model.result import PORTLESS, Coverage, Result, Unprobed, Verdict
+from netprobe.model.result import PORTLESS, Result, Verdict
 from netprobe.plan.cover.completion import Completion
 from netprobe.plan.cover.conclusion import conclude
 from netprobe.plan.cover.cover import Cover

@@ -47,6 +47,22 @@ def test_local_tests_a_host_against_its_own_address(plan_of: PlanOf) -> None:
     assert plan.skipped == ()
 
 
+def test_a_host_without_a_flow_is_a_note(plan_of: PlanOf) -> None:
+    """Etcd machines of their own, and the setting says stacked: they would be left out silently."""
+    setting = Setting("etcd", "choice", "stacked", ("stacked", "external"))
+    rows = [
+        requirement("api", "node", "master"),
+        requirement("etcd", "master", "external", when=condition(etcd="external")),
+    ]
+    others = host("oooo", "database")  # an inventory has hosts of no matrix, too
+    hosts = [host("m", "master"), host("nn", "node"), host("eee", "external"), others]
+
+    (note,) = plan_of(rows, hosts, settings={"etcd": setting}).notes
+    assert note.startswith("nothing is tested from or to eee: ")
+    assert "no row for the role external is left" in note
+    assert plan_of(rows, hosts, settings={"etcd": replace(setting, default="external")}).notes == ()
+
+
 def test_denied_is_about_other_hosts_only(plan_of: PlanOf) -> None:
     """A loopback-only port may answer the host itself."""
     wanted = [requirement("a", "node", "node", expect="denied")]

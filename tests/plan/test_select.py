@@ -7,6 +7,7 @@ import pytest
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory
 from netprobe.model.plan import Plan
+from netprobe.model.ports import Ports
 from netprobe.plan.expand import make_plan
 from netprobe.plan.select import Selection, select
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
@@ -87,3 +88,22 @@ def test_a_result_of_hosts_is_no_row_to_choose(word: str) -> None:
     """It says why, and what to choose instead."""
     with pytest.raises(RequestError, match=f"^--only {word}: no row has this result: each run"):
         selected(only=(word,))
+
+
+def test_a_row_may_be_named_with_its_matrix() -> None:
+    """Of two matrices with a row of one id; a flow of both has either name."""
+    api = requirement("api", "node", "node", tcp=((8443, 8443),))
+    other = chosen_matrix([api, requirement("kube-api", "node", "node")], name="k")
+    both = [MATRIX, other]
+    plan = make_plan(both, INVENTORY, TODAY)
+
+    def ports(*only: str) -> list[Ports]:
+        blocks = select(plan, Selection(only=only), both, INVENTORY).blocks
+        return sorted(block.ports for block in blocks)
+
+    assert ports("api") == [((6443, 6443),), ((8443, 8443),)]
+    assert ports("k:api") == [((8443, 8443),)]
+    assert ports("m:api") == ports("k:kube-api") == ports("kube-api") == [((6443, 6443),)]
+    assert selected(only=("m:vxlan",)).blocks[1].requirement.id == "path-mtu"
+    with pytest.raises(RequestError, match=r"^--only x:api: no requirement of that name"):
+        ports("x:api")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from netprobe.model.matrix import (
     ChosenMatrix,
+    ClaimRef,
     Matrix,
     Requirement,
     Role,
@@ -105,6 +107,45 @@ def test_two_ports_of_one_overlay_are_said_with_both_rows() -> None:
     workers = requirement("vxlan", "wk", "wk", udp=((4789, 4789),), probe="vxlan")
     assert notes(layer("a", apart), layer("b", workers)) == []
     assert notes(layer("a", rows[4789], rows[8472]), layer("b", KUBELET)) == []
+
+
+def test_two_kinds_of_overlay_are_said_with_both_rows() -> None:
+    """Of two matrices: IPIP here and VXLAN there. One matrix may have both."""
+    vxlan = requirement("vxlan", "node", "node", udp=((4789, 4789),), probe="vxlan")
+    ipip = requirement("ipip", "node", "node", ipproto=(4,), probe="ipip")
+
+    assert notes(layer("rke2", vxlan), layer("cni-calico", ipip)) == [
+        "contradiction: rke2 (vxlan) on udp 4789 and cni-calico (ipip) on ipproto/4 are vxlan and "
+        "ipip from c1 to c2: a cluster has one of them, as a rule; see the settings of both"
+    ]
+    assert notes(layer("cni-calico", vxlan, ipip), layer("rke2", vxlan)) != []
+    assert notes(layer("cni-calico", vxlan, ipip), layer("rke2", KUBELET)) == []
+
+
+def test_a_setting_says_what_its_values_come_to() -> None:
+    """Flannel's backends are Flannel, and none leaves it to the other."""
+    for value, said in (("canal", "flannel"), ("none", None)):
+        k3s = claiming("k3s", {"cni": ClaimRef("cni", "flannel")}, value)
+        cilium = claiming("cni-cilium", {"cni": "cilium"}, layer=True)
+        found = notes(k3s, cilium)
+        assert bool(found) == bool(said)
+        assert all(
+            "k3s says cni flannel (setting cni), and cni-cilium says" in one for one in found
+        )
+        assert notes(k3s, claiming("talos", {"cni": "flannel"}, layer=True)) == []
+
+
+def test_an_optional_row_does_not_decide() -> None:
+    """Whichever of the two it is: the note names it, and asks nobody to waive it."""
+    local = requirement("local", "node", "node", tcp=((10250, 10250),), expect="denied")
+    for allowed, denied in ((True, False), (False, True)):
+        rows = [
+            replace(KUBELET, optional=allowed),
+            replace(local, optional=denied),
+        ]
+        (note,) = notes(layer("base", rows[0]), layer("k3s", rows[1]))
+        named = "base: kubelet" if allowed else "k3s: local"
+        assert note.endswith(f"must not answer: {named} is optional, which decides nothing")
 
 
 def test_required_here_and_denied_there_is_said_with_both_rows() -> None:

@@ -15,8 +15,9 @@ import pytest
 from netprobe.cli.asked import ReportOptions
 from netprobe.cli.report import report_verb
 from netprobe.errors import FileErrors
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.plan import PATH_MTU, PlannedRequirement
-from netprobe.model.result import Coverage, HostReport, Result, Unprobed
+from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
 from netprobe.report.record.collector import Report, collect

@@ -20,10 +20,11 @@ import pytest
 
 from netprobe.cli.main import status_of
 from netprobe.judge.findings import fold
+from netprobe.model.coverage import Coverage
 from netprobe.model.firewall import Enforcer, FirewallRule
 from netprobe.model.matrix import Weight
 from netprobe.model.reasons import owner_of
-from netprobe.model.result import AcceptedBy, Coverage, Result
+from netprobe.model.result import AcceptedBy, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.record.collector import Report, collect
 from netprobe.report.record.record import RecordWriter, header_of

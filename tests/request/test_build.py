@@ -11,9 +11,10 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.firewall import RuleEnd
 from netprobe.model.inventory import Inventory, Vantage
-from netprobe.model.result import AcceptedBy, Coverage, Result, Unprobed
+from netprobe.model.result import AcceptedBy, Result
 from netprobe.model.run import info_before
 from netprobe.plan.expand import make_plan
 from netprobe.request.build import request_of_plan, request_of_run
@@ -337,6 +338,24 @@ def test_before_any_run() -> None:
     at = request_of_plan(plan, "", RequestWishes(at="destination")).rules[0]
     assert at.who == "the firewall of the destination itself"
     assert {rule.action for rule in closing.rules} == {"allow", "deny"}
+
+
+def test_before_any_run_rules_say_what_is_optional_and_what_is_multicast() -> None:
+    """Whoever applies them sees what may be left out, and what such a rule does not open."""
+    hosts = tuple(host(f"n{n}", "node", addresses=(f"10.0.1.{n}",)) for n in (1, 2))
+    wanted = [
+        requirement("api", "node", "node"),
+        requirement("ping", "node", "node", icmp=True, optional=True, any_of="health"),
+        requirement("vrrp", "node", "node", ipproto=(112,), multicast="224.0.0.18"),
+    ]
+    plan = make_plan([chosen_matrix(wanted)], Inventory(hosts), date(2026, 11, 22))
+    request = request_of_plan(plan, "", RequestWishes())
+    notes = {rule.protocol: rule.notes for rule in request.rules}
+
+    assert notes["tcp"] == ()
+    assert notes["icmp"] == ("optional (m, ping): one of health is enough",)
+    assert notes["ipproto/112"][0].startswith("sent to the multicast group 224.0.0.18 in truth")
+    assert "optional (m, ping)" in written(request, "csv")
 
 
 def test_what_nothing_can_probe_is_asked_for_before_a_run_and_told_after_it() -> None:

@@ -152,5 +152,5 @@ def test_every_module_of_the_agent_keeps_its_code() -> None:
 
 
 def test_the_bundle_is_small() -> None:
-    """What every host receives is at most 63 KiB."""
-    assert len(bundle()) <= 63 * 1024
+    """What every host receives is at most 67 KiB: 4 of them make tunnels without ``ip``."""
+    assert len(bundle()) <= 67 * 1024

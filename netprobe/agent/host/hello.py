@@ -98,10 +98,15 @@ def low_ports() -> bool:
     start = read_text("/proc/sys/net/ipv4/ip_unprivileged_port_start")
     if start.strip().isdigit() and int(start) <= 1:
         return True
+    return bool(read_rights() & (1 << CAP_NET_BIND_SERVICE))
+
+
+def read_rights() -> int:
+    """Read the effective capabilities of this process: bit N is the one with the number N."""
     for line in read_text("/proc/self/status").splitlines():
         if line.startswith("CapEff:"):
-            return bool(int(line.split()[1], 16) & (1 << CAP_NET_BIND_SERVICE))
-    return os.geteuid() == 0
+            return int(line.split()[1], 16)
+    return 0 if os.geteuid() else -1
 
 
 def sees_owners() -> bool:

@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Tuple
 from ..net.netlink import attributes, dump
 
 RTM_GETLINK, RTM_GETADDR = 18, 22
-IFLA_ADDRESS, IFA_ADDRESS, IFA_LOCAL = 1, 1, 2
+IFLA_ADDRESS, IFLA_IFNAME, IFA_ADDRESS, IFA_LOCAL = 1, 3, 1, 2
 IFLA_XDP, IFLA_XDP_ATTACHED = 43, 2
 # A node has an address for each service where IPVS carries them.
 MOST = 500
@@ -68,6 +68,13 @@ def _dump_links() -> Iterator[str]:
         raw = known.get(IFLA_ADDRESS)
         if raw and any(bytearray(raw)):
             yield format_link(raw)
+
+
+def dump_links_of(kind: int) -> Iterator[Tuple[str, bytes]]:
+    """Every device of this host that has this attribute, by name. Raises OSError."""
+    for _device, known in _dump_devices():
+        if kind in known:
+            yield known[IFLA_IFNAME].rstrip(b"\0").decode("utf-8", "replace"), known[kind]
 
 
 def _dump_devices() -> Iterator[Tuple[int, Dict[int, bytes]]]:

@@ -33,6 +33,9 @@ _NAMES = (
     (_WORD, "kind owners template number order orders round own_ids pid uid wire format"),
     # Lengths and widths in bytes: a device may be set to any width.
     (_WORD, "size mss mtu dev_mtu length bytes"),
+    # A VXLAN network id has 24 bits; a trial sends much less than this.
+    ((1 << 24) - 1, "network"),
+    (_WORD, "tunnel took_us"),
     # What names packets: of orders, of SYNs, of orders with a place in them.
     (_ID, "id numbers"),
     (_COUNT, "least most packets lost left_out awaits"),

@@ -12,11 +12,12 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Literal
 
 from netprobe.errors import Problem, RequestError
-from netprobe.load.inventory.addresses import parse_address
+from netprobe.load.inventory.addresses import parse_address, parse_ip
 from netprobe.load.yaml.validation import check_name
 from netprobe.load.yaml.wording import quoted
 from netprobe.model.inventory import Address, Host, Inventory, Ssh, Vantage
 from netprobe.model.json_text import MAX_CHARACTERS, WrongJson, parse_json
+from netprobe.model.matrix import fold_role
 from netprobe.model.printable import clean
 from netprobe.model.shapes import LINE
 
@@ -25,6 +26,11 @@ PROGRAM = "ansible-inventory"
 _MAX_WORDS = 1000
 # Groups that Ansible makes by itself, and its own key.
 _NO_ROLES = {"_meta", "all", "ungrouped"}
+
+# Groups of Kubespray's inventories, folded. Only there these variables are addresses, of which the
+# first counts: the one that other hosts connect to, else the one that the host's services bind.
+_KUBESPRAY = {"k8s-cluster", "kube-control-plane", "kube-master", "kube-node"}
+_KUBESPRAY_ADDRESSES = ("access_ip", "ip")
 
 AnsibleVars = Mapping[str, Any]  # Any: variables of Ansible are whatever their author wrote
 
@@ -51,7 +57,8 @@ def read_ansible(path: str, problems: list[Problem], handle: int | None = None) 
             words = f"{quoted(name)} is no name of a host, expected {LINE.words}"
             problems.append(Problem(path, 0, 0, words))
             continue
-        reader = _HostReader(path, name, _as_mapping(every.get(name)), problems, notes)
+        variables = _as_mapping(every.get(name))
+        reader = _HostReader(path, name, variables, problems, notes, _is_kubespray(listing))
         host = reader.host(roles.get(name, ()))
         if host is not None:
             hosts.append(host)
@@ -162,6 +169,10 @@ def _names_in_group(listing: AnsibleVars, group: str, key: str) -> list[str]:
     return [str(name) for name in names] if isinstance(names, list) else []
 
 
+def _is_kubespray(listing: AnsibleVars) -> bool:
+    return not _KUBESPRAY.isdisjoint(map(fold_role, listing))
+
+
 def _as_mapping(value: object) -> AnsibleVars:
     return value if isinstance(value, dict) else {}
 
@@ -175,6 +186,7 @@ class _HostReader:
     variables: AnsibleVars
     problems: list[Problem]
     notes: list[str]
+    kubespray: bool = False
 
     def host(self, roles: tuple[str, ...]) -> Host | None:
         """Give the host, or None after a problem was noted."""
@@ -198,7 +210,8 @@ class _HostReader:
             return None
 
     def _read_addresses(self, target: str) -> tuple[Address, ...]:
-        raw = self.variables.get("netprobe_addresses", target)
+        usual = self._read_kubespray() or target
+        raw = self.variables.get("netprobe_addresses", usual)
         found: list[Address] = []
         for item in raw if isinstance(raw, list) else [raw]:
             if "{{" in str(item):
@@ -209,6 +222,18 @@ class _HostReader:
             except ValueError as error:
                 self._add_problem(f"the address {error}")
         return tuple(found)
+
+    def _read_kubespray(self) -> str | None:
+        """Give the address that Kubespray has the other hosts connect to, where it is said."""
+        given = self._first_variable(*_KUBESPRAY_ADDRESSES) if self.kubespray else None
+        if given is None:
+            return None
+        try:
+            return parse_ip(given).text
+        except ValueError as error:
+            words = f"of Kubespray's variables {error}; its address is the one that ssh takes"
+            self.notes.append(f"host {self.name}: {words}")
+            return None
 
     def _read_vantage(self, target: str) -> Vantage:
         connection = str(self._first_variable("ansible_connection") or "ssh")

@@ -64,6 +64,7 @@ def build(
         local=start.local if file.local is None else file.local,
         waivers={**start.waivers, **waivers},
         ranges=(*start.ranges, *_build_groups(file.ranges, settings)),
+        overlay_mtu=start.overlay_mtu if file.overlay_mtu is None else file.overlay_mtu,
         retired=(*start.retired, *_build_groups(file.retired, settings)),
         layer=start.layer if file.layer is None else file.layer,
         claims={**start.claims, **file.claims},
@@ -76,7 +77,7 @@ def _build_document(file: MatrixFile) -> dict[str, str]:
 
 def _build_sources(file: MatrixFile) -> tuple[DocumentSource, ...]:
     return tuple(
-        DocumentSource(one.repository, one.path, one.commit, one.hash or "")
+        DocumentSource(one.repository, one.path, one.commit, one.hash or "", one.note or "")
         for one in file.document.sources
     )
 

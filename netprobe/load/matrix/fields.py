@@ -23,7 +23,7 @@ from netprobe.load.yaml.validation import (
     list_scalar,
 )
 from netprobe.load.yaml.wording import quoted, what_it_is
-from netprobe.model.matrix import DNS_NAME, PortEntry, SettingRef
+from netprobe.model.matrix import DNS_NAME, ClaimRef, PortEntry, SettingRef
 from netprobe.model.ports import MAX_PORT, MIN_PORT, PortRange
 
 _RANGE = re.compile(r"(\d{1,9})\s*-\s*(\d{1,9})\Z", re.ASCII)
@@ -89,7 +89,10 @@ def server_name(raw: object) -> str | SettingRef:
 
 
 def claim(raw: object) -> str | SettingRef:
-    """``cilium`` or ``{setting: NAME}``."""
+    """``cilium``, ``{setting: NAME}`` or ``{setting: NAME, says: WORD}``."""
+    if isinstance(raw, dict) and isinstance(says := raw.get("says"), str) and says.strip():
+        given = {key: value for key, value in raw.items() if key != "says"}
+        return ClaimRef(_read_reference(given, "claim").setting, says)
     if isinstance(raw, dict):
         return _read_reference(raw, "claim")
     if not isinstance(raw, str) or not raw.strip():
@@ -194,6 +197,20 @@ PLAIN_PORT_SCHEMA: dict[str, Any] = {
 _PORT_SCHEMA = {"anyOf": [*PLAIN_PORT_SCHEMA["anyOf"], REFERENCE_SCHEMA]}
 _PROTOCOL_SCHEMA = {"type": "integer", "minimum": 1, "maximum": 254}
 _SERVER_NAME_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1}, REFERENCE_SCHEMA]}
+_CLAIM_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {
+            "type": "object",
+            "properties": {
+                "setting": {"type": "string"},
+                "says": {"type": "string", "minLength": 1},
+            },
+            "required": ["setting"],
+            "additionalProperties": False,
+        },
+    ]
+}
 _CONDITION_SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": {
@@ -219,7 +236,7 @@ Hash = Annotated[
 MulticastGroup = Annotated[str, AfterValidator(multicast_group)]
 # Any: the validators above take whatever stands in the file.
 PortField = Annotated[Any, PlainValidator(port_entry), WithJsonSchema(_PORT_SCHEMA)]
-ClaimField = Annotated[Any, PlainValidator(claim), WithJsonSchema(_SERVER_NAME_SCHEMA)]
+ClaimField = Annotated[Any, PlainValidator(claim), WithJsonSchema(_CLAIM_SCHEMA)]
 ProtocolField = Annotated[Any, PlainValidator(ip_protocol), WithJsonSchema(_PROTOCOL_SCHEMA)]
 ProtocolsField = Annotated[
     list[ProtocolField],

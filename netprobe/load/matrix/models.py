@@ -35,6 +35,10 @@ class SourceFile(FileModel):
     hash: Hash | None = Field(
         default=None, description="The hash of the cells of its tables, as the parser gives it."
     )
+    note: FilledText | None = Field(
+        default=None,
+        description="What else to know of the file, such as that it is an old edition.",
+    )
 
 
 class DocumentFile(FileModel):
@@ -320,8 +324,9 @@ class MatrixFile(FileModel):
     )
     claims: dict[NameField, ClaimField] = Field(
         default={},
-        description="What a cluster has one of, and which one it is here: `{cni: cilium}`, or "
-        "`{cni: {setting: NAME}}`. Matrices that claim different values do not go "
+        description="What a cluster has one of, and which one it is here: `{cni: cilium}`, "
+        "`{cni: {setting: NAME}}`, or, where the values of the setting are not its names, "
+        "`{cni: {setting: NAME, says: WORD}}`. Matrices that claim different values do not go "
         "together.",
     )
     roles: dict[NameField, RoleFile] = Field(
@@ -329,6 +334,12 @@ class MatrixFile(FileModel):
     )
     settings: dict[NameField, SettingFile] = Field(
         default={}, description="The settings that conditions and ports refer to."
+    )
+    overlay_mtu: Annotated[int, Field(ge=1280, le=65535)] | None = Field(
+        default=None,
+        alias="overlay-mtu",
+        description="MTU of the pods' network, for --rehearse=overlay; without the key what the "
+        "interface sends less 50 (IPv6: 70).",
     )
     requirements: list[RequirementFile] = Field(default=[], description="What must reach what.")
     ranges: list[DocumentedPortsFile] = Field(

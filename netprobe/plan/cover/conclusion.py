@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from netprobe.model.coverage import Coverage, StandIn, Unprobed
 from netprobe.model.names import names_text
 from netprobe.model.ports import Ports, intersect, normalise, subtract, union
 from netprobe.model.ports import count as count_ports
-from netprobe.model.result import PORTLESS, VERDICTS, Coverage, StandIn, Unprobed, Verdict
+from netprobe.model.result import PORTLESS, VERDICTS, Verdict
 from netprobe.plan.cover.completion import Completion, find_doubt
 from netprobe.plan.cover.ledger import BlockFacts, Dead
 from netprobe.plan.cover.pairing import PlacePair

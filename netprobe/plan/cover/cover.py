@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
+from netprobe.model.coverage import Coverage
 from netprobe.model.plan import Block, Plan
 from netprobe.model.ports import PortRange, Ports, normalise, subtract
-from netprobe.model.result import PORTLESS, Coverage, Result
+from netprobe.model.result import PORTLESS, Result
 from netprobe.plan.cover.pairing import PlacePair, pair_up
 from netprobe.plan.cover.zones import zone_of_end, zone_of_source
 

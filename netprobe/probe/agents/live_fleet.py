@@ -92,6 +92,18 @@ class LiveFleet(Fleet):
         for link in links:
             link.send(RateOrder(rate / max(1, len(links))))
 
+    def start_again(self) -> None:
+        """Begin to start an agent wherever there is none any more; not while a run goes on."""
+        self._starts = [one for one in self._starts if not one.done()]
+        for name, gone in self._agents.items():
+            if gone.host.vantage.kind == "none" or gone.alive or not gone.settled.is_set():
+                continue
+            if gone.link is not None:
+                self._starts.append(asyncio.create_task(gone.link.close(0.0)))
+            agent = Agent(gone.host, gone.index, self.templates)
+            self._agents[name] = self._by_name[name] = agent
+            self._starts.append(asyncio.create_task(self._start_one(agent)))
+
     async def settled(self) -> None:
         """Wait until every start has succeeded or failed."""
         await asyncio.gather(*self._starts)

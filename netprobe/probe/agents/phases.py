@@ -16,12 +16,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-Phase = Literal["starts", "listeners", "probes", "second looks", "walks", "waiting"]
+Phase = Literal["starts", "listeners", "probes", "second looks", "walks", "waiting", "rehearsals"]
 
 # What a run is doing in each phase, as its progress says it.
 _DOES: dict[Phase, str] = {
     "starts": "starting the agent of", "listeners": "listening", "probes": "probing",
     "second looks": "looking again", "walks": "tracing the way", "waiting": "waiting",
+    "rehearsals": "rehearsing",
 }  # fmt: skip
 
 # What is left: netprobe's own work while nothing is out.

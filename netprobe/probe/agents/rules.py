@@ -9,9 +9,17 @@ from __future__ import annotations
 import ipaddress
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
-from netprobe.agent.wire import answers, host_messages, orders, parts, replies
+from netprobe.agent.wire import (
+    answers,
+    host_messages,
+    orders,
+    parts,
+    replies,
+    tunnel_messages,
+)
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import MAX_PORT, PortRange, Ports
@@ -35,12 +43,10 @@ MOST_LINKS = 32
 NO_PORTS: Ports = ((0, 0),)
 
 
-def _pair_host_messages() -> Iterator[tuple[type[Any], tuple[type[Any], ...]]]:
-    """Pair what a host is asked of itself with its answer, which stands behind it."""
+def _pair_messages(module: ModuleType) -> Iterator[tuple[type[Any], tuple[type[Any], ...]]]:
+    """Pair what a host is asked with its answer, which stands behind it in the module."""
     records = [
-        one
-        for one in vars(host_messages).values()
-        if getattr(one, "__module__", None) == host_messages.__name__
+        one for one in vars(module).values() if getattr(one, "__module__", None) == module.__name__
     ]
     return zip(records[::2], ((one,) for one in records[1::2]), strict=True)
 
@@ -56,7 +62,8 @@ ANSWERS_TO: dict[type[Any], tuple[type[Any], ...]] = {
     orders.WalkOrder: (answers.Walked,),
     orders.ProbeOrder: (answers.ProbeOutcomes, answers.Done),
     orders.EchoOrder: (answers.EchoOutcomes, answers.Done),
-    **dict(_pair_host_messages()),
+    **dict(_pair_messages(host_messages)),
+    **dict(_pair_messages(tunnel_messages)),
 }
 
 
@@ -300,6 +307,18 @@ def _check_own_resets(order: host_messages.OwnResetsOrder, answer: host_messages
     _check_ranges(answer.ports, port_sets.normalise(order.ports))
 
 
+def _check_tunnel(_order: Any, answer: tunnel_messages.TunnelOpened) -> None:
+    failure = answer.failure
+    _demand_that(failure is None or REASON.fits(failure), f"a failure {failure!r:.40}")
+
+
+def _check_trial(
+    order: tunnel_messages.TunnelTryOrder, answer: tunnel_messages.TunnelTried
+) -> None:
+    _demand_that(answer.bytes in (0, order.bytes), f"{answer.bytes} bytes of {order.bytes}")
+    _demand_that(answer.opened or not (answer.full or answer.bytes), "bytes without a connection")
+
+
 def _check_holders(_order: Any, answer: host_messages.Holders) -> None:
     _check_length(answer.links, MOST_LINKS)
     _check_once(answer.links, answer.links, "link")
@@ -336,5 +355,7 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     host_messages.ReturnPath: _check_next_hop,
     host_messages.Sockets: _check_sockets,
     host_messages.OwnResets: _check_own_resets,
+    tunnel_messages.TunnelOpened: _check_tunnel,
+    tunnel_messages.TunnelTried: _check_trial,
     host_messages.Holders: _check_holders,
 }

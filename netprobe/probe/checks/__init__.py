@@ -52,6 +52,12 @@ CHECKS: tuple[Check, ...] = (
     PathMtuLook(),
 )
 
+# Those without which an answer means nothing; they do not say where a flow ends that fails.
+QUICK_CHECKS: tuple[Check, ...] = (
+    Silence(), Arrivals(), OneWay(), Intercepted(), Services(), Greetings(), Names(),
+    PathWidth(), PathMtuLook(),
+)  # fmt: skip
+
 # The looks at a part, as soon as its order has ended. The run knows more of its loss later, so that
 # silence is a check of the whole destination, too.
 PART_CHECKS: tuple[Check, ...] = (Silence(),)
@@ -65,3 +71,9 @@ DENIED_CHECKS: tuple[Check, ...] = (NextHops(), Stories(), Intercepted())
 
 # The looks at all flows of a destination together, after the last round.
 FINAL_CHECKS: tuple[Check, ...] = (OtherMachines(), RefusalMakers())
+QUICK_FINAL_CHECKS: tuple[Check, ...] = (OtherMachines(),)
+
+
+def choose_checks(*, places: bool) -> tuple[tuple[Check, ...], tuple[Check, ...]]:
+    """Give the checks of each round, and the final ones; ``places``: also those of failures."""
+    return (CHECKS, FINAL_CHECKS) if places else (QUICK_CHECKS, QUICK_FINAL_CHECKS)

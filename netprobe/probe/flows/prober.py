@@ -13,6 +13,7 @@ from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import FlowFacts, Outcome
+from netprobe.model.inventory import Host
 from netprobe.model.notes import LookNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import Sight, TrailEntry, TrailStatus
@@ -375,6 +376,10 @@ def source_address(task: Task, family: int | None = None) -> str | None:
 
     ``family`` is that of the address to reach, where it is not the task's.
     """
-    wanted = family or task.family
-    usable = (one.text for one in task.source.source_addresses if one.family == wanted)
+    return find_source_address(task.source, family or task.family)
+
+
+def find_source_address(source: Host, family: int) -> str | None:
+    """Give the address of this family from which the inventory wants a host to send."""
+    usable = (one.text for one in source.source_addresses if one.family == family)
     return next(usable, None)

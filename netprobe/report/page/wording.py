@@ -94,6 +94,8 @@ def _word_place(place: Place, about: Finding | Result) -> str:
         return f"{_PLACES[place]}: {reason.router_is.format(router=about.rejected_by)}"
     if place == "source":
         return f"{_PLACES[place]} ({reason.source_is})"
+    if place == "destination" and reason.destination_is:
+        return f"the destination itself ({reason.destination_is})"
     return _PLACES[place]
 
 

@@ -10,10 +10,11 @@ from bisect import bisect
 from collections.abc import Sequence
 
 from netprobe.model.combinations import is_possible
+from netprobe.model.coverage import Unprobed
 from netprobe.model.dataclass_json import WrongValue
 from netprobe.model.plan import PATH_MTU, PlannedRequirement
 from netprobe.model.printable import clean
-from netprobe.model.result import Result, Unprobed
+from netprobe.model.result import Result
 from netprobe.model.run import RunIndex, RunInfo
 
 # The purpose of a path MTU names the requirement of the overlay that it serves.

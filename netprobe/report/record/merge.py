@@ -23,6 +23,7 @@ PlannedPorts = Mapping[tuple[str, str, str], Ports]
 # Neighbours that are equal in these are merged.
 _merge_key = attrgetter(
     "verdict", "state", "reason", "where", "rejected_by", "last_hop", "next_hop", "holder",
+    "device", "driver",
     "matrix", "requirement", "source", "destination", "address", "protocol", "waived",
     "accepted", "known", "spared", "also", "name_servers",
 )  # fmt: skip

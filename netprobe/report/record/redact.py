@@ -11,10 +11,11 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from netprobe.model.accepted import CheckedAcceptance
+from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import to_json
 from netprobe.model.host_key import HostKey
 from netprobe.model.kept_finding import KeptFinding
-from netprobe.model.result import AcceptedBy, Coverage, HostFacts, HostReport, Result
+from netprobe.model.result import AcceptedBy, HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
 from netprobe.report.page.wording import fill_holes, make_holes

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from netprobe.model.result import Coverage, Result, Unprobed
+from netprobe.model.coverage import Coverage, Unprobed
+from netprobe.model.result import Result
 from netprobe.report.page.page import Line, PageSection, section
 from netprobe.report.page.wording import listed, number, plural
 

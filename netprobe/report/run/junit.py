@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 import netprobe
+from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.exit import PASS, exit_status
 from netprobe.model.plan import Skipped
 from netprobe.model.printable import clean
-from netprobe.model.result import Coverage, Result, Unprobed
+from netprobe.model.result import Result
 from netprobe.model.run import RunIndex
 from netprobe.report.page.flow_groups import need, wire_text
 from netprobe.report.page.junit_xml import CaseFate, JunitCase, JunitSuite, write_suites

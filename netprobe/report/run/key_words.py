@@ -88,6 +88,9 @@ RESULT_KEYS: Mapping[str, str] = {
     "and bind address.",
     "accepted": "Only where somebody accepted the failure: `id`, `reason`, `owner`, `until`.",
     "known": "Only with `--fail-on new`, where the baseline has the failure too: its file.",
+    "device": "Only where a network card is at fault (`overlay-offload`): the interface of the "
+    "host that `where` names.",
+    "driver": "The driver of that card.",
     "any_of": "Only of rows of which one is enough for a pair of hosts: the name that they share.",
     "spared": "Only of a failure beside which another such row passes: the requirement that"
     " does. It does not decide.",

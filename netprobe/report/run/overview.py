@@ -10,7 +10,8 @@ from typing import Final, Literal
 from netprobe.model.exit import tested
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.matrix import WEIGHTS, Weight
-from netprobe.model.reasons import OWNERS, Team, owner_of
+from netprobe.model.reason import OWNERS, Team
+from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding
 from netprobe.report.page.page import Field, Line, PagePart, PageSection, Style, field
 from netprobe.report.page.wording import listed, number, plural

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from netprobe.model.result import Coverage, Result, Unprobed, Verdict
+from netprobe.model.coverage import Coverage, Unprobed
+from netprobe.model.result import Result, Verdict
 from netprobe.model.run import RunIndex
 from netprobe.report.page.wording import EXCUSES, excuse_of, number, plural
 from netprobe.report.record.collector import Report

@@ -18,7 +18,7 @@ from netprobe.model.codec import (
 from netprobe.model.dataclass_json import Json, schema_of_dataclass
 from netprobe.model.kept_finding import Member
 from netprobe.model.plan import Skipped
-from netprobe.model.reasons import OWNERS
+from netprobe.model.reason import OWNERS
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.report.record.changes import Changes

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TextIO
 
+from netprobe.model.coverage import Unprobed
 from netprobe.model.plan import Skipped
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean
-from netprobe.model.result import Result, Unprobed
+from netprobe.model.result import Result
 from netprobe.report.page.flow_groups import also_texts
 from netprobe.report.page.page import write_line
 from netprobe.report.page.wording import excuse_text, plural, port_text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, TextIO
 
 from netprobe.model.dataclass_json import to_json
@@ -57,6 +58,7 @@ def matrix_document(chosen: ChosenMatrix) -> dict[str, Any]:
             "layer": matrix.layer,
             "claims": {name: _claim_to_data(value) for name, value in matrix.claims.items()},
             "local": matrix.local,
+            "overlay-mtu": matrix.overlay_mtu,
             "roles": {role.name: _fields_below(role, "name") for role in matrix.roles.values()},
             "settings": {
                 setting.name: _setting_to_data(setting, chosen.settings)
@@ -81,7 +83,9 @@ def _document_to_data(matrix: Matrix) -> dict[str, Any]:
 
 
 def _claim_to_data(value: str | SettingRef) -> str | dict[str, str]:
-    return {"setting": value.setting} if isinstance(value, SettingRef) else value
+    if isinstance(value, SettingRef):
+        return {one.name: getattr(value, one.name) for one in fields(value)}
+    return value
 
 
 def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
@@ -215,9 +219,8 @@ def _source_line(source: DocumentSource) -> str:
 
 def _claim_line(chosen: ChosenMatrix, name: str) -> str:
     value = chosen.matrix.claims[name]
-    if isinstance(value, SettingRef):
-        return f"{name}: {_value_text(chosen.settings[value.setting])} (setting {value.setting})"
-    return f"{name}: {value}"
+    by = f" (setting {value.setting})" if isinstance(value, SettingRef) else ""
+    return f"{name}: {chosen.read_claim(name)}{by}"
 
 
 def _role_line(chosen: ChosenMatrix, name: str) -> str:

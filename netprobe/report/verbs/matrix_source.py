@@ -8,7 +8,7 @@ from typing import TextIO
 from netprobe.model.matrix import DocumentSource, Matrix
 from netprobe.report.page.page import Line, PagePart, field, write_page
 
-_UNKNOWN = "of its document a page is known, and no file of a repository"
+_UNKNOWN = "no file of a repository is named"
 
 
 def write_matrix_source(matrix: Matrix, stream: TextIO) -> None:
@@ -32,3 +32,4 @@ def _file_parts(source: DocumentSource) -> Iterator[PagePart]:
     yield from field("commit", [source.commit])
     tables = f"sha256 {source.hash}" if source.hash else "none that are compared"
     yield from field("tables", [tables])
+    yield from field("note", [source.note])

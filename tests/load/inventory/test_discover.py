@@ -316,6 +316,33 @@ def test_ansible_loopback(words: str) -> None:
 
 @needs_ansible
 @pytest.mark.slow
+def test_addresses_of_kubespray() -> None:
+    """Its hosts connect to access_ip, else to ip; ssh does not. No other inventory means these."""
+    hosts = (
+        "a ansible_host=203.0.113.1 ip=10.3.0.1\n"
+        "b ansible_host=203.0.113.2 ip=10.3.0.2 access_ip=10.4.0.2\n"
+        "c ansible_host=203.0.113.3\n"
+        "d ansible_host=203.0.113.4 ip=10.3.0.4 netprobe_addresses=10.5.0.4\n"
+        "e ansible_host=203.0.113.5 ip='{{ lookup_of_mine }}'\n"
+    )
+    groups = "[kube_control_plane]\na\n[kube_node]\nb\nc\nd\ne\n"
+    whole = "[k8s_cluster:children]\nkube_control_plane\nkube_node\n"
+    ours = load_inventory([write("kubespray.ini", f"[all]\n{hosts}{groups}{whole}")])
+    other = load_inventory([write("other.ini", f"[web]\n{hosts}")])
+
+    assert [one.addresses[0].text for one in ours.hosts] == [
+        *("10.3.0.1", "10.4.0.2", "203.0.113.3", "10.5.0.4", "203.0.113.5"),
+    ]
+    assert [one.vantage.ssh.host for one in ours.hosts if one.vantage.ssh] == [
+        f"203.0.113.{number}" for number in range(1, 6)
+    ]
+    (note,) = ours.notes
+    assert note.startswith("host e: of Kubespray's variables")
+    assert [one.addresses[0].text for one in other.hosts][:2] == ["203.0.113.1", "203.0.113.2"]
+
+
+@needs_ansible
+@pytest.mark.slow
 def test_ansible_refuses() -> None:
     """What Ansible itself cannot read is told in its own words, on one line."""
     with pytest.raises(FileErrors) as caught:

@@ -8,7 +8,14 @@ from pathlib import Path
 from netprobe.load.matrix.chosen_settings import choose
 from netprobe.load.matrix.file import load_matrices
 from netprobe.model.inventory import Inventory
-from netprobe.model.matrix import COMMON_WORDS, DocumentSource, Matrix, SettingRef, fold_role
+from netprobe.model.matrix import (
+    COMMON_WORDS,
+    ClaimRef,
+    DocumentSource,
+    Matrix,
+    SettingRef,
+    fold_role,
+)
 from netprobe.report.verbs.matrix import write_matrix_text, write_matrix_yaml
 
 LAYER = (Path(__file__).parents[1] / "good" / "layer.yaml").read_text()
@@ -26,13 +33,17 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     matrix = load(tmp_path / "layer.yaml")
 
     assert matrix.layer
-    assert matrix.claims == {"cni": "overlay", "port": SettingRef("mode")}
+    assert matrix.claims == {
+        "cni": "overlay",
+        "port": SettingRef("mode"),
+        "way": ClaimRef("mode", "tunnel"),
+    }
     assert matrix.document == {"title": "Requirements"}
     first, second = matrix.sources
     assert first == DocumentSource(
         "example/overlay", "docs/ports.md", "00c88111b78b", "0123456789abcdef"
     )
-    assert second.hash == ""
+    assert (second.hash, second.note, first.note) == ("", "An old edition.", "")
     assert [one.any_of for one in matrix.requirements] == ["health", "health", None, None]
     assert [one.multicast for one in matrix.requirements] == [None, None, "224.0.0.18", None]
     assert [name for name, role in matrix.roles.items() if role.vantage == "none"] == ["bmc"]
@@ -65,7 +76,7 @@ def test_what_extends_keeps_and_changes_them(tmp_path: Path) -> None:
     assert kept.layer
     assert len(kept.sources) == 2
     assert not changed.layer
-    assert changed.claims == {"cni": "other", "port": SettingRef("mode")}
+    assert changed.claims == {**kept.claims, "cni": "other"}
     assert role.role_words()["workers"] == "workers"
 
 
@@ -82,7 +93,7 @@ def test_the_file_that_is_shown_says_the_same(tmp_path: Path) -> None:
     assert again == matrix
     shown = " ".join(text.getvalue().split())
     assert "overlay: An overlay (a layer, chosen beside the matrix of a platform)" in shown
-    assert "claims cni: overlay port: vxlan (setting mode)" in shown
+    assert "claims cni: overlay port: vxlan (setting mode) way: tunnel (setting mode)" in shown
     assert "example/overlay, docs/ports.md at 00c88111b78b" in shown
     assert "bmc (nothing can run there)" in shown
     assert "Also called chief, control-plane, controlplane" in shown

@@ -31,7 +31,7 @@ LEFT_OUT = "the page has no room for this sentence; the JSON report has it"
 
 _FACTS = (
     "verdict", "state", "reason", "proof", "where", "rejected_by", "last_hop", "next_hop", "holder",
-    "path_mtu_bytes",
+    "path_mtu_bytes", "device", "driver",
 )  # fmt: skip
 _read_facts = attrgetter(*_FACTS)
 # Why a failure does not decide, as a word and as a sentence.

@@ -112,6 +112,7 @@ function makeEvidence(row) {
     "last hop that answered": kind.last_hop,
     "next hop": kind.next_hop,
     holder: kind.holder,
+    device: kind.device && (kind.driver ? `${kind.device} (driver ${kind.driver})` : kind.device),
     "path MTU": kind.path_mtu_bytes && `${kind.path_mtu_bytes} bytes`,
     warning: kind.warnings?.map((number) => fillHoles(number, row)).join("; "),
     "does not count": kind.excused,

@@ -1,0 +1,127 @@
+"""What is rehearsed for the rows of a plan: flows of its own beside theirs, with the id ROW/WORD.
+
+A rehearsal is a function of a block in ``_MAKERS``; the probe stage and the judge have one of the
+same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from netprobe.errors import RequestError
+from netprobe.model.plan import OVERLAY, REHEARSALS, Block, Plan, Skipped
+from netprobe.plan.cost import estimate_rehearsals_s
+from netprobe.plan.planned import list_requirements
+
+ALL: Final = "all"
+# One whose TCP fails is tried up to four times, and each time silence is waited for.
+LONGEST_TRIAL_S = 15
+_GENEVE: Final = "only VXLAN is rehearsed: netprobe plays no Geneve tunnel"
+
+
+def read_rehearsals(text: str | None) -> tuple[str, ...]:
+    """Read the value of ``--rehearse``. Raises RequestError with the list of those that exist."""
+    if text is None:
+        return ()
+    words = REHEARSALS if text == ALL else tuple(dict.fromkeys(text.split(",")))
+    unknown = [word for word in words if word not in REHEARSALS]
+    if unknown:
+        known = ", ".join(REHEARSALS)
+        raise RequestError(f"--rehearse={text}: no rehearsal {unknown[0]!r}, expected of: {known}")
+    return words
+
+
+def with_rehearsals(plan: Plan, words: Iterable[str]) -> Plan:
+    """Give the plan with what is rehearsed of its rows; without words the plan itself."""
+    words = tuple(words)
+    if not words:
+        return plan
+    blocks: list[Block] = []
+    skipped: dict[Skipped, None] = {}
+    for block in plan.blocks:
+        blocks.append(block)
+        for word in words if block.requirement.expect == "allowed" else ():
+            for one in _MAKERS[word](block):
+                if isinstance(one, Block):
+                    blocks.append(one)
+                else:
+                    skipped[one] = None
+    numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
+    played = [block for block in numbered if block.rehearsal is not None]
+    if not played:
+        nothing = f"--rehearse={','.join(words)}: no row of this plan has anything to rehearse"
+        return replace(plan, skipped=(*plan.skipped, *skipped), notes=(*plan.notes, nothing))
+    return replace(
+        plan,
+        blocks=numbered,
+        skipped=(*plan.skipped, *skipped),
+        notes=(word_change(words), *plan.notes),
+        requirements=(*plan.requirements, *list_requirements(played)),
+    )
+
+
+def word_change(words: Iterable[str]) -> str:
+    """Say what a run does to hosts: the first line of its output."""
+    return (
+        f"--rehearse={','.join(words)} changes hosts for a moment: netprobe plays parts of the "
+        "platform there, and removes all of it (docs/rehearsal.md)"
+    )
+
+
+def _make_overlay(block: Block) -> Iterator[Block | Skipped]:
+    """Give the tunnels between the pairs of a row of VXLAN."""
+    row = block.requirement
+    if row.probe == "geneve":
+        yield Skipped(block.matrix, f"{row.id}/{OVERLAY}", _GENEVE)
+    if row.probe != "vxlan":
+        return
+    for host in {host.name: host for host, _ in block.destinations}.values():
+        if host.vantage.kind == "none":
+            why = "both ends of a tunnel need an agent, and the host is declared vantage: none"
+            yield Skipped(block.matrix, f"{row.id}/{OVERLAY}", why, destination=host.name)
+    ends = tuple(end for end in block.destinations if end[0].vantage.kind != "none")
+    played = replace(
+        block,
+        requirement=replace(
+            row,
+            id=f"{row.id}/{OVERLAY}",
+            probe=OVERLAY,
+            any_of=None,
+            purpose=f"TCP through a VXLAN tunnel of the kernels ({row.id}): {row.purpose}",
+        ),
+        destinations=ends,
+        local=False,
+        any_of=None,
+        also=tuple(replace(one, requirement=f"{one.requirement}/{OVERLAY}") for one in block.also),
+    )
+    if played.pair_count():
+        yield played
+
+
+_MAKERS: Final[Mapping[str, Callable[[Block], Iterator[Block | Skipped]]]] = {
+    OVERLAY: _make_overlay,
+}
+
+
+def note_cost(plan: Plan) -> Plan:
+    """Give the plan with a note of what is done, for how long, and what is touched.
+
+    Only now: a covering plan has fewer tunnels than rows have pairs.
+    """
+    tunnels = [block for block in plan.blocks if block.rehearsal == OVERLAY]
+    return replace(plan, notes=(*plan.notes, _word_cost(tunnels))) if tunnels else plan
+
+
+def _word_cost(tunnels: Sequence[Block]) -> str:
+    count = sum(block.flow_count() for block in tunnels)
+    about = max(1, round(estimate_rehearsals_s(tunnels)))
+    ports = sorted({first for block in tunnels for first, _ in block.ports})
+    return (
+        f"--rehearse=overlay: {count:,} {'tunnel' if count == 1 else 'tunnels'}, about {about} s "
+        f"in all; up to {LONGEST_TRIAL_S} s for one that carries no TCP. For each, both hosts open "
+        f"UDP port {', '.join(map(str, ports))} and a VXLAN device in a network namespace that "
+        "the agent alone holds; 400 kB go through. No device, route or setting of the hosts "
+        "changes; the kernel's module vxlan may stay loaded"
+    )

@@ -1,0 +1,45 @@
+"""Results by their flows and ports: a watch keeps some, takes some away, and asks some again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from netprobe.model.outage import FlowPorts
+from netprobe.model.plan import OF_HOSTS
+from netprobe.model.ports import PortRange, Ports, intersect, normalise, subtract
+from netprobe.model.result import PORTLESS, Result, ResultKey
+from netprobe.report.record.changes import key_of
+
+BAD = ("blocked", "exposed")
+# A held port is the service, however the row before the installation is judged.
+_NO_OUTAGES = ("port-taken",)
+
+
+def flows_of(results: Iterable[Result]) -> dict[ResultKey, Ports]:
+    """Give the flows of results."""
+    found: dict[ResultKey, list[PortRange]] = {}
+    for one in results:
+        found.setdefault(key_of(one), []).extend(one.ports or PORTLESS)
+    return {key: normalise(ports) for key, ports in found.items()}
+
+
+def pick(results: Iterable[Result], flows: FlowPorts) -> Iterator[Result]:
+    """Give the parts of results that are of these flows."""
+    for one in results:
+        yield from map(one.cut, intersect(one.ports or PORTLESS, flows.get(key_of(one), ())))
+
+
+def leave(results: Iterable[Result], flows: FlowPorts) -> Iterator[Result]:
+    """Give the parts of results that are of no such flow."""
+    for one in results:
+        yield from map(one.cut, subtract(one.ports or PORTLESS, flows.get(key_of(one), ())))
+
+
+def is_asked(result: Result) -> bool:
+    """Tell whether a result is one of a look: faults of hosts are of no flow."""
+    return result.requirement not in OF_HOSTS and result.reason not in _NO_OUTAGES
+
+
+def is_bad(result: Result) -> bool:
+    """Tell whether a result may be an outage."""
+    return result.verdict in BAD and is_asked(result)

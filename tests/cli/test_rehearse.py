@@ -1,0 +1,66 @@
+"""``--rehearse`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import netprobe
+
+ROW = {"id": "vxlan", "from": "node", "to": "node", "udp": [8472], "probe": "vxlan",
+       "purpose": "p", "row": "r"}  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """A matrix with an overlay between two hosts."""
+    matrix, inventory = tmp_path / "m.yaml", tmp_path / "i.yaml"
+    matrix.write_text(json.dumps({
+        "schema": "netprobe.matrix/1", "name": "m", "title": "M", "roles": {"node": {}},
+        "overlay-mtu": 1400, "requirements": [ROW],
+    }))  # fmt: skip
+    inventory.write_text(json.dumps({
+        "schema": "netprobe.inventory/1",
+        "hosts": {name: {"addresses": [address], "roles": ["node"], "vantage": "local"}
+                  for name, address in (("a", "127.0.0.2"), ("b", "127.0.0.3"))},
+    }))  # fmt: skip
+    return ["-m", str(matrix), "-i", str(inventory)]
+
+
+def test_plan_shows_what_would_be_done(files: list[str]) -> None:
+    """The flows of the rehearsal, and the notes with time and what is touched."""
+    for option in ("--rehearse", "--rehearse=overlay"):
+        done = netprobe("plan", option, *files, cwd=Path())
+        assert done.returncode == 0
+        assert done.stdout.count("vxlan/overlay") == 2
+        assert "2 tunnels, about 1 s in all" in done.stdout
+    assert "vxlan/overlay" not in netprobe("plan", *files, cwd=Path()).stdout
+
+
+def test_an_unknown_rehearsal_is_a_wrong_request(files: list[str]) -> None:
+    """Exit status 2, with the list; a word behind the option is not its value."""
+    done = netprobe("plan", "--rehearse=balancer", *files, cwd=Path())
+    assert done.returncode == 2
+    assert "no rehearsal 'balancer', expected of: overlay" in done.stderr
+    assert netprobe("plan", "--rehearse", "overlay", *files, cwd=Path()).returncode == 2
+
+
+def test_one_machine_is_skipped(files: list[str]) -> None:
+    """Two names of one machine have no tunnel; the first line says what the run would do."""
+    done = netprobe("run", "--rehearse", "-o", "json", *files, cwd=Path())
+    skipped = [one for one in json.loads(done.stdout)["skipped"] if "/" in one["requirement"]]
+    assert {one["reason"] for one in skipped} == {"both ends are one machine"}
+    assert "changes hosts for a moment" in done.stderr.splitlines()[0]
+
+
+def test_a_bundle_rehearses_nothing(files: list[str], tmp_path: Path) -> None:
+    """One line says that it is not possible there."""
+    done = netprobe(
+        "bundle", "--rehearse", "--no-listen", "-o", str(tmp_path / "b.pyz"), *files, cwd=Path()
+    )
+    assert done.returncode == 0
+    lines = [line for line in done.stderr.splitlines() if "--rehearse" in line]
+    assert len(lines) == 1
+    assert "not possible" in lines[0]

@@ -1,0 +1,96 @@
+"""What ``--rehearse`` leaves on hosts, however it ends: nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.cli import COMMAND, environment
+from tests.lab.netlab import Lab, wait_for
+from tests.lab.overlays import LARGE, OverlayPair
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+MOMENTS = 25
+# All is gone within 5 s, and listing it takes time; a connection that the kernel goes on closing
+# would hold a namespace for minutes.
+GONE_S = 20
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab() as made:
+        yield made
+
+
+@pytest.mark.full
+def test_a_run_leaves_nothing(lab: Lab) -> None:
+    """After a rehearsal the hosts show the same devices, sockets, routes, rules and settings."""
+    pair = OverlayPair(lab)
+    before = pair.list_all()
+    assert pair.run("--rehearse").status == 0
+    wait_for(lambda: pair.list_all() == before, "the hosts as they were")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("who", ["agents", "coordinator"])
+def test_nothing_stays_after_kill_9(lab: Lab, who: str) -> None:
+    """Whenever agents or coordinator are killed in a rehearsal: no process, namespace, device,
+    socket, route, rule or setting is there that was not there before."""
+    pair = OverlayPair(lab)
+    # A tunnel takes 4 s, and a connection has data that is never acknowledged.
+    pair.forward(*LARGE)
+    before = pair.list_all()
+    words = [*COMMAND, "run", "--rehearse", *pair.write_files()]
+    seed = random.Random(who)
+    for _ in range(MOMENTS):
+        moment = seed.uniform(0, 4)
+        namespaces = _kill_at(pair, words, who, moment)
+        wait_for(lambda: not pair.a.pids() and not pair.b.pids(), "the end of all agents")
+        wait_for(lambda: pair.list_all() == before, f"the end of all, killed at {moment}", GONE_S)
+        assert not namespaces & {*map(_namespace_of, Path("/proc").glob("[0-9]*/task/*"))}, moment
+
+
+def _kill_at(pair: OverlayPair, words: list[str], who: str, moment: float) -> set[str | None]:
+    """Kill so long after the first tunnel is there, and give the namespaces of all tunnels."""
+    quiet = subprocess.DEVNULL
+    running = subprocess.Popen(words, stdout=quiet, stderr=quiet, env=environment())
+    try:
+        wait_for(lambda: _has_tunnel(pair) or running.poll() is not None, "a tunnel of the kernel")
+        assert running.poll() is None
+        time.sleep(moment)
+        pids = (*pair.a.pids(), *pair.b.pids())
+        tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").glob("*")]
+        namespaces = {*map(_namespace_of, tasks)} - {*map(_namespace_of, _first_tasks(pids))}
+        for pid in pids if who == "agents" else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    finally:
+        running.kill()
+        running.wait()
+    return namespaces - {None}
+
+
+def _first_tasks(pids: Iterable[int]) -> Iterator[Path]:
+    return (Path(f"/proc/{pid}/task/{pid}") for pid in pids)
+
+
+def _namespace_of(task: Path) -> str | None:
+    try:
+        return os.readlink(task / "ns/net")
+    except OSError:  # it has ended
+        return None
+
+
+def _has_tunnel(pair: OverlayPair) -> bool:
+    """Tell whether the kernel, and no process, holds the port on a."""
+    lines = pair.a.run("ss", "-Hanup").splitlines()
+    return any(":8472" in line and "users:" not in line for line in lines)

@@ -1,0 +1,237 @@
+"""``netprobe watch``: outages that are planted on a router, by the lab's own clock."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.watching import (
+    DROP,
+    DROP_UDP,
+    REJECT,
+    Moment,
+    WatchLab,
+    contains,
+    watch_lab,
+)
+from tests.patience import wait_until
+
+pytestmark = [pytest.mark.lab, pytest.mark.needs("namespaces")]
+
+
+@pytest.fixture
+def lab() -> Iterator[WatchLab]:
+    """A lab that is watched every second."""
+    with watch_lab(1) as lab:
+        yield lab
+
+
+def test_an_outage_is_an_interval_that_contains_the_true_one(lab: WatchLab) -> None:
+    """It has the flow that was rejected and no other, says by whom, and a second watch ends it."""
+    with lab.watching():
+        begun = lab.plant(REJECT)
+        lab.wait_for(True)
+    with lab.watching():
+        ended = lab.clear()
+        (outage,) = lab.wait_for(False)
+        lab.wait_for_next_look()
+
+    assert lab.count_now() == {("web", "pass"): 2, ("dns", "pass"): 1, ("back", "pass"): 1}
+    (member,) = outage.members
+    assert (member.key[1:4], member.ports) == (("web", "client", "server"), ((3001, 3001),))
+    assert (outage.cause.reason, outage.cause.rejected_by) == ("admin-prohibited", "10.96.1.1")
+    assert contains(outage.times, begun, ended), (outage.times, begun, ended)
+    assert "is open: 10.96.1.1 rejects tcp 3001 from client to server" in lab.log()
+    assert lab["client"].pids() == [] == lab["server"].pids()
+
+
+@pytest.mark.full
+@pytest.mark.alone
+def test_the_error_bars_are_as_short_as_promised() -> None:
+    """EVERY + 2 s at the start and 2 s at the end, whatever stops the flow; others stay open."""
+    every_s = 3
+    planted = []
+    with watch_lab(every_s) as lab, lab.watching():
+        for number in range(12):
+            rule = (DROP, REJECT, DROP_UDP)[number % 3]
+            begun = lab.plant(rule)
+            lab.wait_for(*[False] * number, True)
+            time.sleep(number * 0.13)
+            planted.append((begun, lab.clear()))
+            lab.wait_for(*[False] * (number + 1))
+            lab.wait_for_next_look()
+        outages = lab.read().outages
+    assert [len(one.members) for one in outages] == [1] * len(planted)
+    for outage, (begun, ended) in zip(outages, planted, strict=True):
+        times = outage.times
+        assert contains(times, begun, ended), (times, begun, ended)
+        assert times.last_good is not None
+        assert times.first_good is not None
+        assert begun.after - times.last_good <= every_s + 2
+        assert times.first_good - ended.before <= 2
+
+
+@pytest.mark.full
+def test_a_host_whose_agent_is_gone_is_blind(lab: WatchLab) -> None:
+    """That is no outage, in neither direction, though nothing of it answers; it comes back."""
+    down = lab.let_agent_die("server")
+    with lab.watching():
+        down.touch()
+        lab.plant("drop")
+        for pid in lab["server"].pids():
+            lab["server"].run("kill", "-9", str(pid))
+        wait_until(lambda: lab.read().blind, lab.log())
+        lab.clear()
+        down.unlink()
+        wait_until(lambda: lab.read().blind[0].until is not None, lab.log())
+        history = lab.read()
+    assert {(one.host, one.reason) for one in history.blind} == {("server", "agent-lost")}
+    assert history.outages == ()
+    assert "blind for server: " in lab.log()
+    assert "server is back" in lab.log()
+
+
+@pytest.mark.full
+def test_a_host_that_dies_without_a_word_is_blind(lab: WatchLab) -> None:
+    """Until its agent is missed it looks like a firewall; that is waited for, and is no outage."""
+    down = lab.let_agent_die("server")
+    with lab.watching():
+        down.touch()
+        for pid in lab["server"].pids():
+            lab["server"].run("kill", "-STOP", str(pid))
+        lab.plant("drop")
+        wait_until(lambda: lab.read().blind, lab.log())
+        lab.wait_for_next_round()
+        history = lab.read()
+    assert {(one.host, one.reason) for one in history.blind} == {("server", "agent-lost")}
+    assert history.outages == ()
+
+
+@pytest.mark.full
+def test_a_cable_that_is_out_is_an_outage(lab: WatchLab) -> None:
+    """The agent goes on, so that it is known that the host is there: one of each direction."""
+    with lab.watching():
+        lab["server"].ip("link set eth0 down")
+        outages = lab.wait_for(True, True)
+    assert {one.key[1] for outage in outages for one in outage.members} == {"web", "dns", "back"}
+    assert lab.read().blind == ()
+
+
+@pytest.mark.full
+def test_a_watch_that_stood_still_invents_no_outage(lab: WatchLab) -> None:
+    """What went wrong and was mended while it was stopped was not seen; it goes on afterwards."""
+    with lab.watching() as process:
+        process.send_signal(signal.SIGSTOP)
+        lab.plant("drop")
+        time.sleep(40)  # its agents end after 30 s without a word
+        lab.clear()
+        process.send_signal(signal.SIGCONT)
+        lab.wait_for_next_look(process)
+        lab.plant(REJECT)
+        (outage,) = lab.wait_for(True)
+    assert [one.ports for one in outage.members] == [((3001, 3001),)]
+
+
+@pytest.mark.full
+def test_one_watch_has_a_history(lab: WatchLab) -> None:
+    """A second one ends with status 4 and one line; the first one goes on."""
+    with lab.watching() as first:
+        second = lab.start()
+        assert second.wait(60) == 4
+        assert lab.log().count("another netprobe watch has this history") == 1
+        lab.wait_for_next_look(first)
+
+
+@pytest.mark.full
+def test_a_kill_at_any_moment_loses_nothing(lab: WatchLab) -> None:
+    """Killed again and again while an outage begins, goes on and ends: it is one, and whole."""
+    chosen = random.Random(33)
+    planted: list[tuple[Moment, Moment]] = []
+    with lab.watching():
+        pass
+    for number in range(8):
+        process = lab.start()
+        begun = lab.plant(REJECT)
+        lab.wait_for(*[False] * number, True)
+        process = kill_and_start(lab, process, chosen)
+        process = kill_and_start(lab, process, chosen)
+        ended = lab.clear()
+        lab.wait_for(*[False] * (number + 1))
+        planted.append((begun, ended))
+        time.sleep(chosen.random())
+        process.kill()
+        process.wait()
+    with lab.watching():
+        outages = lab.read().outages
+    for outage, (begun, ended) in zip(outages, planted, strict=True):
+        assert contains(outage.times, begun, ended), (outage.times, begun, ended)
+        assert len(outage.members) == 1
+
+
+def kill_and_start(
+    lab: WatchLab, process: subprocess.Popen[bytes], chosen: random.Random
+) -> subprocess.Popen[bytes]:
+    """Kill a watch at some moment, and start the next one."""
+    time.sleep(2 * chosen.random())
+    process.kill()
+    process.wait()
+    return lab.start()
+
+
+@pytest.mark.full
+def test_loss_is_no_outage(lab: WatchLab) -> None:
+    """A network that loses 1 % of all packets each way, for 60 rounds."""
+    lab.plant("numgen random mod 100 == 0 counter drop")
+    with lab.watching():
+        for _ in range(60):
+            lab.wait_for_next_look()
+        assert lab.read().outages == ()
+
+
+@pytest.mark.full
+def test_a_service_gets_its_port_back(lab: WatchLab) -> None:
+    """While it is away the watch says so, and listens nowhere on its port; then it is good."""
+    words = ("python3", "-m", "http.server", "3000", "--bind", "10.96.2.2")
+    service = lab["server"].spawn(*words)
+    lab["server"].wait_until_listening("tcp 10.96.2.2:3000")
+    with lab.watching():
+        lab.wait_for_next_look()
+        service.kill()
+        service.wait()
+        (outage,) = lab.wait_for(True)
+        assert (outage.cause.reason, outage.cause.where) == ("nothing-listens", ("service",))
+        assert [one.ports for one in outage.members] == [((3000, 3000),)]
+        passed = {("web", "pass"): 1, ("dns", "pass"): 1, ("back", "pass"): 1}
+        assert lab.count_now() == {("web", "blocked"): 1} | passed
+        lab["server"].spawn(*words)
+        lab["server"].wait_until_listening("tcp 10.96.2.2:3000")
+        lab.wait_for(False)
+    with lab.watching():
+        lab.wait_for(False)
+
+
+@pytest.mark.full
+def test_a_hangup_reads_the_inventory_again(lab: WatchLab) -> None:
+    """New hosts are watched, those that are gone are not; bad files change nothing."""
+    router = lab["router"]
+    with lab.watching() as process:
+        lab.lab.write("inventory.yaml", "hosts: [")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "the old inventory and matrices stay: " in lab.log())
+        lab.wait_for_next_look()
+        lab.add_host("second", "client", lab.lab.host("second", router, "10.96.3.2"), "10.96.3.2")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: any(key[2] == "second" for key in lab.read_looks()[-1].asked))
+        assert {key[2] for key in lab.read_looks()[-1].asked} == {"client", "second", "server"}
+        del lab.hosts["second"]
+        lab.write_inventory()
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: all(key[2] != "second" for key in lab.read_looks()[-1].asked))
+        assert lab["second"].pids() == []
+    assert lab.read().outages == ()
+    assert lab.read().blind == ()
