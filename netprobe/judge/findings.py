@@ -32,7 +32,9 @@ from netprobe.judge.ways import (
     group_by_link,
     has_direction,
     is_lost_back,
+    join_answers,
     join_routers,
+    set_answers_apart,
     turn_round,
 )
 from netprobe.model.kept_finding import KeptFinding
@@ -111,9 +113,22 @@ def _find_causes(
             cause = causes.setdefault(key, Stopped([], proof=fact))
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
-    rules = group_by_rule(stopped, passes, zones, some_ports=some_ports) if stopped else []
+    rules = _find_rules(stopped, passes, zones, some_ports=some_ports)
     found = [*map(Stopped, names), *parts, *rules]
     return join_again(join_again(found, lookups), followers)
+
+
+def _find_rules(
+    stopped: Sequence[Result], passes: Iterable[Result], zones: Zones, *, some_ports: bool
+) -> list[Stopped]:
+    """Group what firewalls stop; answers that are lost beside all requests of a way go with it."""
+    if not stopped:
+        return []
+    requests, answers = set_answers_apart(stopped)
+    rules = group_by_rule(requests, passes, zones, some_ports=some_ports)
+    rules, left = join_answers(rules, answers)
+    more = group_by_rule(left, passes, zones, some_ports=some_ports) if left else []
+    return rules + more
 
 
 def _is_worth_a_finding(result: Result) -> bool:
@@ -222,7 +237,7 @@ def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], 
     """
     if _is_link(cause):
         return _name_ways(members), []
-    if cause.proof is None or cause.everything:
+    if cause.proof is None or (cause.everything and host_of_link(cause.proof) is not None):
         return members, []
     held = cause.proof.address if shows_machine(cause.proof) else None
     told = [one for one in members if not is_lost_back(one) and held in (None, one.address)]

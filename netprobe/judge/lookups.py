@@ -113,9 +113,12 @@ def _find_cause(
 ) -> Result | None:
     """Find the failure with a cause that stops a host's questions to its name servers."""
     known = lost.get((resolver.source, resolver.decides))
-    stops = (_asks_server, _stops_answers, _is_hop)
-    found = (one for one in failures if any(stop(one, resolver) for stop in stops))
-    return known or next((one for one in found if one.decides == resolver.decides), None)
+    alike = [one for one in failures if one.decides == resolver.decides]
+    held = (one for one in alike if _stops_answers(one, resolver))
+    stops = (_asks_server, _is_hop)
+    found = (one for one in alike if any(stop(one, resolver) for stop in stops))
+    # Routers ration their words, and neighbours do not: what comes first does not rest on those.
+    return next(chain(held, () if known is None else (known,), found), None)
 
 
 def _asks_server(one: Result, resolver: Result) -> bool:

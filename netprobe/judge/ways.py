@@ -67,7 +67,9 @@ class WayFacts:
         # How many failures of it a router said, and how many there are.
         self._words: dict[PacketWay, tuple[int, int]] = {}
         self._last_hops: dict[PacketWay, set[str]] = {}
-        self._machines = MachineFacts(failures)
+        said = {way_of_packets(one) for one in failures if _is_said(one)}
+        # What a router refuses speaks for a machine last.
+        self._machines = MachineFacts(sorted(failures, key=lambda one: way_of_packets(one) in said))
         self._cut_off = CutOffHosts(failures, some_ports=some_ports)
         facts = [one for one in failures if _is_of_way(one)]
         self._dead = {way_of_packets(one): None for one in failures}
@@ -140,9 +142,11 @@ class WayFacts:
 
     def explain(self, result: Result) -> Result | None:
         """Give the failure whose cause is also that of this one, itself perhaps; None: none is."""
-        if shows_machine(result):
-            return self._machines.of_address(result)
         fact = self._facts.get(way_of_packets(result))
+        if shows_machine(result):
+            # What a router refuses to the sender comes to neither of the two machines.
+            heard = way_of_packets(result) in self._words and fact is not None and _is_said(fact)
+            return fact if heard else self._machines.of_address(result)
         if fact is None or fact.reason == _INFERRED:
             fact = self._find_machine(result) or fact
         if fact is None or (_is_of_way(result) and not shows_machine(fact)):
@@ -166,14 +170,62 @@ def find_proof(members: Iterable[Result]) -> Result | None:
     facts = (one for one in members if _is_of_way(one) or shows_machine(one))
     return min(
         facts,
-        key=lambda fact: (rank_of_machine(fact), fact.rejected_by is None, fact.order),
+        key=lambda fact: (not _is_said(fact), rank_of_machine(fact), fact.order),
         default=None,
     )
 
 
+def find_wall_proof(members: Iterable[Result]) -> Result | None:
+    """Give the member that shows what lets nothing through, where answers are lost there, too."""
+    ranked = sorted(members, key=lambda one: (one.rejected_by is None, len(one.where), one.order))
+    sent = [one for one in ranked if not is_lost_back(one)]
+    return sent[0] if 0 < len(sent) < len(ranked) else None
+
+
+def set_answers_apart(failures: Sequence[Result]) -> tuple[list[Result], list[Result]]:
+    """Set apart the answers that are lost on a way on which requests vanish, too."""
+    silent = {_key_of_way(one) for one in failures if "path" in one.where and not is_lost_back(one)}
+    answers = [
+        one for one in failures
+        if is_lost_back(one) and one.reason == "no-response" and _key_of_way(one) in silent
+    ]  # fmt: skip
+    apart = set(map(id, answers))
+    return [one for one in failures if id(one) not in apart], answers
+
+
+def join_answers(
+    rules: Sequence[Stopped], answers: Iterable[Result]
+) -> tuple[list[Stopped], list[Result]]:
+    """Join lost answers with what lets nothing at all through on their way, whether or not a router
+    says a word of it; give the others, too."""
+    walls = {
+        _key_of_way(one): number
+        for number, rule in enumerate(rules) if rule.everything
+        for one in rule.members if "path" in one.where
+    }  # fmt: skip
+    taken: dict[int | None, list[Result]] = {}
+    for one in answers:
+        taken.setdefault(walls.get(_key_of_way(one)), []).append(one)
+    joined = [_add_answers(rule, taken.get(number, [])) for number, rule in enumerate(rules)]
+    return joined, taken.get(None, [])
+
+
+def _key_of_way(result: Result) -> tuple[PacketWay, bool]:
+    return way_of_packets(result), result.decides
+
+
+def _add_answers(rule: Stopped, answers: list[Result]) -> Stopped:
+    members = rule.members + answers
+    return Stopped(members, rule.everything, find_wall_proof(members)) if answers else rule
+
+
 def _is_of_way(result: Result) -> bool:
-    shares = find_reason(result.reason).shares
-    return shares == "next-hop" or (shares == "router" and result.rejected_by is not None)
+    return find_reason(result.reason).shares == "next-hop" or _is_said(result)
+
+
+def _is_said(result: Result) -> bool:
+    """Tell whether a router said itself that it has no way."""
+    return find_reason(result.reason).shares == "router" and result.rejected_by is not None
 
 
 def _find_open_ways(failures: Iterable[Result], passes: Iterable[Result]) -> Iterable[PacketWay]:

@@ -151,6 +151,14 @@ def test_answers_to_an_address_that_is_held_twice_are_lost() -> None:
         "another machine answers for a (10.0.0.1), and no names resolve on a (3 flows)"
     ]
     assert len(titles(silent("b"), lookup("b", "api"), [to_a])) == 2
+    # A router may ration what it says of the way to the host, and neighbours ration nothing.
+    refused = replace(
+        to_a, source="z", reason="net-unreach", state="unreachable", rejected_by="10.9.0.1"
+    )
+    assert sorted(titles(silent("a"), [refused, to_a])) == [
+        "10.9.0.1 has no route for tcp 2379 from z to a (1 flow)",
+        "another machine answers for a (10.0.0.1), and no names resolve on a (2 flows)",
+    ]
 
 
 def test_answers_to_which_a_router_has_no_way_are_lost() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from netprobe.judge.findings import fold
+from netprobe.model.codec import keep_finding
 from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding, Result
 from tests.report.samples import BLOCKED, PASSED
@@ -66,6 +67,45 @@ def test_one_refusal_speaks_for_all_ports_hosts_and_answers_of_a_missing_route()
     assert (finding.where, finding.rejected_by) == (("path", "return-path"), ROUTER)
     assert finding.advice == f"Give {ROUTER} a route to b1 (10.0.2.1), b2 (10.0.2.2)."
     assert {one.where for one in finding.members} == {("path",), SILENT["where"], ("return-path",)}
+
+
+@pytest.mark.parametrize("rejected", [True, False])
+def test_answers_have_the_cause_of_what_lets_nothing_through(rejected: bool) -> None:
+    """A router that says nothing of a missing route makes no more findings than one that does; a
+    file that keeps the finding has the same words."""
+    words = {"reason": "admin-prohibited", "where": ("path",), "rejected_by": ROUTER}
+    there = flows(CS, BS, **(words if rejected else {**SILENT, "where": ("path",)}))
+    back = flows(BS, CS, PORTS[:2], **LOST_BACK)
+
+    (finding,) = fold(there + back)
+
+    assert "everything that was probed from c1, c2 to b1, b2" in finding.title
+    assert ", and the answers from c1, c2 to b1, b2 (20 flows)" in finding.title
+    assert finding.where == ("path", "return-path")
+    assert fold(there + back, kept=[keep_finding(finding)]) == (finding,)
+
+
+def test_answers_that_a_way_with_passes_loses_are_a_cause_of_their_own() -> None:
+    """Where one port gets through, nothing is known of the others; and a host's own firewall that
+    lets nothing in loses no answers on the way."""
+    there, back = flows(["c1"], ["b1"], **SILENT), flows(["b1"], ["c1"], **LOST_BACK)
+    (passing,) = flows(["c1"], ["b1"], [22], PASSED)
+    own = [replace(one, where=("destination",)) for one in there]
+
+    assert len(fold(there + back, [passing])) == 2
+    assert len(fold(own + back)) == 2
+
+
+def test_what_a_router_refuses_comes_to_neither_of_two_machines() -> None:
+    """That a neighbour hears two of them is no news of a sender that a router refuses."""
+    heard = flows(["c1"], ["b1"], [6443], **NO_ROUTE)
+    held = flows(["c1", "c2"], ["b1"], [7000], reason="other-machine", where=("path",))
+
+    findings = fold(heard + held)
+
+    assert [len(one.members) for one in findings] == [2, 1]
+    assert findings[0].rejected_by == ROUTER
+    assert fold(heard + held, kept=list(map(keep_finding, findings))) == findings
 
 
 def test_a_way_that_anything_passes_is_judged_port_by_port() -> None:

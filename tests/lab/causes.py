@@ -163,6 +163,9 @@ def _narrow_way(lab: Estate) -> None:
 
 
 def _lose_route(lab: Estate) -> None:
+    """r2 does not ration its errors: else the answers that it refuses may take all of them, and no
+    request of a c hears any. Findings must not depend on that, but their words do."""
+    lab["r2"].run("sysctl", "-q", "-w", "net.ipv4.icmp_ratelimit=0")
     lab["r2"].ip("route del 10.96.2.0/24")
 
 
