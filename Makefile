@@ -57,7 +57,7 @@ demo-shell: setup ## the demo's cluster, and a shell on its jump host, to try ne
 	@$(BIN)/python demo/shell.py
 
 # Quick tests wait for a third of their time, labs for two thirds.
-QUICK := -n 3 -m "not lab and not slow" --ignore=tests/lab
+QUICK := -n auto --maxprocesses 4 -m "not lab and not slow" --ignore=tests/lab
 SIDE_BY_SIDE := -n 10
 # In a user namespace runs what has not the rights that it needs: a part of the tests, or a program.
 IN_PARTS := $(BIN)/python -m tests.parts

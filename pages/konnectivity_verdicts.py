@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 
+from netprobe.konnectivity.guide import NOTES
 from netprobe.konnectivity.tables import CALLS, HELLO, IDENTITY, TCP, TunnelRow
 from netprobe.konnectivity.verdicts import VARIANTS, VERDICTS, TunnelVerdict
 
@@ -77,6 +78,8 @@ def _print_verdicts() -> Iterator[str]:
             if of == code:
                 yield "\nOr "
                 yield from _print_verdict(variant)
+        if code in NOTES:
+            yield f"\nNote: {NOTES[code]}\n"
 
 
 def _print_verdict(verdict: TunnelVerdict) -> Iterator[str]:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pages import keys, matrices, rules
+from pages import keys, matrices, rules, tables
 
 ROOT = Path(__file__).parents[1]
 # Pages that are printed as a whole say so in their third line.
@@ -42,6 +42,15 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "troubles with names": rules.print_name_rows,
     "checks": rules.print_checks,
     "packages": rules.print_packages,
+    "keys of an engine": tables.print_engine_keys,
+    "live services": tables.print_services,
+    "kinds of manifests": tables.print_manifest_kinds,
+    "facts of tunnels": tables.print_facts_of_tunnels,
+    "signs of answers": tables.print_signs,
+    "demo": tables.print_demo,
+    "kinds of pods": tables.print_pod_kinds,
+    "rules of subnets": tables.print_subnet_rules,
+    "stages": tables.print_stages,
     "syntaxes": rules.print_syntaxes,
 }
 # Bytes that all pages written by hand may have together.

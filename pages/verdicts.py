@@ -19,30 +19,42 @@ A result is what the source saw (*symptom*), held against what was at the destin
 
 | verdict | means |
 |---|---|
-| `pass` | it gets through, and `proof` says how that is known |
+| `pass` | it gets through, or the destination refused it and nothing is known to listen there |
 | `blocked` | it is required and does not get through |
-| `exposed` | it must not answer, and it does |
-| `inconclusive` | the evidence allows both |
-| `not-tested` | nobody could look |
+| `exposed` | it must not answer (`expect: denied`), and it does |
+| `inconclusive` | the evidence allows both, or the wrong thing answers |
+| `not-tested` | netprobe could not look |
 | `covered` | not probed itself; a flow that was stands for it ([reach](reach.md#coverage)) |
 
-`where` is the sorted list of places that are still possible; one element is proven.
+A `pass` has one of these proofs, from the strongest to the weakest.
 
-| place | means |
+| proof | means |
 |---|---|
-| `source` | the source's own firewall (either direction) or routing table |
+| `nonce` | our listener on the right host answered the nonce, as no other program can |
+| `witness` | a packet that has no answer reached a socket of the destination's agent |
+| `service` | the right service answered a question that shows who it is; also an ICMP echo reply |
+| `handshake` | a TCP accept, any UDP answer, or a proxy's tunnel: nothing says of whom |
+| `refusal` | the destination itself refused, so packets reach it, and nothing is known to listen |
+| `none` | a denied port that is silent passes so; other verdicts have it, or what they rest on |
+
+`where` is the sorted list of places that are still possible; one element is proven. A `pass` has
+none.
+
+| place | the failure is |
+|---|---|
+| `source` | the source's firewall (either direction), routes, resolver, or full queues and tables |
 | `path` | between the hosts; `rejected_by`: who refused, `last_hop`: the last that answered |
-| `destination` | the destination's own firewall |
-| `return-path` | the way back, also a wrong route back on the destination |
-| `host` | the destination is down, or the address is not on it |
-| `service` | reached, but the wrong thing answers, or only loopback is bound |
+| `destination` | in the destination's own firewall or its reverse-path filter |
+| `return-path` | on the way back; also a missing or wrong route back on the destination |
+| `host` | the destination is down, or the address is not on its network |
+| `service` | packets arrive, but the wrong service answers, or only loopback is bound |
 
 | listener | means |
 |---|---|
 | `ours` | our listener was bound and self-dialled |
 | `live` | a service held the port, so it was left alone and probed; by all that is known, rightly |
-| `taken` | a process that the matrix does not list held it, and no kubelet runs there yet |
-| `hidden` | the agent may not see whether the holder is a process that the matrix lists |
+| `taken` | before the installation (no kubelet runs), a program that is not the row's held it |
+| `hidden` | so, but the agent may not see whether it is a process that the matrix lists |
 | `other-run` | an agent of another run of netprobe held the port |
 | `loopback` | a service holds the port on loopback only |
 | `bound` | nothing listens, and the kernel gives the port to nobody: a process has bound it |
@@ -61,6 +73,14 @@ A result is what the source saw (*symptom*), held against what was at the destin
 | `reverse-path` | a recorder saw it on a device whose strict `rp_filter` drops it |
 | `answer-arrived` | (silence only) a recorder at the source, before its firewall, saw the answer |
 | `answered` | (denied ports only) the same address answered the same source on other ports |
+
+Before the installation netprobe listens beside a program on loopback only, on the flow's own
+address for this look: what stops the way is `blocked` with its place. If it is open, the row's
+[`binds`](matrix-format.md#requirements) decides: `all`: `blocked`, `[service]`, `port-taken`;
+`address`: a warning; no key: `inconclusive`, `[service]`, `loopback-holder`. A program on another
+address of the host is `port-taken` for `binds: all`, else a warning. A path that fails comes before
+`port-taken`. `unwatched` with a port that opens, where nothing needs to run yet and nothing shows
+the row's service: `inconclusive`, `[service]`, `unknown-holder`.
 
 With `--strict` a pass by `handshake` or `refusal` is `inconclusive`; with `--live` a refusal is
 `blocked`, `[service]`; so it is for a row that is `existing`, reason `nothing-listens`. Denied

@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[1]
 LABS = ROOT / "tests" / "lab"
 # `make lab` sets it.
 FULL = os.environ.get("NETPROBE_LAB_FULL", "0") not in ("", "0")
+# What a test has that takes long, or runs alone.
+LONG = r"mark\.(?:slow|lab|full|alone)\b"
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 settings.load_profile("more" if FULL else "same")
@@ -79,17 +81,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedLabSch
 
 
 def _unit_of(nodeid: str) -> str:
-    """The name of what one worker runs: a module, or a single test of one that takes long."""
-    module = nodeid.partition("::")[0]
-    return module if _is_one_unit(ROOT / module) else nodeid
+    """The name of what one worker runs: a module, or a single test that takes long."""
+    module, _, test = nodeid.partition("::")
+    return nodeid if re.match(_long_tests(ROOT / module), test) else module
 
 
 @functools.cache
-def _is_one_unit(module: Path) -> bool:
-    """Whether its tests share a fixture, or are all so quick that handing them out costs more."""
+def _long_tests(module: Path) -> str:
+    """A pattern of the names of a module's tests that are handed out one by one."""
     text = module.read_text(encoding="utf-8")
-    takes_long = LABS in module.parents or re.search(r"\bmark\.(slow|lab|full|alone)\b", text)
-    return 'scope="module"' in text or not takes_long
+    if 'scope="module"' in text:
+        return "(?!)"
+    if LABS in module.parents or re.search(rf"^pytestmark = (?:\[[^]]*|.*){LONG}", text, re.M):
+        return ""
+    names = re.findall(rf"^@pytest.{LONG}[\s\S]*?\bdef (\w+)", text, re.M)
+    return rf"(?:{'|'.join(names)})\b" if names else "(?!)"
 
 
 @pytest.hookimpl(tryfirst=True)

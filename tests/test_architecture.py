@@ -66,6 +66,7 @@ HEAVY = {
 RIGHTS = {"rights.py", "needs.py", "test_rights.py", "test_architecture.py"}
 
 
+@pytest.mark.slow
 def test_every_skip_says_what_it_needs() -> None:
     """A test is skipped by `needs` and `skip` of tests/needs.py only, and never for its uid."""
     asked = re.compile(r"pytest\.skip\b|\bskipif\b|importorskip|\bgete?uid\(\) *[!=]=")
@@ -191,6 +192,7 @@ def test_every_dependency_is_used_and_every_use_declared() -> None:
     assert declared == used - set(sys.stdlib_module_names) - {"netprobe", "pydantic_core"}
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy() -> None:
     """`netprobe --help` and completion answer at once: what is slow to import is not imported."""
     code = (

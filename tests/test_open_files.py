@@ -45,6 +45,7 @@ def test_is_tidy(shared): os.close(os.open("/dev/zero", os.O_RDONLY))
 """
 
 
+@pytest.mark.slow
 def test_who_leaves_files_open_is_named(tmp_path: Path) -> None:
     """Fixtures of a module keep theirs; what a failed test had in its hands is closed for it."""
     (tmp_path / "conftest.py").write_text(CONFTEST)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
+
 from netprobe.judge.verdict import Rules
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.plan.choices import PlanPart
@@ -19,6 +21,7 @@ from tests.batch.world import plan_of
 from tests.ports import free_port
 
 
+@pytest.mark.slow
 async def test_a_program_runs_twice_over_one_fleet() -> None:
     """Each run has all of its results, and the second is held against the first, without a file."""
     port = free_port()

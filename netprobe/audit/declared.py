@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from netprobe.audit.compare import PortSockets, is_client, word_addresses, word_holder
 from netprobe.audit.registry import Registry
@@ -11,6 +12,17 @@ from netprobe.audit.sightings import HostView
 from netprobe.model.audit import AuditFinding, AuditKind
 from netprobe.model.plan import Pod, PodPort
 
+# What ``--pods`` finds: docs/port-audit.md prints it.
+POD_KINDS: Final[Mapping[str, str]] = {
+    "undeclared": "a pod listens on a port of the host that its spec does not declare",
+    "unregistered": "a pod of the host's network, or a `hostPort`, declares a port that no row "
+    "has for this host",
+    "silent": "a running pod of the host's network declares a port, and nothing or another "
+    "process listens there. No violation, but not seen, where no process of the pod holds a port "
+    "of the host and there are `unlisted-pod`s: the pod may have been made anew",
+    "unlisted-pod": "a pod listens on a port of the host, and the file does not list this pod: no "
+    "violation, and no proof",
+}
 _PRINT_AGAIN = "Print the pods again: the file is older than the pod, or not of its host."
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from netprobe.agent.wire import orders
 from netprobe.agent.wire.batch import PHASES
@@ -49,21 +49,28 @@ BYTES_A_PROBE = 256
 # A host with few descriptors works on fewer probes at a time.
 FEW_FILES = 1024
 
+# What an engine must know of ``engine.json``; docs/reach.md prints it.
+ENGINE_KEYS: Final[Mapping[str, str]] = {
+    "`commands`": "the command line of each step, for `sh` on the host; the host's `word` follows "
+    "it",
+    "`hosts`, `steps`": "the steps of this round: `start` (later rounds: `next`), `go`, `wait`, "
+    "`collect`. Each step ends on all hosts before the next begins: that is the barrier",
+    "`hosts`, `stdin`": "what a step is fed: these files of `DIR`, one behind the other",
+    "`hosts`, `results`": "the file to which everything is appended that the step prints on "
+    "stdout, banners included",
+    "`instead`": "with a Python that travels: `start-runtime` in place of a `start` that ended "
+    f"with {NO_PYTHON_STATUS}",
+    "`limits`, `most_bytes`": "how many seconds each step may take on a host, and how many bytes "
+    "it may print: a host above that has failed",
+    "`last`; `early`": "`stop`: on every host at the very end, whatever happened; `halt` in its "
+    "place where a run ends early: it ends the probes, and prints what there is",
+}
+
 
 def write_engine_folder(
     folder: Path, scripts: Sequence[HostScript], runtime: Runtime | None = None
 ) -> None:
-    """Write what an engine needs for a round; folders and files are for nobody else.
-
-    ``engine.json``: ``commands``, the command line of each step, which the host's ``word`` follows;
-    ``hosts``: by name, with the ``steps`` of this round, each on all hosts before the next, and for
-    steps that are fed the files of their ``stdin``, one behind the other; ``limits``: the seconds
-    that each step may take on a host, and ``most_bytes``: what it may print, above which the host
-    has failed; ``last``: the step that ends the run, and ``early``: the one that ends it early, and
-    prints what there is. What hosts print is appended to ``results/FILE.npr``. ``instead``: what to
-    do after a step that ended with a status: with a runtime, ``start-runtime`` after 97 (no
-    Python).
-    """
+    """Write what an engine needs for a round; folders and files are for nobody else."""
     number = scripts[0].start.round
     first = number == 1
     _make_folder(folder)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from netprobe.errors import NetprobeError, RequestError
-from netprobe.files import open_file
+from netprobe.files import is_special, open_file
 from netprobe.history.looks import (
     finding_from_json,
     finding_to_json,
@@ -297,6 +297,8 @@ def _create_file(path: str) -> None:
 
 def _refuse_others(path: str) -> None:
     """Raises RequestError for what is no history, or one of another schema."""
+    if is_special(path):
+        raise RequestError(f"{path}: a history is a file, and this is none")
     with open_file(path, "a history") as file:
         head = file.read(100)
     # https://www.sqlite.org/fileformat2.html, section 1.3: the user's number is at 60, the

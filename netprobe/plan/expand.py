@@ -182,11 +182,16 @@ class _Expansion:
         ]
 
     def missing_roles(self) -> list[str]:
-        """Give a note on the roles that no host has, for a matrix that is left without a flow."""
+        """Give a note on what hosts lack, for a matrix that is left without a flow."""
+        asked = [one for one in self._matrix.requirements if why_not(one, self._chosen) is None]
+        whole = (one for one in asked if self._role_without_host(one) is None)
+        sources = [host for one in whole for host in self._hosts_with_roles(one.sources)]
+        if sources and all(host.vantage.kind == "none" for host in sources):
+            why = "no probe can start on any of its hosts (vantage: none, or of a manifest alone)"
+            return [f"{self._matrix.name} has nothing to test: {why}"]
         wanted = (
             role
-            for one in self._matrix.requirements
-            if why_not(one, self._chosen) is None
+            for one in asked
             for role in (*one.sources, *one.destinations)
             if not self._members[role]
         )

@@ -68,6 +68,7 @@ def assert_told(told: StoryTold, permitted: bool) -> None:
     assert (run.requests.device, run.answers.device, told.heard) == ("lo", "lo", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", INTERPRETERS)
 async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> None:
     """Hello, listen, nonces over TCP and UDP, witness, story, route, names, close, stop."""

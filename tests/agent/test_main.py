@@ -151,6 +151,7 @@ def test_a_bug_in_the_loop_is_reported_and_bounded(ends: Ends) -> None:
     assert words == {"ZeroDivisionError"}
 
 
+@pytest.mark.slow
 def test_silence_ends_the_agent(ends: Ends) -> None:
     """The dead man's switch, set by ``start``; a beat puts it off."""
     ends.agent.loop.now = StallFreeClock().read

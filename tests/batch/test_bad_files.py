@@ -100,6 +100,7 @@ def refuse(world: World, plan: Path, folder: Path, lines: Sequence[bytes]) -> st
     return merged.hosts["a"].words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_file_is_one_host_without_results(
     world: World, plan: Path, tmp_path: Path, what: str
@@ -165,6 +166,7 @@ LIES: dict[str, tuple[list[Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", LIES)
 def test_a_host_that_lies_has_no_results(
     world: World, plan: Path, tmp_path: Path, what: str

@@ -37,6 +37,7 @@ def list_bent(world: World) -> Iterator[tuple[tuple[str, str], list[Message]]]:
                 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.full)])
 def test_every_message_bent_in_every_way(world: World, tmp_path: Path, step: int) -> None:
     """What the other hosts wrote counts as it did, and netprobe has no bug."""

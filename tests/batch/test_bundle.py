@@ -28,6 +28,7 @@ def test_equal_requests_make_equal_bundles() -> None:
     assert made.startswith(b"#!/usr/bin/env python3\n")
 
 
+@pytest.mark.slow
 def test_a_thousand_hosts_are_a_small_file() -> None:
     """The table and the scripts are packed; the agent is there once."""
     scripts = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.batch.request import read_request, write_request
 from netprobe.batch.rounds import make_first_round, make_next_round
@@ -19,6 +21,7 @@ HOSTS = tuple(
 )
 
 
+@pytest.mark.slow
 def test_what_zones_leave_open_is_the_next_round() -> None:
     """Of one host that a whole zone cannot reach, all flows are probed in the end; the rest is
     covered, and no covered flow is a pass."""

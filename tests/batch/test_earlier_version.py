@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import netprobe
 
 OLD = Path(__file__).parents[1] / "golden" / "0.1.0"
 
 
+@pytest.mark.slow
 def test_a_bundle_of_an_earlier_version_is_refused_by_name(tmp_path: Path) -> None:
     """``merge`` and ``bundle --next`` name the file and say that another version made it."""
     for name in ("batch.pyz", "batch.npr"):

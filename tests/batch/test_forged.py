@@ -60,6 +60,7 @@ def forge(world: World) -> Iterator[tuple[str, list[bytes]]]:
             yield f"{words}, behind {at} genuine lines", [*genuine[:at], *rest]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.full)])
 def test_no_host_writes_the_results_of_another(
     world: World, plan: Path, tmp_path: Path, step: int
@@ -81,6 +82,7 @@ def test_no_host_writes_the_results_of_another(
         assert count(merged, "a", "c") == count(merged, "c", "a") == {"pass": 10}, what
 
 
+@pytest.mark.slow
 def test_a_forged_file_beside_the_genuine_one_changes_nothing(
     world: World, plan: Path, tmp_path: Path
 ) -> None:

@@ -103,6 +103,7 @@ LARGE: dict[str, tuple[Callable[[World, int], bytes], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", LARGE)
 def test_a_file_that_is_too_large_is_one_bad_host(
     world: World, plan: Path, tmp_path: Path, what: str
@@ -126,6 +127,7 @@ def test_what_a_host_may_write_grows_with_the_plan() -> None:
     assert count_values(b'[1,[2,{"a":3}]]') == 6
 
 
+@pytest.mark.slow
 def test_a_whole_line_of_all_that_is_allowed_is_read(
     world: World, plan: Path, tmp_path: Path
 ) -> None:
@@ -175,6 +177,7 @@ PLANS: dict[str, tuple[Callable[[World, int], bytes], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", PLANS)
 def test_a_bundle_that_is_too_large_is_refused_by_name(
     world: World, tmp_path: Path, what: str
@@ -188,6 +191,7 @@ def test_a_bundle_that_is_too_large_is_refused_by_name(
     assert str(caught.value).startswith(f"{path}: ")
 
 
+@pytest.mark.slow
 def test_what_is_written_can_be_read(world: World, tmp_path: Path) -> None:
     """A plan may be as large as a file that is read; a larger one is not written."""
     path = tmp_path / "run.pyz"

@@ -96,6 +96,7 @@ def test_all_numbers_of_a_message_at_once(world: World, plan: Path, tmp_path: Pa
     assert merge_each(world, plan, tmp_path, list_bent(world, [LARGEST])) > 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name", "value"),
     [

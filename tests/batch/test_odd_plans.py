@@ -55,6 +55,7 @@ def put(value: Any, path: Steps, new: Any) -> Any:
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.full)])
 def test_every_value_of_a_plan_may_be_odd(world: World, tmp_path: Path, step: int) -> None:
     """Of another type, too small, too large, empty: one line with the file's name, or a report."""

@@ -24,6 +24,7 @@ NOTHING = Selection((), (), (), (), ())
 WEB = ("web", "tcp", ((80, 80),))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", bundled_names())
 def test_a_plan_comes_back_as_it_was(name: str, tmp_path: object) -> None:
     """Of every bundled matrix: what is read is written the same again, and plans the same."""

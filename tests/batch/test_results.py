@@ -29,6 +29,7 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
     assert (found.is_cut, found.words) == (False, "")
 
 
+@pytest.mark.slow
 def test_a_file_cut_at_any_byte_is_read_up_to_the_cut(tmp_path: Path) -> None:
     """Every line that is whole counts, and that something is missing is said."""
     lines = written()

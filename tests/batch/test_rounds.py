@@ -154,6 +154,7 @@ def test_hosts_without_a_file_are_not_tested_with_words() -> None:
     assert merged.hosts["b"].state == "failed"
 
 
+@pytest.mark.slow
 def test_what_is_missing_of_a_cut_file_is_not_tested() -> None:
     """Cut after any answer: nothing is blocked that was not seen to be."""
     request, scripts = first_round(request_of(plan_of(WEB, DNS, PING)))

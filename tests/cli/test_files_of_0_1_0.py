@@ -25,6 +25,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATUSES)
 def test_the_exit_status_is_that_of_0_1_0(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -29,6 +29,7 @@ def files(tmp_path: Path) -> list[str]:
     return ["-m", str(matrix), "-i", str(inventory)]
 
 
+@pytest.mark.slow
 def test_plan_shows_what_would_be_done(files: list[str]) -> None:
     """The flows of the rehearsal, and the notes with time and what is touched."""
     for option in ("--rehearse", "--rehearse=overlay"):
@@ -47,6 +48,7 @@ def test_an_unknown_rehearsal_is_a_wrong_request(files: list[str]) -> None:
     assert netprobe("plan", "--rehearse", "overlay", *files, cwd=Path()).returncode == 2
 
 
+@pytest.mark.slow
 def test_one_machine_is_skipped(files: list[str]) -> None:
     """Two names of one machine have no tunnel; the first line says what the run would do."""
     done = netprobe("run", "--rehearse", "-o", "json", *files, cwd=Path())
@@ -55,6 +57,7 @@ def test_one_machine_is_skipped(files: list[str]) -> None:
     assert "changes hosts for a moment" in done.stderr.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_a_bundle_rehearses_nothing(files: list[str], tmp_path: Path) -> None:
     """One line says that it is not possible there."""
     done = netprobe(

@@ -192,6 +192,18 @@ def test_plan_without_flows(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert "--role ROLE=ROLE" in run.stdout
 
 
+def test_plan_of_hosts_on_which_nothing_starts(tmp_path: Path) -> None:
+    """Where hosts have the roles, and all are destinations only, the note does not blame roles."""
+    text = OURS.replace("ctl", "node").replace("compute_node", "node")
+    none = text.replace("hosts:", "defaults: {vantage: none}\nhosts:", 1)
+    (tmp_path / "inventory.yaml").write_text(none)
+    done = netprobe("plan", "-m", "dce", cwd=tmp_path)
+
+    assert done.returncode == 3, done.stderr
+    assert "dce has nothing to test: no probe can start on any of its hosts" in done.stdout
+    assert "no host has the role node" not in done.stdout
+
+
 def test_filters_that_leave_no_flow(tmp_path: Path) -> None:
     """So is one whose filters leave nothing."""
     (tmp_path / "inventory.yaml").write_text(OURS.replace("ctl", "node").replace("compute_", ""))

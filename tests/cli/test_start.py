@@ -55,6 +55,7 @@ def imported(*words: str, **variables: str) -> str:
     return done.stderr.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [["--help"], ["--version"], ["run", "--help"], ["completion", "zsh"], ["matrix", "--help"]],
@@ -64,6 +65,7 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
     assert imported(*words) == "0"
 
 
+@pytest.mark.slow
 def test_wrong_usage_imports_nothing_heavy() -> None:
     """A mistyped option is told at once."""
     assert imported("run", "--no-such-option").endswith("\n2")
@@ -97,12 +99,14 @@ def complete(words: str, current: str) -> list[str]:
     return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_completion_of_matrix_names() -> None:
     """The shell offers the bundled matrices, and imports nothing heavy for it."""
     assert complete("run -m", "deck") == ["deckhouse-nodes"]
     assert complete("matrix show", "okd") == ["okd-hcp"]
 
 
+@pytest.mark.slow
 def test_completion_of_verbs_and_formats() -> None:
     """The shell offers verbs, formats and protocols."""
     assert "plan" in complete("", "p")
@@ -111,6 +115,7 @@ def test_completion_of_verbs_and_formats() -> None:
     assert complete("plan --protocol", "ic") == ["icmp"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(shell: str, tmp_path: Path) -> None:
     """Each shell has its script."""
@@ -156,6 +161,7 @@ def test_the_help_lists_options_in_groups(tmp_path: Path) -> None:
     assert {one.lstrip("-") for one in options} == named
 
 
+@pytest.mark.slow
 def test_help_all_shows_every_option(tmp_path: Path) -> None:
     """``--help-all`` has what the help leaves out, and the help of such a verb names it."""
     for name, verb in list_verbs(cli).items():
@@ -168,6 +174,7 @@ def test_help_all_shows_every_option(tmp_path: Path) -> None:
         assert ("--help-all" in short) == is_short, name
 
 
+@pytest.mark.slow
 def test_completion_offers_what_the_help_leaves_out() -> None:
     """The shell offers options that only ``--help-all`` shows, and that itself."""
     assert complete("run", "--help") == ["--help-all", "--help"]
@@ -203,6 +210,7 @@ def test_version(tmp_path: Path) -> None:
     assert netprobe("--version", cwd=tmp_path).stdout == f"netprobe {__version__}\n"
 
 
+@pytest.mark.slow
 def test_garbage_is_collected_once_everything_is_imported() -> None:
     """Only the imports go without: a verb may run for an hour."""
     program = (
@@ -218,6 +226,7 @@ def test_garbage_is_collected_once_everything_is_imported() -> None:
     assert done.stdout == "True True\n"
 
 
+@pytest.mark.slow
 def test_a_run_imports_no_http_before_it_asks() -> None:
     """httpx takes longer than most runs need for all that they say."""
     code = (

@@ -94,6 +94,7 @@ def test_hosts_have_the_addresses_of_the_inventory() -> None:
         assert network["ipv4_address"] == address, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_the_inventory_fits_the_matrix(matrix: str) -> None:
     """netprobe reads inventory and matrix together; as many flows are expected as there are."""

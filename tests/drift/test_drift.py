@@ -107,6 +107,7 @@ def test_every_markup_gives_the_same_tables(tmp_path: Path) -> None:
         assert second.rows[0][:4] == ("TCP", "443", "clients", "servers"), markup
 
 
+@pytest.mark.slow
 def test_each_kind_of_change_is_found(tmp_path: Path) -> None:
     """In every markup: its kind, and which cell is another one now."""
     for markup in MARKUPS:
@@ -229,6 +230,7 @@ def test_the_report(kept_shop: Path, capsys: pytest.CaptureFixture[str]) -> None
     ]
 
 
+@pytest.mark.slow
 def test_documents_that_are_not_there(tmp_path: Path) -> None:
     """Each is named, and nothing read is no success."""
     command = [sys.executable, "-m", "drift", str(tmp_path), "rke2"]

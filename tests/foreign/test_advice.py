@@ -54,6 +54,7 @@ def test_words_stay_words(tmp_path: Path) -> None:
     assert split_by_shell(tmp_path / "empty", lines) == wanted
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(), min_size=1))
 @settings(max_examples=50)
 def test_commands_are_one_line(words: list[str]) -> None:

@@ -154,6 +154,7 @@ def test_a_command_in_a_script_is_noticed(tmp_path: Path) -> None:
         (tmp_path / "empty" / "OWNED").unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["report", "record"])
 def test_every_text_alone_is_read_or_refused(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

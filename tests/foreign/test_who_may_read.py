@@ -48,6 +48,7 @@ def modes_of(folder: Path) -> dict[str, int]:
     return {one.name: one.stat().st_mode & 0o777 for one in folder.rglob("*") if one.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_outputs_are_private_whatever_the_umask(folder: Path, verb: str) -> None:
     """Of all formats alike; a file that was there keeps its rights."""

@@ -77,7 +77,7 @@ def test_what_is_no_history_is_left_as_it_is(tmp_path: Path) -> None:
         assert path.read_bytes() == before
     with pytest.raises(RequestError, match="there is no history"):
         open_ledger(str(tmp_path / "none"))
-    with pytest.raises(RequestError, match="this is a directory"):
+    with pytest.raises(RequestError, match="a history is a file"):
         open_ledger(str(tmp_path), create=True)
     assert {one.name for one in tmp_path.iterdir()} == {"text", "other", "later"}
 
@@ -102,6 +102,7 @@ def test_what_looks_have_in_common_is_one_object(tmp_path: Path) -> None:
     assert first.findings[0] is second.findings[1]
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
     """Whatever bytes of it are changed: it is read as it was, or refused in one line."""
     path = tmp_path / "h.db"
@@ -162,6 +163,7 @@ with open_ledger(sys.argv[1], create=True) as ledger:
 """
 
 
+@pytest.mark.slow
 def test_a_kill_loses_no_look_that_was_added(tmp_path: Path) -> None:
     """Killed at any moment: what was said to be added is there, and the file opens."""
     path = str(tmp_path / "h.db")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -192,6 +193,7 @@ def test_findings_that_split_and_merge_are_one_outage() -> None:
 FLOWS = [(TCP, port) for port in range(1, 6)] + [(OTHER, port) for port in range(1, 4)]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.sampled_from(FLOWS), st.integers(0, 60), st.integers(1, 25)), max_size=8

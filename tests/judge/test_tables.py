@@ -45,6 +45,7 @@ def decided(
     return {key: first(rows, key) for key in product}
 
 
+@pytest.mark.slow
 @each_table
 def test_every_combination_has_a_row(
     rows: tuple[VerdictRow, ...], witnesses: tuple[str, ...]
@@ -53,6 +54,7 @@ def test_every_combination_has_a_row(
     assert [key for key, number in decided(rows, witnesses).items() if number is None] == []
 
 
+@pytest.mark.slow
 @each_table
 def test_every_row_is_reached(rows: tuple[VerdictRow, ...], witnesses: tuple[str, ...]) -> None:
     """A row that an earlier one hides is a mistake."""

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from netprobe.konnectivity.further import VERDICT_OF
+from netprobe.konnectivity.guide import NOTES, STAGE_WORDS
 from netprobe.konnectivity.symptoms import HelloSymptom, TcpSymptom
 from netprobe.konnectivity.tables import (
     ALPN,
@@ -37,6 +38,16 @@ OUTSIDE = {
     "FANOUT_ADDRESS_FAILS", "UNSTEADY", "NOT_TESTED", "NO_PROXY_TOO_WIDE", "PACKET_LOSS",
     "CERT_INVALID_BY_CLOCK",
 }  # fmt: skip
+
+
+def test_every_stage_says_what_it_does() -> None:
+    """The page has each stage, in the order in which they are looked at."""
+    assert tuple(STAGE_WORDS) == STAGES
+
+
+def test_every_note_is_of_a_verdict() -> None:
+    """A note that belongs to no code would never be printed."""
+    assert set(NOTES) <= set(VERDICTS)
 
 
 def test_every_connect_has_one_row() -> None:

@@ -66,6 +66,7 @@ def answered(tmp_path: Path) -> Attempt:
     return Attempt(Hello(NAME), seen, "bytes")
 
 
+@pytest.mark.slow
 def test_silence_makes_nobody_an_interceptor(answered: Attempt) -> None:
     """TLS was answered, and every call of the unknown method met silence: it is a back end's."""
 

@@ -48,7 +48,12 @@ def raise_device(host: Namespace, name: str) -> str:
 
 
 def test_a_device_in_another_namespace(lab: Lab, host: Namespace) -> None:
-    """The host shows the tunnel's socket, without a process, and nothing else; both end as one."""
+    """A device that is made from the host in another namespace has its UDP socket in the host.
+
+    ``ip link add v0 netns OTHER type vxlan ...`` is one RTM_NEWLINK with ``IFLA_NET_NS_FD``. While
+    the device is up the host shows this socket, without a process, and no device, address or route.
+    The socket goes with the device.
+    """
     other = lab.namespace("other")
     links, routes = host.run("ip", "link"), host.run("ip", "route", "show", "table", "all")
     host.run(*words("v0", 4, 7, "netns", other.netns))
@@ -63,7 +68,11 @@ def test_a_device_in_another_namespace(lab: Lab, host: Namespace) -> None:
 
 
 def test_who_shares_a_port(host: Namespace) -> None:
-    """A tunnel of the same options does; one of others, and a process, do not; families are two."""
+    """A VXLAN device takes its UDP port when it goes up, for the family of its addresses alone.
+
+    A socket of a process there makes that fail with EADDRINUSE, and so does a VXLAN device of other
+    options (``gbp``); one of the same options shares the socket.
+    """
     host.run(*words("v0", 4, 7))
     assert raise_device(host, "v0") == ""
     host.run(*words("v1", 4, 8))
@@ -78,7 +87,12 @@ def test_who_shares_a_port(host: Namespace) -> None:
 
 
 def test_who_makes_checksums(host: Namespace) -> None:
-    """A tunnel's device leaves checksums and segments to what carries it, until ``tx off``."""
+    """A VXLAN device leaves checksums and segments of TCP to what carries the tunnel.
+
+    After ``ethtool -K DEVICE tx off`` on it the kernel makes both before it encapsulates. Through a
+    card that forgets inner checksums ICMP passes and no TCP, not even a SYN; after that command TCP
+    does (``tests/lab/test_overlay.py``).
+    """
     host.run(*words("v0", 4, 7))
     assert _offers(host) == {"tx-checksumming": "on", "tx-tcp-segmentation": "on"}
     host.run("ethtool", "-K", "v0", "tx", "off")
@@ -92,5 +106,5 @@ def _offers(host: Namespace) -> dict[str, str]:
 
 
 def test_the_driver_needs_no_right(host: Namespace) -> None:
-    """Whoever asks is told the driver."""
+    """SIOCETHTOOL with ETHTOOL_GDRVINFO tells the driver of a device, and needs no right."""
     assert "driver: veth" in host.run(*unprivileged(), "ethtool", "-i", "e0")

@@ -32,6 +32,7 @@ def test_message(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.exit_status == 2
 
 
+@pytest.mark.slow
 def test_all_files_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One error holds the problems of all files that were given."""
     monkeypatch.chdir(BAD)

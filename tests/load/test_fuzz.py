@@ -164,6 +164,7 @@ def test_wrong_inside(
     survives(path)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=20) | st.sampled_from(["cni=", "base:cni=x", "peer-port=²"])))
 def test_any_set(sets: list[str]) -> None:
     """Any text after --set."""

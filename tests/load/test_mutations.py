@@ -23,6 +23,7 @@ FILES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize(
     "count",

@@ -48,6 +48,7 @@ def test_unknown_role_beside_a_known_one() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_slip_among_several_unknown_roles() -> None:
     """Of several unknown roles, one that looks like a known role is told as a slip."""
     problems: list[Problem] = []

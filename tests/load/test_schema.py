@@ -44,6 +44,7 @@ def test_checked_in_schema_is_fresh(kind: str) -> None:
     assert file.read_text(encoding="utf-8") == schema_text(kind), "make docs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", bundled_names())
 def test_bundled_matrices_fit(name: str) -> None:
     """Every bundled matrix satisfies the schema."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
 import yaml
 
 from netprobe import pipeline
@@ -57,6 +58,7 @@ NOTES: list[tuple[str, str, list[str]]] = [
 ]
 
 
+@pytest.mark.slow
 def test_matrices_that_go_together_are_not_noted(tmp_path: Path) -> None:
     """Nor is any contradiction, or any network without rows, passed over."""
     hosts = {
@@ -102,6 +104,7 @@ def count_flows(plan: Plan) -> Counter[FlowKey]:
     return Counter(key for flow in flows for key in keys(flow))
 
 
+@pytest.mark.slow
 def test_layers_have_the_flows_of_all_and_none_twice(tmp_path: Path) -> None:
     """What each matrix demands alone, in one plan, and not more often than one of them does."""
     for matrices, settings, alike in LAYERED:

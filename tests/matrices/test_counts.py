@@ -173,6 +173,7 @@ def estates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_plans_are_what_was_counted(estates: Path) -> None:
     """Every matrix, with its defaults and with those settings that change the most."""
     for names, settings, flows in (*COUNTS, *TOGETHER):
@@ -182,6 +183,7 @@ def test_plans_are_what_was_counted(estates: Path) -> None:
         assert estimate(plan).flows == flows, (names, settings)
 
 
+@pytest.mark.slow
 def test_the_command_says_the_same(estates: Path) -> None:
     """``plan --count`` prints the number."""
     done = netprobe("plan", "-m", "k3s", "-i", str(estates / "k3s.yaml"), "--count", cwd=estates)

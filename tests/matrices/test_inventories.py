@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
+import pytest
 import yaml
 
 from netprobe import pipeline
@@ -51,6 +52,7 @@ def own_roles(name: str) -> tuple[list[str], list[str]]:
     return [parts["control-plane"]], [parts["worker"]]
 
 
+@pytest.mark.slow
 def test_groups_of_tools_are_the_roles(tmp_path: Path) -> None:
     """With the words of any tool the plan is that of the matrix's own words."""
     for name in (*PLATFORMS, *LAYERS):
@@ -61,6 +63,7 @@ def test_groups_of_tools_are_the_roles(tmp_path: Path) -> None:
             assert found == expected, (name, tool)
 
 
+@pytest.mark.slow
 def test_controllers_of_k0s_are_no_nodes_for_a_layer(tmp_path: Path) -> None:
     """With the words of any tool: rows of nodes are between workers, others reach controllers.
 

@@ -43,6 +43,7 @@ def test_loads_without_a_problem(name: str) -> None:
     assert [one.id for one in matrix(name).requirements] == list(requirements(name))
 
 
+@pytest.mark.slow
 def test_all_load_together() -> None:
     """One run may use all of them at once."""
     assert [one.name for one in load_matrices(NAMES)] == list(NAMES)
@@ -221,6 +222,7 @@ FEATURES: dict[str, set[str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", FEATURES)
 def test_openshift_features(feature: str) -> None:
     """A feature adds its own rows and nothing else."""
@@ -242,6 +244,7 @@ def test_openshift_platforms(platform: str, more: set[str]) -> None:
     assert required("openshift-host-ports", platform=platform) - without == more
 
 
+@pytest.mark.slow
 def test_openshift_guest_clusters_not_on_ibm_cloud() -> None:
     """2041 is for hosted clusters, but not on IBM Cloud."""
     guest = required("openshift-host-ports", hypershift_guest=True)

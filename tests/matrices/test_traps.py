@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.matrices.source import requirements
 
 # Matrix -> rows: words that a warning of each of these rows must have.
@@ -76,3 +78,11 @@ def test_every_trap_of_a_document_is_a_warning() -> None:
             for key in keys.split():
                 text = " ".join(one["text"] for one in known[key].get("warnings", []))
                 assert [word for word in words if word not in text] == [], (name, key)
+
+
+def test_a_warning_says_whose_document_it_means() -> None:
+    """A flow of two matrices has the warnings of both: "the document" would be either's."""
+    for name in TRAPS:
+        for row in requirements(name).values():
+            for one in row.get("warnings", []):
+                assert not re.match(r"The (document|page|table|text)\b", one["text"]), (name, one)

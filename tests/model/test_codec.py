@@ -24,6 +24,7 @@ from tests.report.strategies import results
 OLD = Path(__file__).parents[1] / "golden" / "0.1.0"
 
 
+@pytest.mark.slow
 @given(results())
 def test_result_round_trip(result: Result) -> None:
     """Any result survives JSON, to the last field."""

@@ -18,6 +18,7 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_good_json(value: object) -> None:
     """What is JSON is read as Python's own reader does, with spaces around it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from netprobe.model.combinations import PRINTED
 from netprobe.report.record.contradictions import check_alone
 from pages.combinations import list_combinations, page
@@ -18,6 +20,7 @@ def read_pairs(text: str) -> set[tuple[str, str]]:
     return {(words, place) for words, _, places in lines for place in places.split(" | ")}
 
 
+@pytest.mark.slow
 def test_the_list_is_fresh() -> None:
     """Whoever changes a table prints the list again (``make docs``)."""
     before = PRINTED.read_text("ascii")
@@ -28,6 +31,7 @@ def test_the_list_is_fresh() -> None:
     assert set(list_combinations()) <= read_pairs(page(before))
 
 
+@pytest.mark.slow
 def test_a_file_may_hold_what_the_tables_write() -> None:
     """Every row of every table, narrowed in every way, with all later steps."""
     for result in list_combinations().values():

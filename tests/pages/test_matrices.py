@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from pages.matrices import print_sections, read_notes
 from tests.matrices.source import NAMES, requirements
 
 WALKED = re.compile(r"\| `[a-z0-9-]+` \| .* → ")
 
 
+@pytest.mark.slow
 def test_page_shows_every_requirement() -> None:
     """Every requirement of every matrix has one line of its own."""
     lines = print_sections().splitlines()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from netprobe.load.manifest.kinds import KINDS, OTHER_KINDS
+from netprobe.protocols.services.services import SERVICES
 from pages.printed import LIMIT, PART, PARTS, count_by_hand, list_pages, list_sizes, print_parts
 
 
@@ -17,6 +19,18 @@ def test_printed_parts_are_fresh() -> None:
             text = print_parts(text)
 
         assert print_parts(text) == text, path
+
+
+def test_every_kind_of_manifest_is_described() -> None:
+    """Whoever adds a kind says what becomes of it."""
+    text = PARTS["kinds of manifests"]()
+
+    assert [kind for kind in (*KINDS, *OTHER_KINDS) if kind.split()[0] not in text] == []
+
+
+def test_every_live_service_says_how_it_is_known() -> None:
+    """Whoever adds a service says by what its answer is recognised."""
+    assert [probe for probe, service in SERVICES.items() if not service.known_by] == []
 
 
 def test_every_part_stands_on_one_page() -> None:

@@ -26,6 +26,7 @@ def test_every_page_stands_in_one_section() -> None:
     assert Counter(page for pages in SECTIONS.values() for page in pages) == Counter(written)
 
 
+@pytest.mark.slow
 def test_links_of_the_site_lead_to_its_pages() -> None:
     """A link leads to a page of the site or out of the project; other files are words."""
     pages = site_pages()
@@ -37,6 +38,7 @@ def test_links_of_the_site_lead_to_its_pages() -> None:
             assert known, f"{name}: {target}"
 
 
+@pytest.mark.slow
 def test_the_page_of_commands_has_all_of_them() -> None:
     """Each verb has a section with its options, the rare ones too."""
     page = site_pages()["commands.md"]

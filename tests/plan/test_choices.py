@@ -22,6 +22,7 @@ def long_plan(plan_of: Planner) -> Plan:
     return plan_of([requirement("api", "node", "node")], zone_hosts(10, 130, "node"))
 
 
+@pytest.mark.slow
 def test_a_run_of_more_than_five_minutes_is_refused_with_three_choices(long_plan: Plan) -> None:
     """Each with its time; the covering plan with its flows and pairs."""
     with pytest.raises(RequestError) as caught:
@@ -43,6 +44,7 @@ def test_who_says_so_gets_everything(long_plan: Plan) -> None:
     assert CoverChoice().cover(long_plan) is None
 
 
+@pytest.mark.slow
 def test_too_many_results_are_refused_whatever_was_said(long_plan: Plan) -> None:
     """The way to get all of them stands with the number that it takes."""
     with pytest.raises(

@@ -106,6 +106,7 @@ def test_structural_faults_are_found_and_none_is_invented(
         check_against_truth(covering.whole.flow_count(), found, faults)
 
 
+@pytest.mark.slow
 def test_a_dead_host_stands_for_nobody_and_blows_nothing_up(covered: Callable[..., Cover]) -> None:
     """Its flows are not-tested, its partners get others, and no rectangle is probed."""
     covering = covered()
@@ -125,6 +126,7 @@ def test_a_dead_host_stands_for_nobody_and_blows_nothing_up(covered: Callable[..
     assert any(name.startswith("z1-") for name in partners)
 
 
+@pytest.mark.slow
 def test_a_source_that_nobody_gets_onto_is_covered_by_nobody(covered: Callable[..., Cover]) -> None:
     """Its own flows are not-tested; hosts that it alone was to probe are probed by another."""
     found = simulate(covered(), lambda flow: "not-tested" if flow[0] == "z4-4" else "pass")
@@ -181,6 +183,7 @@ def test_hosts_of_several_roles_are_covered_for_each_row(plan_of: Planner) -> No
         assert ends == {one.name for one in hosts} - {f"z{zone}-0"}
 
 
+@pytest.mark.slow
 def test_what_takes_too_much_is_given_up_and_said(
     covered: Callable[..., Cover], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +198,7 @@ def test_what_takes_too_much_is_given_up_and_said(
     ]
 
 
+@pytest.mark.slow
 def test_flows_are_counted_whatever_their_number(covered: Callable[..., Cover]) -> None:
     """The counts of a run and of its rest are those of the whole plan."""
     covering = covered()

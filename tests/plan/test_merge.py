@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -242,6 +243,7 @@ PORTS = st.tuples(st.integers(1, 6), st.integers(0, 3)).map(lambda at: ((at[0], 
 ROWS = st.lists(st.tuples(ROLES, ROLES, PORTS), min_size=1, max_size=3)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(ROWS, st.booleans()), min_size=2, max_size=3))
 def test_the_flows_of_all_and_none_twice(kinds: list[tuple[list[Any], bool]]) -> None:
     """Each flow of any matrix is there, with exactly the names of the rows that demand it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def ends(block: Block) -> tuple[set[str], set[str]]:
     return {flow.source.name for flow in flows}, {flow.destination.name for flow in flows}
 
 
+@pytest.mark.slow
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 6), st.booleans())
 def test_every_host_stays_source_and_destination(
     nodes: int, masters: int, number: int, local: bool

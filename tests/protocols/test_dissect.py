@@ -247,6 +247,7 @@ HARMLESS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.needs("tshark")
 def test_tshark_finds_nothing_malformed(tmp_path: Path) -> None:
     """Requests, answers and service requests dissect as their protocol, checksums right."""

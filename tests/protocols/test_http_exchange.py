@@ -210,6 +210,7 @@ async def hang(_: bytes, write: Write) -> None:
     await asyncio.sleep(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("serve", "status", "ended", "foreign", "flaw"),
     [
@@ -291,6 +292,7 @@ async def test_packed_bodies_are_bounded(coding: str, data: bytes, begin: str, f
     assert len(answer.text) <= BODY_LIMIT
 
 
+@pytest.mark.slow
 @given(data=st.binary(max_size=300) | st.binary(max_size=200).map(lambda rest: HEAD + rest))
 async def test_no_bytes_are_too_strange(data: bytes) -> None:
     """Whatever comes becomes an answer that can be printed."""

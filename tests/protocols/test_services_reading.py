@@ -173,6 +173,7 @@ def test_tls_and_plaintext_are_told_apart(name: str, data: bytes, port: int, exp
     assert told(name, data, port).told == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SERVICES))
 @given(data=st.one_of(st.binary(max_size=300), st.binary(max_size=200).map(lambda x: HTTP + x)))
 def test_no_bytes_are_too_strange(name: str, data: bytes) -> None:

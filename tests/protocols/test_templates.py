@@ -174,6 +174,7 @@ def test_protocol_for(
     assert number is None or "ipproto" in found.transports
 
 
+@pytest.mark.slow
 def test_importing_is_cheap() -> None:
     """Importing the package loads none of the protocol libraries."""
     code = (

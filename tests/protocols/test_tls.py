@@ -79,6 +79,7 @@ async def shake(port: int, hello: Hello) -> Attempt:
         pipe.close()
 
 
+@pytest.mark.slow
 async def test_a_missing_certificate_is_told_from_a_wrong_one(folder: Path) -> None:
     """TLS 1.3: the request is seen, and the alert says what the server thinks of the answer."""
     wrong = Identity(str(folder / "stranger.pem"), str(folder / "stranger.pem"))

@@ -78,6 +78,7 @@ def test_places(text: str, words: str, line: int, column: int) -> None:
     assert (str(caught.value), caught.value.line, caught.value.column) == (words, line, column)
 
 
+@pytest.mark.slow
 def test_memory_holds_one_element(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long list is never in memory: what was read is dropped."""
     raw = json.dumps({"results": [{"n": n} for n in range(50_000)]}).encode()

@@ -129,6 +129,7 @@ def test_names_do_not_depend_on_what_failed() -> None:
     assert set(cases(report_of(good, info=info))) == set(cases(report_of(bad, info=info)))
 
 
+@pytest.mark.slow
 def test_a_large_run_stays_small() -> None:
     """Everything is blocked between 40 hosts: 15,600 flows."""
     info = make_info(40, requirements=10)
@@ -184,6 +185,7 @@ def test_titles_of_findings_are_the_message() -> None:
     assert 'message="BLOCKED: the first' in text
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(results(), max_size=12))
 def test_any_run_gives_unique_cases_of_ascii(found: list[Result]) -> None:

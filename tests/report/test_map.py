@@ -28,6 +28,7 @@ def lines_of(report: Report, width: int) -> list[str]:
     return stream.getvalue().splitlines()
 
 
+@pytest.mark.slow
 def test_map() -> None:
     """Letters in a pipe; a zone that another cannot reach is one line and one column."""
     stream = io.StringIO()
@@ -103,6 +104,7 @@ def test_hosts_of_one_fate_share_a_line() -> None:
     assert group_alike(rows, 1) is None  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_many_different_hosts_are_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """A grid of them would show nothing; the list is cut."""
     monkeypatch.setattr(map_run, "MOST_ROWS", 4)

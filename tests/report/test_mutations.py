@@ -101,6 +101,7 @@ def refusal_of(raw: bytes) -> str:
     return next(filter(None, map(outcome_of, WAYS)), "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [mutated_record, mutated_report])
 @pytest.mark.parametrize(
     "count",

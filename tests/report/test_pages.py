@@ -217,6 +217,7 @@ DATA = st.recursive(
 TRAPS = ["22:30", "on", "No", "010", "1e3", "~", "", "a: b", "#x", "- a", "*a", "{a}", "0x1f", ".5"]
 
 
+@pytest.mark.slow
 @given(st.dictionaries(KEYS, DATA, min_size=1, max_size=4))
 def test_yaml_round_trip(data: dict[str, object]) -> None:
     """Any plain data is the same after our own YAML reader has read it."""

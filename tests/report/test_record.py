@@ -51,6 +51,7 @@ def test_every_result_is_on_its_way_at_once(tmp_path: Path) -> None:
     assert not read_record(str(tmp_path / "r")).info.complete
 
 
+@pytest.mark.slow
 def test_crash_leaves_a_readable_record(tmp_path: Path) -> None:
     """Wherever a crash tore the file after its header, the whole lines before are read."""
     path = written(tmp_path / "r", PASSED, port(BLOCKED, 2381), port(PASSED, 2380))

@@ -96,6 +96,7 @@ def test_everything_else_stays() -> None:
     assert [one.roles for one in hidden.info.hosts] == [one.roles for one in hosts]
 
 
+@pytest.mark.slow
 def test_one_host_has_one_name_everywhere() -> None:
     """In fields, sentences, titles and advice; two hosts never share one."""
     report = make_estate(12)
@@ -282,6 +283,7 @@ ENDLESS = (
 )
 
 
+@pytest.mark.slow
 def test_time_is_that_of_the_length() -> None:
     """200,000 letters take seconds of the processor, not minutes."""
     redact = redactor("worker-77", "web server [1]", login="jdoe")

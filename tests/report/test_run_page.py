@@ -80,6 +80,7 @@ def test_sections_have_one_order() -> None:
     assert [section.name for section in page.rest] == REST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["text", "terminal", "markdown", "html"])
 def test_whoever_prints_prints_every_section_in_its_order(name: str) -> None:
     """Headings and all lines below them; the page alone has a table of what is skipped, last."""

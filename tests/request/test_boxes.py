@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def held(boxes: tuple[Box, ...]) -> list[tuple[str, str, int]]:
     ]
 
 
+@pytest.mark.slow
 @given(FLOWS)
 @settings(max_examples=40)
 def test_boxes_hold_exactly_the_flows(flows: dict[Pair, Ports]) -> None:
@@ -49,6 +51,7 @@ def test_boxes_hold_exactly_the_flows(flows: dict[Pair, Ports]) -> None:
     assert set(asked) <= set(given_back)
 
 
+@pytest.mark.slow
 @given(FLOWS, st.randoms())
 @settings(max_examples=20)
 def test_the_order_does_not_matter(flows: dict[Pair, Ports], chance: st.DataObject) -> None:

@@ -32,6 +32,7 @@ def lines_of(text: str, syntax: str) -> list[str]:
     return [line.split("description")[0] for line in text.splitlines() if line.lstrip()[:1] != sign]
 
 
+@pytest.mark.slow
 @given(NASTY)
 @settings(max_examples=30)
 def test_a_text_changes_no_line_that_a_device_reads(text: str) -> None:
@@ -68,6 +69,7 @@ def test_names_of_hosts_stay_names(syntax: str) -> None:
         json.loads(text)
 
 
+@pytest.mark.slow
 @given(NASTY)
 @settings(max_examples=100)
 def test_no_cell_is_a_formula(text: str) -> None:

@@ -38,6 +38,7 @@ def test_the_command_line_knows_all_syntaxes() -> None:
     assert tuple(SYNTAXES) == REQUEST_FORMATS
 
 
+@pytest.mark.slow
 @given(failures())
 @settings(max_examples=40)
 def test_rules_open_exactly_what_was_asked_for(results: tuple[Result, ...]) -> None:

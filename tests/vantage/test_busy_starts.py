@@ -45,6 +45,7 @@ def test_who_shares_a_processor_waits_for_it() -> None:
     assert [measure_wait_s(one.pid) for one in loops] == [0.0, 0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("waited_s", "told"),
     [

@@ -81,6 +81,7 @@ async def coordinator(silence_s: float) -> AsyncIterator[tuple[asyncio.subproces
     await process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silence_s", [LONG_S])
 async def test_a_killed_coordinator_leaves_no_agent(
     coordinator: tuple[asyncio.subprocess.Process, int],
@@ -105,6 +106,7 @@ async def test_a_silent_coordinator_loses_its_agent(
     process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_a_signal_ends_an_agent_in_order(start: Start, number: signal.Signals) -> None:
     """An administrator's kill, or sshd's hangup, closes everything at once."""
@@ -272,6 +274,7 @@ async def test_a_bug_in_a_handler_is_no_end(start: Start) -> None:
     assert (await link.request(RouteOrder(0, "127.0.0.1", None), Routed)).dev == "lo"
 
 
+@pytest.mark.slow
 async def test_a_consumer_that_lags_stops_the_reading(start: Start) -> None:
     """Frames wait in the agent and in the pipe, not without limit in our memory."""
     link = await start(local())
@@ -285,6 +288,7 @@ async def test_a_consumer_that_lags_stops_the_reading(start: Start) -> None:
     assert (await link.request(RouteOrder(0, "127.0.0.1", None), Routed)).dev == "lo"
 
 
+@pytest.mark.slow
 def test_the_bundle_is_the_same_every_time() -> None:
     """Same sources, same bytes; and the bundle holds every module of the agent."""
     assert {"__init__", "boot", "main", "wire.frames"} <= set(sources())

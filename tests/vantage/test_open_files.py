@@ -52,6 +52,7 @@ def test_the_soft_limit_is_raised_for_many_agents(tmp_path: Path) -> None:
     assert f"{HOSTS - 1} flows: {HOSTS - 1} pass (0 on a refusal)" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_hard_limit_that_is_too_small_is_one_line_before_the_first_probe(tmp_path: Path) -> None:
     """It says how many files are needed, how many there may be, and what to do."""
     done = run(tmp_path, 100)

@@ -65,6 +65,7 @@ def _load(*modules: str, code: str = "None") -> tuple[set[str], object]:
     return set(found["loaded"]), found["said"]
 
 
+@pytest.mark.slow
 def test_an_agent_that_probes_tcp_imports_nothing_in_vain() -> None:
     """No listeners, no other engine, and of the standard library not what is slow to import."""
     loaded, _ = _load("main", "probers.tcp.engine")
@@ -81,6 +82,7 @@ def test_an_agent_that_asks_for_echoes_imports_no_ctypes() -> None:
     assert "ctypes" not in loaded
 
 
+@pytest.mark.slow
 def test_no_module_imports_typing() -> None:
     """The stand-in has every name that modules import from ``typing``."""
     assert "typing" not in _load(*MODULES)[0]
@@ -105,6 +107,7 @@ def _path(record: Any) -> tuple[str, str]:
     return record.__module__.removeprefix("netprobe.agent."), record.__name__
 
 
+@pytest.mark.slow
 def test_records_of_the_bundle_have_their_fields() -> None:
     """A ``NamedTuple`` of the bundle is the tuple that ``typing`` makes of the same class; defaults
     it cannot have."""
@@ -156,6 +159,7 @@ def test_without_bytecode_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
     assert pack.bundle.__wrapped__()
 
 
+@pytest.mark.slow
 def test_a_live_agent_does_without_what_scripts_need() -> None:
     """It is told what to do, over the wire: it neither reads scripts nor writes results."""
     live, batch = set(sources()), set(sources(batch=True))

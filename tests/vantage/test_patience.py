@@ -75,6 +75,7 @@ async def ask_much(link: AgentLink) -> None:
     await link.request(RouteOrder(0, "x" * 1_000_000, None), Routed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "ask", "what"),
     [
@@ -123,6 +124,7 @@ async def test_an_agent_that_owes_nothing_may_beat_for_ever() -> None:
         await link.close()
 
 
+@pytest.mark.slow
 async def test_a_coordinator_that_stood_still_blames_no_agent() -> None:
     """However long nothing was owed before: the time in which nobody could hear counts nowhere."""
     passed_s = 0.0
@@ -140,6 +142,7 @@ async def test_a_coordinator_that_stood_still_blames_no_agent() -> None:
         await link.close()
 
 
+@pytest.mark.slow
 async def test_progress_extends_a_deadline_to_four_estimates() -> None:
     """An agent that goes on is not lost before that, and is then, although it has just answered."""
     async with Launcher() as launcher:
@@ -163,6 +166,7 @@ async def test_progress_extends_a_deadline_to_four_estimates() -> None:
         await link.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("waited_s", "is_lost"), [(60.0, False), (5.0, True)])
 async def test_time_in_which_the_agent_could_not_run_comes_on_top(
     waited_s: float, is_lost: bool
@@ -187,6 +191,7 @@ async def test_time_in_which_the_agent_could_not_run_comes_on_top(
         await link.close()
 
 
+@pytest.mark.slow
 async def test_a_stopped_agent_is_not_late_before_it_could_answer() -> None:
     """While the answer to a beat is overdue, the order's own time stands still."""
     async with Launcher() as launcher:

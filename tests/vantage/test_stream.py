@@ -87,6 +87,7 @@ async def test_a_refusal_is_an_outcome(link: AgentLink) -> None:
         assert stream.opened.failure == "refused"
 
 
+@pytest.mark.slow
 async def test_streams_do_not_wait_for_each_other(link: AgentLink, port: int) -> None:
     """One that nobody reads does not hold up another of the same agent."""
     async with (

@@ -85,6 +85,7 @@ async def test_what_is_no_message_loses_the_agent(
     await asyncio.wait_for(link._tasks[0], PATIENCE_S)
 
 
+@pytest.mark.slow
 def test_lists_of_any_depth_are_no_message() -> None:
     """At the interpreter's own limit too, where a value can be read but not be shown."""
     for depth in range(1, sys.getrecursionlimit() + 100):

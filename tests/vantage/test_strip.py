@@ -6,6 +6,8 @@ import ast
 from importlib import resources
 from pathlib import Path
 
+import pytest
+
 from netprobe.vantage.pack import bundle, strip
 
 AGENT = Path(str(resources.files("netprobe.agent")))
@@ -141,6 +143,7 @@ class _Zeros(ast.NodeTransformer):
         return ast.Pass() if zero else node
 
 
+@pytest.mark.slow
 def test_every_module_of_the_agent_keeps_its_code() -> None:
     """The stripped module has as many lines, and the same code."""
     for path in MODULES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -200,6 +201,7 @@ def test_what_begins_and_ends_is_told_once_and_kept(tmp_path: Path) -> None:
     assert told.lines == ["began dropped", "ended dropped"]
 
 
+@pytest.mark.slow
 def test_looks_in_a_row_that_saw_the_same_take_no_room(tmp_path: Path) -> None:
     """The first and the last stay, and each outage has the same times as with all of them."""
     path = str(tmp_path / "h.db")

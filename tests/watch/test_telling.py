@@ -153,6 +153,7 @@ def statuses(server: Server) -> list[str]:
     return [body["status"] for _, body in server.got]
 
 
+@pytest.mark.slow
 async def test_a_webhook_is_told_once_that_it_begins_and_once_that_it_ends(tmp_path: Path) -> None:
     """In the body of Alertmanager's webhook, with the rules that would end it; a restart tells
     nothing twice."""
@@ -214,6 +215,7 @@ async def test_an_alertmanager_gets_alerts_that_end_by_themselves(tmp_path: Path
     assert first["endsAt"] > "2026" > last["endsAt"] == "1970-01-01T00:00:31.000000Z"
 
 
+@pytest.mark.slow
 async def test_a_program_gets_the_body_and_is_asked_again_where_it_fails(tmp_path: Path) -> None:
     """On its standard input, without a shell."""
     got, program = tmp_path / "got", tmp_path / "a program; false"

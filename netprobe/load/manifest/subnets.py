@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from netprobe.load.manifest.kinds.hosted_cluster import NODE_LOCAL
 from netprobe.load.manifest.kinds.shared import why_no_version
@@ -19,6 +20,21 @@ from netprobe.load.yaml.document import PathStep
 from netprobe.load.yaml.wording import listed, quoted
 from netprobe.model.version import in_range
 
+# What is checked: docs/subnets.md prints it.
+RULES: Final[Mapping[str, str]] = {
+    "notation": "an IPv4 network with a prefix; `/0` to `/30`; the first octet is not 0, nor that "
+    'of the network if host bits are set; 9 to 18 characters, spaces included (`""` has 0)',
+    "values": "not the same, the defaults 100.64.0.0/16 and 100.88.0.0/16 included where a field "
+    "is left out",
+    "size": "one address for each node: of the cluster's NodePools (`replicas`, or "
+    "`autoScaling.max`), and never fewer than the inventory has workers (where these are more "
+    "than the NodePools say, the sentence names both)",
+    "overlap": "with each other; with machine, service and cluster networks in both spellings "
+    "(`machineCIDR`, `machineNetwork` ...); with the node-local proxy (`172.20.0.1`, or "
+    "`advertiseAddress`); with hosts of the inventory; with every `--network NAME=CIDR`",
+    "prerequisites": "custom values only with `networkType: OVNKubernetes`, and from version 4.20 "
+    "(`--set version=` wins over the image's tag)",
+}
 BASE: tuple[PathStep, ...] = (
     *("spec", "operatorConfiguration", "clusterNetworkOperator", "ovnKubernetesConfig", "ipv4"),
 )

@@ -1,4 +1,8 @@
-"""What the destination's agent saw arrive, joined to what the sources saw."""
+"""What the destination's agent saw arrive, joined to what the sources saw.
+
+What follows: a connection to our listener that opens, and brings no nonce back, is no pass. What
+lets SYNs through may still drop packets with data.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,11 @@
 * Where nothing tells that TTL, a full one betrays the first hop: if the destination is behind a
   gateway that says "time exceeded" to a SYN with TTL 1, the gateway does not own the address, and
   whatever comes from the address has lost at least one.
+
+What follows: a reset of something nearer is forged (``inconclusive`` where a walk on its port comes
+farther than its TTL allows: routers may set the TTL). If no packet leaves the interface, the source
+resets its own connects. Where a router may have made the only resets that were heard from an
+address: ``[path]`` if they come from no farther than its errors, else ``[destination, path]``.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ The recorder knows the TTL that every SYN-ACK arrived with: where it is that of 
 the host, nothing needs to be asked, and a few ports stand for all with another one.
 
 How many hops away a destination is, as its own answers show.
+
+What follows: something else accepts, and the destination is not shown to be up.
 """
 
 from __future__ import annotations

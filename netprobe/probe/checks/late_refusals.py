@@ -3,6 +3,8 @@
 Routers and hosts answer a prober about once a second. Where it has no route a Linux router pays
 twice for an answer, and once for a packet that it leaves unanswered (ip_error and icmp_send share a
 bucket): who keeps asking hears nothing more. After a pause one packet is answered.
+
+What follows: after 3.5 s the flow is asked again, and is what that says: the rejection, or silence.
 """
 
 from __future__ import annotations

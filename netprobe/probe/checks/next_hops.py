@@ -12,6 +12,11 @@ behind that one: a router gives up a dead neighbour after 3 s and then answers a
 wait. A probe that joins waiting packets gets the error early, as from a firewall. A firewall
 answers each packet at once, often for one port only; but a router that has used up its rate of ICMP
 errors answers late, as for a dead host.
+
+What follows: where the source's own kernel says "host unreachable", and where packets vanish so,
+the host is down, or a gateway is at fault (``next-hop-down``); a device without link is
+``no-carrier``, ``[path, source]``. Where a router says it, and nothing tells more:
+``[host, path]``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 A nonce that our listener answered proves the machine; an echo reply, a refusal and an open port
 prove none. Agents know their own addresses, and the source's neighbour table knows who answers ARP.
+
+What follows: an address that the source has itself (``address-here``), that another machine has
+(``other-machine``), or that nothing shows to be the destination's (``unproved-machine``) is a
+finding, never a ``pass``. Where two devices answer for an address, when an agent on its network
+asks once in a run, two machines have it: what did not come to its own machine is ``other-machine``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Everything is asked at once, so a firewall that lets 20 SYNs a second through st
 Two signs of a limit cost nothing: some ports answered only at a second look, or a port that was
 rejected is not rejected when it is asked alone. Only then ports are asked slowly, one destination
 at a time. Where a rule stops a range, four ports are asked twice and the result stays as it was.
+
+What follows: a limit of new connections per second, if a few alone, all slowly for at most 60 s,
+answer.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ of routers behind it, and the refusals of another host or port (docs/network-fac
   farther than that: something on the way may set the TTL of all that it forwards.
 * The look is a walk on the flow's own port: where the last router before the destination still says
   "time exceeded" in its own name, no router has translated the packet.
+
+What follows: it is the destination's, if no router has translated the packet. Else a refusal is
+``inconclusive``, and the places are ``[destination, path]``. What a recorder there saw needs no
+look.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Such a next hop answers ARP and swallows the rest, as a host does that does not forward. The routes
 to neighbours of the destination, and whether anything answers by them, show what is odd about it.
 A next hop by which any other host has answered forwards: what is silent then is behind it.
+
+What follows: the next hop is at fault (``next-hop-silent``).
 """
 
 from __future__ import annotations

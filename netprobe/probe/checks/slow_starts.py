@@ -2,6 +2,8 @@
 
 Loss drops first SYNs, too, but not all of them. So a flow that opened late is asked from fresh
 source ports: by loss alone as many of the first SYNs would get through as of the second ones.
+
+What follows: a warning, if each of 24 more connects starts a second late.
 """
 
 from __future__ import annotations

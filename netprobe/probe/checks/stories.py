@@ -1,6 +1,11 @@
 """Asks the recorders of both ends what they saw of a flow's packets.
 
 Makes the question that the recorders of both ends are asked about some flows of a pair.
+
+What follows: an answer or a refusal, of which the destination's recorder saw no request, is of
+something on the way, ``[path]``; so is an echo reply, a live service, and an ICMP error with the
+destination's address (``inconclusive`` where a service holds the port rightly: a proxy may be
+there). If the request did not leave the source: ``[source]``.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ class Service:
     plaintext though the others speak TLS. ``ready``: asked of a service that was recognised, and
     any answer from 500 on is noted. ``http2``: spoken without TLS too. ``call``: see
     ``ServiceRequest``. ``vague``: many programs are one, so that an answer does not tell whose it
-    is.
+    is. ``known_by`` and ``never`` are for people (docs/services.md): how an answer is recognised,
+    and what is not asked, because it leaves traces or gives out secrets.
     """
 
     title: str
@@ -58,6 +59,8 @@ class Service:
     http2: bool = False
     differs: Callable[[ServiceReply], str] = _find_nothing
     doubts: Callable[[ServiceReply], str] = _find_nothing
+    known_by: str = ""
+    never: str = ""
 
     def speaks_tls(self, port: int) -> bool:
         """Tell whether TLS is expected at a port."""

@@ -7,6 +7,8 @@ the program itself leaves; the labs hold them against the real programs.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlsplit
 
 from netprobe.protocols.base import printable
@@ -26,6 +28,23 @@ _HAPROXY = re.compile(
     r"Your browser sent an invalid request)"
 )
 _ENVOY = re.compile(r"^(upstream connect error or disconnect/reset before headers|no healthy upst)")
+
+
+# What is said of an answer, and by what it is known: docs/http-services.md prints it.
+SIGNS: Final[Mapping[str, str]] = {
+    "a redirect to another host, a captive portal or a login page": "`Location`; its words "
+    "(login, auth, sso, portal ...). Redirects are never followed",
+    "a captive portal": "status 511 (RFC 6585), WISPr's XML",
+    "a login page, a page of HTML where JSON was expected": "a field for a password; "
+    "`Content-Type` or the first tag",
+    "squid's own error page, `ERR_...`": "`X-Squid-Error`",
+    "a proxy wants credentials": "status 407, `Proxy-Authenticate`",
+    "haproxy's, tinyproxy's, envoy's own answer; a proxy's, by `Proxy-Status` (RFC 9209)": "the "
+    "words that these programs send, `Server`",
+    "HTTP/2 is not spoken; it speaks HTTP/2 only": "ALPN; anything but a SETTINGS frame where one "
+    "should be; one where a status line should be",
+    "status, header or body is not what was expected": "the matrix",
+}
 
 
 def name_page(answer: HttpAnswer, name: str | None, wants: str = "") -> str:

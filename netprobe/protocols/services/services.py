@@ -210,7 +210,7 @@ def _doubt_others(*own: str) -> Callable[[ServiceReply], str]:
 # Every ``probe:`` that is spoken over a stream. Adding one is a reader above and a line here.
 SERVICES: dict[str, Service] = {
     # /version says most; a client that may not see it gets a Status, which says enough.
-    # Never ?verbose: it lists what the platform is made of.
+    # ?verbose lists what the platform is made of.
     "kube-apiserver": Service(
         "a kube-apiserver",
         _recognise_kube_apiserver,
@@ -218,36 +218,60 @@ SERVICES: dict[str, Service] = {
         wants="JSON",
         ready="/readyz",
         doubts=_doubt_others("a kube-apiserver"),
+        known_by="a version, a `Status` object with any code, or 401/403 with a certificate for "
+        "`kubernetes`",
+        never="`?verbose`",
     ),
     "konnectivity": Service(
         "a Konnectivity server",
         _recognise_konnectivity,
         call=True,
         doubts=_doubt_others("a Konnectivity server"),
+        known_by="a request for a client certificate of `konnectivity-signer` (and the complaint "
+        "that it is missing), or the AgentService's own words",
+        never="`AgentService/Connect`: it registers the caller",
     ),
-    # Never /ignition: without a token it raises a warning event, with a wrong one an error.
+    # /ignition raises a warning event without a token, and with a wrong one an error.
     "ignition": Service(
         "an ignition server",
         _recognise_ignition,
         ("/healthz",),
         doubts=_doubt_others("an ignition server"),
+        known_by="an empty 200 and a certificate for `ignition-server`",
+        never="`/ignition`: a warning event",
     ),
-    # Never /config/<pool>: it hands out the whole configuration, secrets included.
     "machine-config-server": Service(
         "a machine-config-server",
         _recognise_machine_config_server,
         ("/healthz",),
         plain_ports=frozenset((MACHINE_CONFIG_PLAIN,)),
         doubts=_doubt_others("a machine-config-server"),
+        known_by="an empty 200, not the router's certificate",
+        never="`/config/...`: the configuration with its secrets",
     ),
-    "etcd": Service("etcd", _recognise_etcd, doubts=_doubt_others("etcd")),
+    "etcd": Service(
+        "etcd",
+        _recognise_etcd,
+        doubts=_doubt_others("etcd"),
+        known_by="a request for a client certificate of an etcd authority, or a certificate that "
+        "names etcd",
+    ),
     "kubelet": Service(
         "a kubelet",
         _recognise_kubelet,
         ("/healthz",),
         doubts=_doubt_others("a kubelet", OF_LOCALHOST),
+        known_by="the kubelet's own words for 401 and 403, or `ok` with a node's certificate",
+        never="`/pods`",
     ),
-    "registry": Service("a registry", _recognise_registry, ("/v2/",), either=True, wants="JSON"),
+    "registry": Service(
+        "a registry",
+        _recognise_registry,
+        ("/v2/",),
+        either=True,
+        wants="JSON",
+        known_by="200 or 401 of a registry (its header, `{}`, a Bearer realm)",
+    ),
     "metrics": Service(
         "a metrics endpoint",
         _recognise_metrics,
@@ -255,9 +279,14 @@ SERVICES: dict[str, Service] = {
         either=True,
         wants="metrics",
         vague=True,
+        known_by="200 in Prometheus's format, or 401/403 of Kubernetes",
     ),
     "oauth": Service(
-        "an OAuth server", _recognise_oauth, ("/healthz",), doubts=_doubt_others("an OAuth server")
+        "an OAuth server",
+        _recognise_oauth,
+        ("/healthz",),
+        doubts=_doubt_others("an OAuth server"),
+        known_by="`ok`, or a `Status`",
     ),
     "http-health": Service(
         "a health probe",
@@ -266,9 +295,21 @@ SERVICES: dict[str, Service] = {
         tls=False,
         vague=True,
         wants="ok",
+        known_by="200 that is no web page; a failing health check",
     ),
-    "https": Service("an HTTPS server", _recognise_https, ("/",), vague=True),
-    "tls": Service("a TLS server", _recognise_tls, vague=True),
+    "https": Service(
+        "an HTTPS server",
+        _recognise_https,
+        ("/",),
+        vague=True,
+        known_by="any HTTP answer over TLS, except the router's page for names without a route",
+    ),
+    "tls": Service(
+        "a TLS server",
+        _recognise_tls,
+        vague=True,
+        known_by="any certificate",
+    ),
 }
 
 

@@ -20,7 +20,7 @@ _STYLES: dict[str, Style] = {
 }  # fmt: skip
 _WORDS = {"ok": "OK", "fault": "FAULT", "unsure": "UNSURE", "not-tested": "NOT TESTED"}
 # Columns of the table; the stages' whole names would not fit on a line.
-_HEADS = {
+STAGE_HEADS = {
     "tls-small": "tls", "tls-agent-size": "tls-big", "control-sni": "sni", "identity": "who",
     "fan-out": "fan",
 }  # fmt: skip
@@ -124,7 +124,7 @@ def _name_workers(names: Sequence[str]) -> str:
 
 
 def _write_table(diagnoses: tuple[Diagnosis, ...]) -> Iterator[Line]:
-    heads = ["worker", *(_HEADS.get(name, name) for name in STAGES), "verdict"]
+    heads = ["worker", *(STAGE_HEADS.get(name, name) for name in STAGES), "verdict"]
     rows = [
         [one.worker, *(status_column(one.stages, name) for name in STAGES), one.code]
         for one in diagnoses

@@ -169,6 +169,7 @@ def test_a_stream_that_is_no_request_gets_no_byte_back(desk: Desk) -> None:
             assert hear(sock) == b"", length
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", [V4, V6])
 @pytest.mark.parametrize(("transport", "count"), [("tcp", 1000), ("udp", 4000)])
 def test_strangers_hear_nothing(desk: Desk, transport: str, address: str, count: int) -> None:

@@ -181,6 +181,7 @@ def test_datagrams_of_others_are_not_told_though_their_numbers_are_alike() -> No
     assert told.numbers == [3]
 
 
+@pytest.mark.slow
 def test_answered_pings_go_first_and_a_forgotten_one_is_unsure() -> None:
     """As answered connects do."""
     world = World()

@@ -78,6 +78,7 @@ def test_examples_are_messages() -> None:
         assert encode_message(decode_message(body, known)) == body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", sorted({*list(INTERPRETERS)[:1], *list(INTERPRETERS)[-1:]}))
 def test_every_message_goes_both_ways(version: str) -> None:
     """The packed agent reads what this end writes, and writes the same bytes."""

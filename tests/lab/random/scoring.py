@@ -1,5 +1,6 @@
 """Hold what netprobe said against the truth.
 
+* A ``wrong name``: ``rejected_by`` sent the source no error.
 * A pass that could not be known to be false is undecided: a destination without an agent whose own
   firewall refuses, or in whose name another host answers (unless a refusal crossed other routers
   than its echo replies); a live service that takes the connection but not data.

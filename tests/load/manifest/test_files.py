@@ -22,6 +22,7 @@ def as_list(name: str, kind: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": kind, "items": items, "metadata": {}}
 
 
+@pytest.mark.slow
 def test_every_way_to_write_it_is_the_same(desk: Desk) -> None:
     """Documents, a list, a list in a list's document, JSON, JSON with tabs: one meaning."""
     name = "hosted-cluster-agent.yaml"

@@ -48,6 +48,7 @@ def replace_at(value: Any, path: Path, junk: Any) -> Any:
     return value
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(DOCUMENTS),
     st.integers(0, 10_000),

@@ -44,6 +44,7 @@ def test_a_long_chain(tmp_path: Path) -> None:
     assert len(matrix.requirements) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [MAX_CHAIN + 1, 3000])
 def test_an_endless_chain(tmp_path: Path, length: int) -> None:
     """A longer chain is one problem at the place where it went too far."""

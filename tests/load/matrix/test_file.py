@@ -260,6 +260,7 @@ def test_ends_of_waivers_elsewhere(tmp_path: Path, written: str) -> None:
         extending(tmp_path, f'waive: {{etcd: "{written}"}}\n')
 
 
+@pytest.mark.slow
 def test_bundled_matrices_load() -> None:
     """All bundled matrices load, alone and together, and their names are those of their files."""
     names = bundled_names()
@@ -268,6 +269,7 @@ def test_bundled_matrices_load() -> None:
     assert tuple(matrix.name for matrix in load_matrices(names)) == names
 
 
+@pytest.mark.slow
 def test_titles() -> None:
     """The cheap list has the names and titles of the full one."""
     assert bundled_titles() == {

@@ -260,6 +260,7 @@ def test_odd_names(tmp_path: Path) -> None:
     assert "cannot be read" in problem_of(tmp_path / ("x" * 5000 + ".yaml"))
 
 
+@pytest.mark.slow
 def test_too_much(tmp_path: Path) -> None:
     """A file of too many bytes, or of more values than memory should hold, is not read."""
     path = tmp_path / "f.yaml"

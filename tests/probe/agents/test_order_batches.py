@@ -125,6 +125,7 @@ async def test_whatever_goes_wrong_is_told_to_all_who_wait() -> None:
         assert [type(one) for one in found] == [expected] * count
 
 
+@pytest.mark.slow
 @pytest.mark.needs("echo sockets")
 @pytest.mark.asyncio(loop_factories=["real"])
 async def test_a_real_agent_answers_many_destinations_with_one_order() -> None:
@@ -235,6 +236,7 @@ def test_large_runs_gather_longer() -> None:
     assert waits_s == [0.002, 0.01, 0.25]
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_factories=["real"])
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
 async def test_a_real_agent_asks_many_destinations_with_one_order(protocol: str) -> None:

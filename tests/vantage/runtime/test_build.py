@@ -53,6 +53,7 @@ def imported_by_the_agent() -> set[str]:
     return names
 
 
+@pytest.mark.slow
 def test_every_import_of_the_agent_is_known() -> None:
     """Also those inside functions, and whatever is added next."""
     assert not imported_by_the_agent() - set(agent_modules()) - {"typing"}

@@ -98,6 +98,7 @@ def test_closed_ports_refuse_in_one_run(agent: Agent, engine: TcpEngine, address
     assert (kind.op, kind.failure, kind.icmp) == ("connect", "refused", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", LOOPBACK)
 @pytest.mark.parametrize(
     ("how", "answer", "by"),
