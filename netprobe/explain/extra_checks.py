@@ -37,6 +37,9 @@ from netprobe.vantage.launch import Launcher
 
 Answer = TypeVar("Answer")
 
+# More ports than these tell no more of an address.
+MOST_BESIDE = 4
+
 
 @dataclass(slots=True)
 class Further:
@@ -44,7 +47,8 @@ class Further:
 
     ``controls`` has an outcome for each of ``icmp``, ``tcp/64999`` ...; ``flow_walk`` is the walk
     of the flow itself, ``other_walk`` that of ``other``: what another protocol reaches; ``route``
-    and ``back`` are the routes there and back.
+    and ``back`` are the routes there and back. ``beside`` names the controls on ports that other
+    rows of the matrices require.
     """
 
     route: Routed | None = None
@@ -53,6 +57,7 @@ class Further:
     flow_walk: Walked | None = None
     other: str = "icmp echo"
     other_walk: Walked | None = None
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +98,29 @@ async def watch(
             lambda what, _ports: left_out.append(f"{what.requirement} is skipped: {what.reason}"),
         )  # fmt: skip
         seen = [one for order in sorted(evidence) for one in evidence[order]]
-        further = await _look_further(seen, fleet, PatientProber(fleet, settings, Answered()))
+        prober = PatientProber(fleet, settings, Answered())
+        further = await _look_further(seen, fleet, prober, list_beside(plan))
     return Watched(seen, further, fleet.reports, left_out)
 
 
+def list_beside(plan: Plan) -> tuple[int, ...]:
+    """List a few other TCP ports that the matrices require between the two hosts of the flow."""
+    block = plan.blocks[0]
+    starts = {*plan.roles.get(block.sources[0].name, ())}
+    ends = {*plan.roles.get(block.destinations[0][0].name, ())}
+    own = {port for port, _ in block.ports} if block.protocol == "tcp" else set()
+    wanted = {
+        first
+        for one in plan.requirements
+        if one.protocol == "tcp" and one.expect == "allowed"
+        if starts & {*one.from_} and ends & {*one.to}
+        for first, _ in one.ports
+    }
+    return tuple(sorted(wanted - own)[:MOST_BESIDE])
+
+
 async def _look_further(
-    seen: Sequence[Evidence], fleet: Fleet, prober: Prober
+    seen: Sequence[Evidence], fleet: Fleet, prober: Prober, beside: Sequence[int]
 ) -> dict[str, Further]:
     """One address after the other, so that the looks do not share a router's rate limit."""
     found: dict[str, Further] = {}
@@ -106,17 +128,20 @@ async def _look_further(
         address = evidence.address
         resolved = evidence.outcome is None or evidence.outcome.operation != "resolve"
         if address not in found and evidence.mtu is None and resolved:
-            found[address] = await _FurtherLooks(evidence, fleet, prober).look()
+            found[address] = await _FurtherLooks(evidence, fleet, prober, beside).look()
     return found
 
 
 class _FurtherLooks:
     """The further looks at one address."""
 
-    def __init__(self, evidence: Evidence, fleet: Fleet, prober: Prober) -> None:
+    def __init__(
+        self, evidence: Evidence, fleet: Fleet, prober: Prober, beside: Sequence[int]
+    ) -> None:
         flow = evidence.flow
         address = evidence.address
         self._evidence = evidence
+        self._beside = beside
         self._source = fleet.agent(flow.source)
         self._destination = fleet.agent(flow.destination)
         self._prober = prober
@@ -148,6 +173,8 @@ class _FurtherLooks:
                 found.other = f"udp/{CONTROL_PORTS[0]}"
                 found.other_walk = await self._try_walk("udp", CONTROL_PORTS[0], 0)
         found.controls = await self._ask_controls()
+        names = map(_name_port, self._beside)
+        found.beside = tuple(name for name in names if name in found.controls)
         return found
 
     async def _walk_flow(self) -> Walked | None:
@@ -172,6 +199,7 @@ class _FurtherLooks:
         asked: dict[str, tuple[str, Ports]] = {"icmp": ("icmp", ())}
         for protocol in ("tcp", "udp") if self._protocol == "udp" else ("tcp",):
             asked[f"{protocol}/{port}"] = (protocol, ((port, port),))
+        asked |= {_name_port(one): ("tcp", ((one, one),)) for one in self._beside}
         answers = await asyncio.gather(*(self._ask_control(*one) for one in asked.values()))
         return {name: one for name, one in zip(asked, answers, strict=True) if one is not None}
 
@@ -179,6 +207,10 @@ class _FurtherLooks:
         task = replace(self._task, protocol=protocol)
         found = await _try_asking(self._prober.ask(task, protocol, ports, look_ms=CHECK_MS))
         return found[0][1] if found else None
+
+
+def _name_port(port: int) -> str:
+    return f"tcp/{port}"
 
 
 async def _try_asking(asked: Awaitable[Answer]) -> Answer | None:

@@ -11,6 +11,7 @@ from netprobe.judge.words import word_root
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.notes import InterceptionNote, word_failure, word_route
 from netprobe.model.story import Sight, Step, StoryPlace, TrailEntry, TrailStatus
+from netprobe.probe.flows.reachability import is_answer
 
 
 def arrival_step(view: View) -> Step:
@@ -120,9 +121,11 @@ def control_step(view: View) -> Step:
     if not controls:
         return Step("control", "not-possible", (view.unasked(),))
     names = {name: f"{name}, which nobody uses" for name in controls} | {"icmp": "icmp echo"}
+    names |= {name: f"{name}, which the matrix requires, too" for name in view.further.beside}
     words = [f"{names[name]}: {_outcome_words(one)}" for name, one in controls.items()]
     facts: dict[str, Any] = {name: _outcome_facts(one) for name, one in controls.items()}
-    opened = any(one.answer is not None for name, one in controls.items() if name != "icmp")
+    used = ("icmp", *view.further.beside)
+    opened = any(one.answer is not None for name, one in controls.items() if name not in used)
     intercepted = view.evidence.concluded == "intercepted"
     is_odd = opened or intercepted or not lives(view)
     facts["false_open"] = intercepted
@@ -130,7 +133,13 @@ def control_step(view: View) -> Step:
 
 
 def lives(view: View) -> bool:
-    """Tell whether the destination itself said anything to the controls."""
+    """Tell whether the destination itself said anything to the controls.
+
+    A port that is required counts as in a run, whose other flows it stands for.
+    """
+    answers = (view.further.controls[name] for name in view.further.beside)
+    if view.evidence.concluded != "intercepted" and any(map(is_answer, answers)):
+        return True
     return any(
         one.answer == "echo" if one.icmp is None
         else one.icmp.origin == "destination" and one.icmp.code != 1

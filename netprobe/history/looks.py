@@ -86,7 +86,7 @@ def _read_time(path: str, words: str) -> float:
 
 
 def _see_finding(finding: Finding) -> SeenFinding:
-    first = finding.members[0]
+    first = finding.speaker
     flows: dict[ResultKey, list[PortRange]] = {}
     for one in finding.members:
         flows.setdefault(key_of(one), []).extend(one.ports or PORTLESS)

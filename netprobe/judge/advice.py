@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from netprobe.judge.cut_off import host_of_link
 from netprobe.judge.naming import FULL, Naming, addressed, group_by_wire, sides, unique
 from netprobe.judge.places import common_places
 from netprobe.judge.rehearsed import word_remedy
 from netprobe.model.reasons import find_reason
-from netprobe.model.result import Place, Result
+from netprobe.model.result import FILTERED, Place, Result
 
 TemplateWords = Mapping[str, str | int | None]
 
@@ -35,6 +36,12 @@ def kind_and_title(
     if first.verdict == "exposed":
         return "exposed", f"{what} of {naming.names(destinations)} must not answer, and does"
     reason = find_reason(first.reason)
+    cut_off = host_of_link(first) if everything else None
+    if cut_off is not None:
+        return (
+            "host",
+            f"{cut_off} is cut off: nothing that was probed gets to it or from it: {what}",
+        )
     if reason.title:
         return reason.kind, reason.title.format_map(_title_words(members, first, naming))
     if first.where == ("source",):
@@ -66,9 +73,11 @@ def _title_words(members: Sequence[Result], first: Result, naming: Naming) -> Te
         "sent": naming.sent(members),
         "between": naming.between(members),
         "address": first.address,
+        "addresses": naming.names(unique(member.address for member in members)),
         "holder": first.holder,
         "next_hop": first.next_hop,
         "router": first.rejected_by,
+        "carriers": _name_carriers(_list_routers(members)),
         "driver": f" (driver {first.driver})" if first.driver else "",
     }
 
@@ -88,10 +97,14 @@ def _list_routers(members: Sequence[Result]) -> list[str]:
     return unique(one.rejected_by for one in members if one.rejected_by is not None)
 
 
+def _name_carriers(routers: Sequence[str]) -> str:
+    return f"{' and '.join(routers)} {'carries' if len(routers) == 1 else 'carry'}"
+
+
 def _word_end(members: Sequence[Result]) -> str:
     """Say in one word what became of the packets."""
     ends: set[str] = {find_reason(member.reason).end for member in members}
-    filtered = all(member.state == "filtered" for member in members)
+    filtered = all(member.state in FILTERED for member in members)
     return ends.pop() if len(ends) == 1 and filtered else "blocked"
 
 
@@ -110,13 +123,16 @@ def _kind_of_finding(sources: Sequence[str], destinations: Sequence[str]) -> str
     return "source" if len(sources) == 1 else "zone"
 
 
-def advice(members: Sequence[Result], first: Result) -> str:
+def advice(members: Sequence[Result], first: Result, *, everything: bool = False) -> str:
     """Advice for the places that are still possible, worded by ``first`` of the members.
 
     People order firewall rules by it, so it names every port and every host.
     """
     words = _words_for_templates(members, first)
     templates = _choose_templates(first, common_places(members))
+    cut_off = host_of_link(first) if everything else None
+    if cut_off is not None:
+        words, templates = {**words, "cut_off": cut_off}, [_CUT_OFF]
     return " ".join(template.format_map(words) for template in templates)
 
 
@@ -134,6 +150,7 @@ def _words_for_templates(members: Sequence[Result], first: Result) -> TemplateWo
         "hosts": addressed(members),
         "between": FULL.between(members),
         "address": first.address,
+        "addresses": FULL.names(unique(member.address for member in members)),
         "alive": "runs" if itself else f"runs and has the address {first.address}",
         "router": " and ".join(_list_routers(members)) or "the firewall on the way",
         "holder": first.holder or "the process that holds the port",
@@ -161,6 +178,9 @@ def _choose_templates(first: Result, places: Sequence[Place]) -> list[str]:
 
 
 _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports} in its firewall."
+_CUT_OFF = (
+    "Check the link of {cut_off}: its device and cable, and the port and VLAN at the other end."
+)
 _BY_PLACE: dict[Place, str] = {
     "path": "Allow {rule} on {router}.",
     "destination": "Allow {rule} in the firewall of {destination} itself.",

@@ -7,8 +7,16 @@ from dataclasses import replace
 
 from netprobe.judge.advice import advice, kind_and_title
 from netprobe.judge.any_of import join_again, set_apart
+from netprobe.judge.cut_off import host_of_link
 from netprobe.judge.kept_numbers import KeptNumbers
-from netprobe.judge.naming import Naming, count_flows, titled
+from netprobe.judge.lookups import (
+    choose_leading,
+    group_by_name,
+    rank_of_lookup,
+    set_lookups_apart,
+)
+from netprobe.judge.machines import shows_machine
+from netprobe.judge.naming import Naming, count_flows, titled, unique
 from netprobe.judge.places import common_places
 from netprobe.judge.rules import (
     Stopped,
@@ -24,12 +32,16 @@ from netprobe.judge.ways import (
     group_by_link,
     has_direction,
     is_lost_back,
+    join_answers,
     join_routers,
+    set_answers_apart,
     turn_round,
 )
+from netprobe.model.kept_finding import KeptFinding
 from netprobe.model.matrix import rank_weight
+from netprobe.model.reason import Share
 from netprobe.model.reasons import find_reason
-from netprobe.model.result import Finding, KeptFinding, Place, Result
+from netprobe.model.result import Finding, Place, Result
 
 # One port, and one pair of hosts: a cause does not know requirements.
 PortKey = tuple[str, int | None, int | None]
@@ -81,21 +93,42 @@ def _find_causes(
 ) -> list[Stopped]:
     """Group the failures that share a likely cause."""
     failures, followers = set_apart(failures)
-    rejecters, facts = find_rejecters(failures), WayFacts(failures, passes)
+    failures, lookups = set_lookups_apart(failures, passes)
+    names, failures = group_by_name(failures, passes)
+    rejecters = find_rejecters(failures)
+    facts = WayFacts(failures, passes, some_ports=some_ports)
     stopped: list[Result] = []
     causes: dict[tuple[object, ...], Stopped] = {}
     for result in failures:
-        fact = facts.explain(result)
+        cut_off = facts.find_cut_off(result)
+        fact = cut_off or facts.explain(result)
         speaker = fact or speaker_of(result, rejecters)
-        if is_stopped_by_rule(speaker):
+        if cut_off is not None:
+            own = causes.setdefault(_host_key(cut_off), Stopped([], True, cut_off))
+            own.members.append(result)
+        elif is_stopped_by_rule(speaker):
             stopped.append(result)
         else:
             key = (fact is not None, *_cause_key(speaker))
             cause = causes.setdefault(key, Stopped([], proof=fact))
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
-    rules = group_by_rule(stopped, passes, zones, some_ports=some_ports) if stopped else []
-    return join_again([*parts, *rules], followers)
+    rules = _find_rules(stopped, passes, zones, some_ports=some_ports)
+    found = [*map(Stopped, names), *parts, *rules]
+    return join_again(join_again(found, lookups), followers)
+
+
+def _find_rules(
+    stopped: Sequence[Result], passes: Iterable[Result], zones: Zones, *, some_ports: bool
+) -> list[Stopped]:
+    """Group what firewalls stop; answers that are lost beside all requests of a way go with it."""
+    if not stopped:
+        return []
+    requests, answers = set_answers_apart(stopped)
+    rules = group_by_rule(requests, passes, zones, some_ports=some_ports)
+    rules, left = join_answers(rules, answers)
+    more = group_by_rule(left, passes, zones, some_ports=some_ports) if left else []
+    return rules + more
 
 
 def _is_worth_a_finding(result: Result) -> bool:
@@ -110,16 +143,17 @@ def _order_of_finding(finding: Finding) -> tuple[bool, bool, int, int, tuple[int
     return (not decides, not failed, rank, -hosts, finding.members[0].order)
 
 
+def _host_key(cut_off: Result) -> tuple[object, ...]:
+    return ("cut off", host_of_link(cut_off), cut_off.decides)
+
+
 def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
     shares = find_reason(result.reason).shares
     common = (result.verdict, result.reason, result.decides)
-    if shares in ("address", "name", "machine"):
-        return (*common, result.address)
-    if shares in ("driver", "sentence"):
-        return (*common, result.driver if shares == "driver" else result.because)
-    if shares in ("link", "reason"):
-        return (*common, result.rejected_by)
+    everywhere = _find_shared(result).get(shares)
+    if everywhere is not None:
+        return (*common, *everywhere)
     place = (result.where, result.rejected_by)
     if shares == "next-hop":
         return (*common, *place, result.source, result.next_hop)
@@ -130,8 +164,23 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     return (*common, *place)
 
 
+def _find_shared(result: Result) -> dict[Share, tuple[object, ...]]:
+    """Give what failures share whose cause knows neither places nor pairs of hosts."""
+    return {
+        "address": (result.address,),
+        "machine": (result.address,),
+        "resolver": result.name_servers,
+        "link": (),
+        "driver": (result.driver,),
+        "sentence": (result.because,),
+        "reason": (result.rejected_by,),
+    }
+
+
 def _split_by_pairs(cause: Stopped) -> list[Stopped]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
+    if cause.everything:
+        return [cause]
     first = cause.proof or cause.members[0]
     shares = find_reason(first.reason).shares
     if shares == "link":
@@ -156,25 +205,28 @@ def _pair_key(result: Result) -> SourcePair:
 
 
 def _make_finding(cause: Stopped, naming: Naming) -> Finding:
-    members = sorted(cause.members, key=_place_in_plan)
+    everybody = sorted(cause.members, key=_place_in_plan)
+    members = choose_leading(everybody)
     told, answers = _choose_named(members, cause)
     # A member with a rejecter speaks for those that heard nothing, and what is proven for the rest.
     first = cause.proof or min(told, key=lambda one: (one.rejected_by is None, len(one.where)))
     kind, title = kind_and_title(told, first, naming, everything=cause.everything)
     lost = f", and the answers {naming.between(answers)}" if answers else ""
+    lost += _word_lookups(everybody, first, naming)
     hops = {member.last_hop for member in members}
     routers = {member.rejected_by for member in members} - {None}
     return Finding(
         kind=kind,
         verdict=first.verdict,
-        title=f"{title}{lost} ({count_flows(members)})",
-        advice=advice(told, first),
+        title=f"{title}{lost} ({count_flows(everybody)})",
+        advice=advice(told, first, everything=cause.everything),
         where=_find_places(members, cause),
-        members=tuple(members),
+        members=tuple(everybody),
         rejected_by=first.rejected_by if len(routers) == 1 else None,
         last_hop=first.last_hop if len(hops) == 1 else None,
-        stops=min((member.stops for member in members), key=rank_weight),
+        stops=min((member.stops for member in everybody), key=rank_weight),
         everything=cause.everything,
+        shown_by=first,
     )
 
 
@@ -185,10 +237,16 @@ def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], 
     """
     if _is_link(cause):
         return _name_ways(members), []
-    if cause.proof is None:
+    if cause.proof is None or (cause.everything and host_of_link(cause.proof) is not None):
         return members, []
-    answers = [as_sent(one) for one in members if is_lost_back(one)]
-    return [one for one in members if not is_lost_back(one)], answers
+    held = cause.proof.address if shows_machine(cause.proof) else None
+    told = [one for one in members if not is_lost_back(one) and held in (None, one.address)]
+    # Of a host whose address another machine has the answers are lost, whatever it sends.
+    answers = [
+        as_sent(one) if is_lost_back(one) else turn_round(one)
+        for one in members if is_lost_back(one) or held not in (None, one.address)
+    ]  # fmt: skip
+    return told, answers
 
 
 def _name_ways(members: list[Result]) -> list[Result]:
@@ -211,6 +269,14 @@ def _find_places(members: Sequence[Result], cause: Stopped) -> tuple[Place, ...]
     if _is_link(cause):
         return tuple(sorted({place for one in members for place in one.where}))
     return common_places(members)
+
+
+def _word_lookups(members: Sequence[Result], first: Result, naming: Naming) -> str:
+    """Name the hosts whose questions to name servers have another cause than these."""
+    if rank_of_lookup(first):
+        return ""
+    lookups = unique(one.source for one in members if rank_of_lookup(one))
+    return f", and no names resolve on {naming.names(lookups)}" if lookups else ""
 
 
 def _is_link(cause: Stopped) -> bool:

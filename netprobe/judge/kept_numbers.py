@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from netprobe.judge.cut_off import find_cut_off_proof
 from netprobe.judge.rules import Stopped
-from netprobe.judge.ways import find_proof
+from netprobe.judge.ways import find_proof, find_wall_proof
+from netprobe.model.kept_finding import KeptFinding
 from netprobe.model.ports import intersect, subtract
-from netprobe.model.result import KeptFinding, Result
+from netprobe.model.result import Result
 
 FlowName = tuple[str, str, str, str, str]
 
@@ -45,7 +47,8 @@ class KeptNumbers:
         for number in sorted(named):
             first, *others = _split_by_weight(named[number])
             kept = self._kept[number]
-            found.append((kept, Stopped(first, kept.everything, find_proof(first))))
+            proof = _find_proof_of_all(first) if kept.everything else None
+            found.append((kept, Stopped(first, kept.everything, proof or find_proof(first))))
             rest += [one for some in others for one in some]
         return found, rest
 
@@ -64,6 +67,11 @@ class KeptNumbers:
             left = subtract(left, ((first, last),))
         for part in left:
             yield None, result.cut(part)
+
+
+def _find_proof_of_all(members: Sequence[Result]) -> Result | None:
+    """Give the member that shows why nothing gets through between hosts, where one does."""
+    return find_cut_off_proof(members) or find_wall_proof(members)
 
 
 def _split_by_weight(failures: Sequence[Result]) -> list[list[Result]]:

@@ -21,7 +21,11 @@ def judge_resolvers(found: Iterable[tuple[HostFlow, ResolverFacts]]) -> Iterator
     """Give a result for each host of which no name server resolves what it looks up."""
     for one, facts in found:
         if facts.unresolved and not any(server.resolves for server in facts.servers):
-            yield make_fault(one, _word_servers(one, facts))
+            yield replace(
+                make_fault(one, _word_servers(one, facts)),
+                name_servers=tuple(server.server for server in facts.servers),
+                next_hop=facts.gateway,
+            )
 
 
 def make_fault(one: HostFlow, because: str) -> Result:

@@ -25,14 +25,14 @@ from netprobe.judge.walls import (
 )
 from netprobe.model.ports import PortRange, normalise
 from netprobe.model.reasons import find_reason
-from netprobe.model.result import Result
+from netprobe.model.result import FILTERED, Result
 
 FlowKey = tuple[str, ...]  # a way with matrix, requirement and protocol
 
 
 def is_stopped_by_rule(result: Result) -> bool:
     """Tell whether a firewall, other than the source's own, explains this failure."""
-    filtered = result.verdict == "blocked" and result.state == "filtered"
+    filtered = result.verdict == "blocked" and result.state in FILTERED
     return filtered and result.where != ("source",) and find_reason(result.reason).rule_causes
 
 

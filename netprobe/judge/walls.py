@@ -5,7 +5,7 @@ What passes beside the failures tells one rule of a firewall from another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 
 from netprobe.model.ports import PortRange
@@ -107,6 +107,17 @@ def _find_dead_zones(pairs: Iterable[Pair], passing: Passing, zones: Zones) -> d
 def split_into_boxes(pairs: Mapping[Pair, None]) -> list[list[Pair]]:
     """Split pairs as few "all of these to all of those"; both directions of one are one."""
     return [box.pairs for box in _make_boxes(pairs)]
+
+
+def group_by_box(
+    members: Iterable[Result], pair_of: Callable[[Result], Pair]
+) -> list[list[Result]]:
+    """Group failures by as few "all of these with all of those" as their pairs make."""
+    of_pair: dict[Pair, list[Result]] = {}
+    for one in members:
+        of_pair.setdefault(pair_of(one), []).append(one)
+    boxes = split_into_boxes(dict.fromkeys(of_pair))
+    return [[one for pair in box for one in of_pair[pair]] for box in boxes]
 
 
 class _Box:

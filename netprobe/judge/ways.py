@@ -6,13 +6,14 @@ way back is lost on the way from the destination to the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from netprobe.judge.cut_off import CutOffHosts
 from netprobe.judge.machines import MachineFacts, rank_of_machine, shows_machine
 from netprobe.judge.rules import Stopped
-from netprobe.judge.walls import Pair, split_into_boxes
+from netprobe.judge.walls import Pair, group_by_box, split_into_boxes
 from netprobe.model.reason import Share
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
@@ -21,6 +22,10 @@ PacketWay = tuple[str, str, bool]  # who sends, who receives, whether over IPv6
 
 # Causes that stop every packet of a way.
 _OF_WAYS: tuple[Share, ...] = ("next-hop", "router")
+# A next hop that nobody heard of, as far as answers came to who asked.
+_INFERRED = "next-hop-silent"
+# The share of packets that a router which rations its errors tells of, at most.
+_MOST_RATIONED = 2 / 3
 # Paths are measured to within a few bytes, and from two sides.
 _ALIKE_BYTES = 8
 
@@ -55,31 +60,72 @@ def turn_round(result: Result) -> Result:
 class WayFacts:
     """What is known of ways on which nothing gets through, from one failure of each."""
 
-    def __init__(self, failures: Sequence[Result], passes: Iterable[Result]) -> None:
+    def __init__(
+        self, failures: Sequence[Result], passes: Iterable[Result], *, some_ports: bool
+    ) -> None:
         self._facts: dict[PacketWay, Result] = {}
-        self._machines = MachineFacts(failures)
+        # How many failures of it a router said, and how many there are.
+        self._words: dict[PacketWay, tuple[int, int]] = {}
+        self._last_hops: dict[PacketWay, set[str]] = {}
+        said = {way_of_packets(one) for one in failures if _is_said(one)}
+        # What a router refuses speaks for a machine last.
+        self._machines = MachineFacts(sorted(failures, key=lambda one: way_of_packets(one) in said))
+        self._cut_off = CutOffHosts(failures, some_ports=some_ports)
         facts = [one for one in failures if _is_of_way(one)]
         self._dead = {way_of_packets(one): None for one in failures}
-        if not facts and not self._machines:
+        if not facts and not self._machines and not self._cut_off:
             return
         dead = self._dead
+        connected: set[str] = set()
         for way in _find_open_ways(failures, passes):
             dead.pop(way, None)
+            if way[0] != way[1]:
+                connected.update(way[:2])
+        self._cut_off.leave_out(connected)
         for one in sorted(facts, key=lambda fact: (fact.rejected_by is None, fact.order)):
             if way_of_packets(one) in dead:
                 self._facts.setdefault(way_of_packets(one), one)
+        self._count_words(failures)
         for six in (False, True):
             pairs: dict[Pair, None] = {(a, b): None for a, b, family in dead if family == six}
             for box in split_into_boxes(pairs) if pairs else ():
                 self._lend_in_box([(*pair, six) for pair in box])
 
+    def _count_words(self, failures: Iterable[Result]) -> None:
+        """Count the failures of each way with a fact, and those of which its router said so; note
+        where walks end."""
+        for one in failures:
+            way = way_of_packets(one)
+            if one.last_hop is not None and not is_lost_back(one):
+                self._last_hops.setdefault(way, set()).add(one.last_hop)
+            if way in self._facts and not is_lost_back(one):
+                heard, all_ = self._words.get(way, (0, 0))
+                self._words[way] = (heard + _is_of_way(one), all_ + 1)
+
+    def _tells_all(self, ways: Iterable[PacketWay]) -> bool:
+        """Tell whether a router rations its errors so little that it would tell of other ways."""
+        counts = [self._words.get(way, (0, 0)) for way in ways]
+        heard, all_ = (sum(some) for some in zip(*counts, strict=True))
+        return bool(heard > all_ * _MOST_RATIONED)
+
+    def _ends_elsewhere(self, way: PacketWay, routers: Container[str | None]) -> bool:
+        """Tell whether a walk on this way had its last answer of another router."""
+        hops = self._last_hops.get(way, set())
+        return bool(hops) and not any(hop in routers for hop in hops)
+
     def _lend_in_box(self, box: Sequence[PacketWay]) -> None:
         """Let a router that has no route speak for the hosts of a box to which it said nothing.
 
-        Routers ration their errors. Where two spoke to one sender, or to several, none does.
+        Routers ration their errors. Where two spoke to one sender, or to several, none does. Nor
+        does one that speaks of nearly every packet to some hosts, and of none to others where a
+        walk ends before it.
         """
         known = {way: self._facts[way] for way in box if way in self._facts}
         routers = {fact.rejected_by for fact in known.values()}
+        of_routers = [way for way, fact in known.items() if fact.rejected_by is not None]
+        if of_routers and self._tells_all(of_routers):
+            told = {receiver for _, receiver, _ in of_routers}
+            box = [way for way in box if way[1] in told or not self._ends_elsewhere(way, routers)]
         by_sender: dict[str, set[str | None]] = {}
         for (sender, _, _), fact in known.items():
             by_sender.setdefault(sender, set()).add(fact.rejected_by)
@@ -90,14 +136,22 @@ class WayFacts:
             if lent is not None:
                 self._facts.setdefault(way, lent)
 
+    def find_cut_off(self, result: Result) -> Result | None:
+        """Give the failure that shows a host to be cut off, where that is the cause of this one."""
+        return self._cut_off.explain(result)
+
     def explain(self, result: Result) -> Result | None:
         """Give the failure whose cause is also that of this one, itself perhaps; None: none is."""
+        fact = self._facts.get(way_of_packets(result))
         if shows_machine(result):
-            return self._machines.of_address(result)
-        fact = self._facts.get(way_of_packets(result)) or self._find_machine(result)
-        if fact is None or _is_of_way(result):
+            # What a router refuses to the sender comes to neither of the two machines.
+            heard = way_of_packets(result) in self._words and fact is not None and _is_said(fact)
+            return fact if heard else self._machines.of_address(result)
+        if fact is None or fact.reason == _INFERRED:
+            fact = self._find_machine(result) or fact
+        if fact is None or (_is_of_way(result) and not shows_machine(fact)):
             return fact
-        if result.reason != "no-response" or fact.decides != result.decides:
+        if result.reason not in ("no-response", _INFERRED) or fact.decides != result.decides:
             return None
         return fact if is_lost_back(result) or {*fact.where} & {*result.where} else None
 
@@ -105,7 +159,10 @@ class WayFacts:
         """Find who else has the address that the lost packets were sent to."""
         if is_lost_back(result):
             return self._machines.of_answers(result)
-        return self._machines.of_address(result) if way_of_packets(result) in self._dead else None
+        if way_of_packets(result) not in self._dead:
+            return None
+        found = self._machines.of_address(result)
+        return found or (self._machines.of_answers(result) if result.reason == _INFERRED else None)
 
 
 def find_proof(members: Iterable[Result]) -> Result | None:
@@ -113,14 +170,62 @@ def find_proof(members: Iterable[Result]) -> Result | None:
     facts = (one for one in members if _is_of_way(one) or shows_machine(one))
     return min(
         facts,
-        key=lambda fact: (rank_of_machine(fact), fact.rejected_by is None, fact.order),
+        key=lambda fact: (not _is_said(fact), rank_of_machine(fact), fact.order),
         default=None,
     )
 
 
+def find_wall_proof(members: Iterable[Result]) -> Result | None:
+    """Give the member that shows what lets nothing through, where answers are lost there, too."""
+    ranked = sorted(members, key=lambda one: (one.rejected_by is None, len(one.where), one.order))
+    sent = [one for one in ranked if not is_lost_back(one)]
+    return sent[0] if 0 < len(sent) < len(ranked) else None
+
+
+def set_answers_apart(failures: Sequence[Result]) -> tuple[list[Result], list[Result]]:
+    """Set apart the answers that are lost on a way on which requests vanish, too."""
+    silent = {_key_of_way(one) for one in failures if "path" in one.where and not is_lost_back(one)}
+    answers = [
+        one for one in failures
+        if is_lost_back(one) and one.reason == "no-response" and _key_of_way(one) in silent
+    ]  # fmt: skip
+    apart = set(map(id, answers))
+    return [one for one in failures if id(one) not in apart], answers
+
+
+def join_answers(
+    rules: Sequence[Stopped], answers: Iterable[Result]
+) -> tuple[list[Stopped], list[Result]]:
+    """Join lost answers with what lets nothing at all through on their way, whether or not a router
+    says a word of it; give the others, too."""
+    walls = {
+        _key_of_way(one): number
+        for number, rule in enumerate(rules) if rule.everything
+        for one in rule.members if "path" in one.where
+    }  # fmt: skip
+    taken: dict[int | None, list[Result]] = {}
+    for one in answers:
+        taken.setdefault(walls.get(_key_of_way(one)), []).append(one)
+    joined = [_add_answers(rule, taken.get(number, [])) for number, rule in enumerate(rules)]
+    return joined, taken.get(None, [])
+
+
+def _key_of_way(result: Result) -> tuple[PacketWay, bool]:
+    return way_of_packets(result), result.decides
+
+
+def _add_answers(rule: Stopped, answers: list[Result]) -> Stopped:
+    members = rule.members + answers
+    return Stopped(members, rule.everything, find_wall_proof(members)) if answers else rule
+
+
 def _is_of_way(result: Result) -> bool:
-    shares = find_reason(result.reason).shares
-    return shares == "next-hop" or (shares == "router" and result.rejected_by is not None)
+    return find_reason(result.reason).shares == "next-hop" or _is_said(result)
+
+
+def _is_said(result: Result) -> bool:
+    """Tell whether a router said itself that it has no way."""
+    return find_reason(result.reason).shares == "router" and result.rejected_by is not None
 
 
 def _find_open_ways(failures: Iterable[Result], passes: Iterable[Result]) -> Iterable[PacketWay]:
@@ -165,15 +270,30 @@ def _ends_of(members: Iterable[Result]) -> tuple[set[str], set[str]]:
 
 def group_by_link(members: Sequence[Result]) -> list[list[Result]]:
     """Group failures by the narrow link that they meet: a size, and hosts on both sides of it."""
-    groups = []
     place = {id(one): number for number, one in enumerate(members)}
-    for alike in _split_by_size(members):
-        of_pair: dict[Pair, list[Result]] = {}
-        for one in alike:
-            of_pair.setdefault(way_of_packets(one)[:2], []).append(one)
-        for box in split_into_boxes(dict.fromkeys(of_pair)):
-            groups.append([one for pair in box for one in of_pair[pair]])
+    groups = [
+        group
+        for alike in _split_by_size(members)
+        for box in group_by_box(alike, lambda one: way_of_packets(one)[:2])
+        for group in _split_by_router(box)
+    ]
     return sorted(groups, key=lambda group: min(place[id(one)] for one in group))
+
+
+def _split_by_router(members: list[Result]) -> list[list[Result]]:
+    """Split by the router that says it where one host hears two: to one, a router has one address.
+
+    Different hosts, and there and back, may hear both ends of one link.
+    """
+    heard: dict[str, set[str | None]] = {}
+    for one in members:
+        heard.setdefault(one.source, set()).add(one.rejected_by)
+    if all(len(routers) == 1 for routers in heard.values()):
+        return [members]
+    groups: dict[str | None, list[Result]] = {}
+    for one in members:
+        groups.setdefault(one.rejected_by, []).append(one)
+    return list(groups.values())
 
 
 def _split_by_size(members: Sequence[Result]) -> Iterable[list[Result]]:

@@ -13,9 +13,10 @@ from typing import Any
 from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.firewall import FirewallRule, FirewallRules
+from netprobe.model.kept_finding import KeptFinding, Member
 from netprobe.model.plan import Skipped
 from netprobe.model.ports import MAX_PORT, MIN_PORT, WITH_PORTS, Ports
-from netprobe.model.result import UNPROBED, Finding, KeptFinding, Member, Result, Summary
+from netprobe.model.result import UNPROBED, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.model.shapes import Name, ProtocolText, RowId
 from netprobe.model.story import Story, StoryError, StoryPlace
@@ -38,7 +39,7 @@ _PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
     "path_mtu_bytes", "needed_mtu_bytes", "holder", "device", "driver", "accepted", "known",
-    "stops", "story", "any_of", "spared", "also",
+    "stops", "story", "any_of", "spared", "also", "name_servers",
 )  # fmt: skip
 LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything", "no_evidence")
 # The keys by which a member of a finding names its result.
@@ -163,8 +164,8 @@ def check_ranges(ports: Ports) -> None:
 
 def finding_to_json(finding: Finding) -> Json:
     """Give one element of ``findings``; ``count`` is in flows, ``members`` name their results."""
-    data: Json = to_json(replace(finding, members=()))
-    del data["members"]
+    data: Json = to_json(replace(finding, members=(), shown_by=None))
+    del data["members"], data["shown_by"]
     data = {"number": data.pop("number"), **data}
     for key in LEFT_OUT_OF_FINDING:
         if not data[key]:

@@ -157,8 +157,10 @@ class NameFacts:
 class ResolverFacts:
     """What the name servers told one host that it is configured with, each one ``ServerTold``.
 
-    ``unresolved``: names set to look up that its programs get no address for.
+    ``unresolved``: names set to look up that its programs get no address for. ``gateway``: the next
+    hop on the way to the first of the servers, where all are silent.
     """
 
     servers: tuple[ServerTold, ...]
     unresolved: tuple[str, ...]
+    gateway: str | None = None

@@ -12,9 +12,9 @@ from netprobe.model.result import Place
 End = Literal["dropped", "rejected", "reset"]
 # What failures of one cause share: the rule of a firewall · the address that nobody, or the source
 # itself, has · the address for which another machine answers · the next hop · the router that says
-# so · the narrow link · the name that does not resolve · the process that holds the port · the
-# driver of network cards · what was seen, in the same words · nothing but the reason: each has it
-# by itself.
+# so · the narrow link · the name that does not resolve · the name servers of a host · the process
+# that holds the port · the driver of network cards · what was seen, in the same words · nothing but
+# the reason: each has it by itself.
 Share = Literal[
     "rule",
     "address",
@@ -23,6 +23,7 @@ Share = Literal[
     "router",
     "link",
     "name",
+    "resolver",
     "holder",
     "driver",
     "sentence",

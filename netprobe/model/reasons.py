@@ -17,7 +17,7 @@ from netprobe.model.result import Finding, Place
 
 def owner_of(finding: Finding) -> Team:
     """Give who must act for a finding: who keeps all the places that are left."""
-    known = find_reason(finding.members[0].reason).owner
+    known = find_reason(finding.speaker.reason).owner
     owners = {_KEEPERS[place] for place in finding.where}
     return known or (owners.pop() if len(owners) == 1 else "unclear")
 
@@ -40,12 +40,10 @@ _KEEPERS: Final[Mapping[Place, Team]] = {
 _OTHER: Final = Reason()
 # A proxy is asked in the destination's place: what is stopped is another flow.
 _OF_PROXY: Final = Reason(rule_causes=False, rule_mends=False)
-
 _SERVICE: Final[tuple[Place, ...]] = ("service",)
 _SOURCE: Final[tuple[Place, ...]] = ("source",)
 _PATH: Final[tuple[Place, ...]] = ("path",)
 _NEAR: Final[tuple[Place, ...]] = ("path", "source")
-
 _OTHER_MACHINE = (
     "Find out who has {address} beside {destination} and give one of them another address, or "
     "correct the inventory."
@@ -161,6 +159,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "port-taken": Reason(
         kind="taken",
         title="port taken: {holder} holds {what} of {ends}",
+        rule_causes=False,
         rule_mends=False,
         shares="holder",
         of_port=True,
@@ -217,7 +216,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "mtu-too-small": Reason(
         kind="mtu",
-        title="{router} carries only {path} bytes {between}{needs}",
+        title="{carriers} only {path} bytes {between}{needs}",
         router_is="the link behind {router}",
         rule_causes=False,
         rule_mends=False,
@@ -279,10 +278,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     "name-not-resolved": Reason(
         source_is="its name servers",
         kind="name",
-        title="{sources} cannot resolve {address}",
+        title="{sources} cannot resolve {addresses}",
         shares="name",
         advice={
-            _SOURCE: "Create the DNS record of {address}, or correct the resolver of {source}."
+            _SOURCE: "Create the DNS record of {addresses}, or correct the resolver of {source}."
         },
     ),
     "no-resolver": Reason(
@@ -291,7 +290,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         title="no configured name server of {sources} resolves names",
         rule_causes=False,
         rule_mends=False,
-        shares="reason",
+        shares="resolver",
         advice={
             _SOURCE: "On {source}, correct resolv.conf, or mend the name servers there and the way "
             "to them; dig @SERVER NAME on {source} shows the same."

@@ -27,6 +27,8 @@ Place = Literal["source", "path", "destination", "return-path", "host", "service
 VERDICTS: tuple[Verdict, ...] = (
     "pass", "blocked", "exposed", "inconclusive", "not-tested", "covered",
 )  # fmt: skip
+# What a drop or a refusal looks like. Dead hosts and routes are "unreachable", services "open".
+FILTERED: tuple[State, ...] = ("filtered", "open|filtered")
 # What nobody looked at.
 UNPROBED: tuple[Verdict, ...] = ("not-tested", "covered")
 
@@ -76,7 +78,8 @@ class Result:
     what is new decides. ``stops``: what does not work while it fails, as its row says, else None.
     ``story``: where its packets were seen, unless it passed or was not probed. ``any_of``: the name
     of rows of which one is enough for the pair, and ``spared`` the one that passes beside this.
-    ``also``: the rows of other matrices that demand the same flow.
+    ``also``: the rows of other matrices that demand the same flow. ``name_servers``: those of a
+    host that none of them helps; ``next_hop`` is then the one that leads to them.
     """
 
     order: tuple[int, int, int]
@@ -117,6 +120,7 @@ class Result:
     any_of: Name | None = None
     spared: Name | None = None
     also: tuple[Also, ...] = ()
+    name_servers: tuple[AddressText, ...] = ()
 
     @property
     def names(self) -> tuple[tuple[Name, Name], ...]:
@@ -169,7 +173,8 @@ class Finding:
     are the places that all of them leave possible. ``evidence`` is the file with packets of them,
     ``no_evidence`` says why there is none where packets were to be kept.
     ``stops`` is the most that one of them stops; None where no row says it. ``everything``: nothing
-    that was probed gets through between its hosts.
+    that was probed gets through between its hosts. ``shown_by``: the member that shows the cause
+    best, where that is not the first.
     """
 
     kind: str
@@ -185,45 +190,17 @@ class Finding:
     stops: Weight | None = None
     everything: bool = False
     no_evidence: str | None = None
+    shown_by: Result | None = field(default=None, kw_only=True)
+
+    @property
+    def speaker(self) -> Result:
+        """The member that speaks for all."""
+        return self.shown_by or self.members[0]
 
     @property
     def hosts(self) -> frozenset[str]:
         """The hosts that its flows start from or go to."""
         return frozenset(end for one in self.members for end in (one.source, one.destination))
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """The result, or the part of one, that a finding of a file has; files of 0.1.0 name no matrix.
-
-    Nobody's words stand here: what a finding says is made of its results when it is read.
-    """
-
-    requirement: RowId
-    source: LineText
-    destination: LineText
-    address: AddressText
-    protocol: ProtocolText
-    port: int | None = None
-    end_port: int | None = None
-    matrix: Name | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KeptFinding:
-    """A finding as a file keeps it: its number, and which results it has.
-
-    ``everything``: nothing that was probed got through between its hosts. ``evidence`` is the file
-    with packets of them, or ``no_evidence`` why there is none.
-    """
-
-    SPARSE: ClassVar = True
-
-    number: int
-    members: tuple[Member, ...]
-    everything: bool = False
-    evidence: str | None = None
-    no_evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

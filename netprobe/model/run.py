@@ -8,8 +8,9 @@ from typing import Protocol, runtime_checkable
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.coverage import Coverage, Unprobed
+from netprobe.model.kept_finding import KeptFinding
 from netprobe.model.plan import Plan, PlannedMatrix, PlannedRequirement, Skipped
-from netprobe.model.result import HostReport, KeptFinding, Result
+from netprobe.model.result import HostReport, Result
 from netprobe.model.story import FlowPackets
 
 

@@ -59,7 +59,9 @@ async def _look_at_host(
     # Any name may be meant by a wildcard.
     plain = [name for name in lookup.asked if not name.startswith(WILDCARD)]
     unresolved += await _find_unresolved(plain, agent) if plain else lookup.asked
-    return ResolverFacts(tuple(told), unresolved)
+    silent = not any(one.alive for one in told)
+    gateway = (await agent.route(servers[0], None)).gateway if silent else None
+    return ResolverFacts(tuple(told), unresolved, gateway)
 
 
 async def _find_unresolved(names: Sequence[str], agent: AgentMethods) -> tuple[str, ...]:

@@ -130,15 +130,17 @@ def _choose_doubtful(
     doubtful: Iterable[Result], unmended: list[Unmended], wishes: RequestWishes
 ) -> Iterator[Result]:
     """Give the inconclusive results that are asked for; count what is left out."""
-    left: dict[str, int] = {}
+    left: dict[tuple[str, str], int] = {}
     for one in doubtful:
-        wished = one.verdict == "inconclusive" and "inconclusive" in wishes.include
-        if wished and not one.is_excused and mends.may_mend(one) and mends.enforcers_of(one):
+        is_doubt = one.verdict == "inconclusive"
+        helps = mends.may_mend(one) and bool(mends.enforcers_of(one))
+        if is_doubt and helps and "inconclusive" in wishes.include and not one.is_excused:
             yield one
         elif one.verdict in _LEFT_OUT:
-            left[one.verdict] = left.get(one.verdict, 0) + one.port_count
-    for verdict, flows in left.items():
-        words = _NO_RULE if verdict in wishes.include else _LEFT_OUT[verdict]
+            hopeless = one.verdict in wishes.include or (is_doubt and not helps)
+            key = (one.verdict, _NO_RULE if hopeless else _LEFT_OUT[one.verdict])
+            left[key] = left.get(key, 0) + one.port_count
+    for (verdict, words), flows in left.items():
         unmended.append(Unmended(f"not asked for: {verdict}", words, flows))
 
 
@@ -218,7 +220,7 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
     if not mends.enforcers_of(speaker) and not (answers and wishes.stateless):
         return
     for one, router in zip(finding.members, mends.routers_of(finding.members), strict=True):
-        if not one.is_excused:
+        if not one.is_excused and mends.may_mend(one):
             known = mends.enforcers_of(replace(speaker, rejected_by=router))
             enforcers = known or (Enforcer("path"),)
             yield _ask_for_result(one, finding, enforcers, answers=answers)

@@ -8,10 +8,8 @@ from typing import Final
 
 from netprobe.model.firewall import RULE_PLACES, Enforcer
 from netprobe.model.reasons import find_reason
-from netprobe.model.result import Finding, Place, Result
+from netprobe.model.result import FILTERED, Finding, Place, Result
 
-# What a drop or a refusal looks like. Dead hosts and routes are "unreachable", services "open".
-_FILTERED: Final = ("filtered", "open|filtered")
 # What else may be at fault, by the place that is still possible.
 _DOUBTS: Final[Mapping[Place, str]] = {
     "host": "or the destination is down",
@@ -23,12 +21,8 @@ _MOST_EVIDENCE = 3
 
 
 def speaker_of(finding: Finding) -> Result:
-    """Give the member that speaks for all, one that somebody refused or else the first.
-
-    It has the places and the router of the whole finding.
-    """
-    first = next((one for one in finding.members if one.rejected_by), finding.members[0])
-    return replace(first, where=finding.where, rejected_by=finding.rejected_by)
+    """Give the member that shows the cause, with the places and the router of the whole finding."""
+    return replace(finding.speaker, where=finding.where, rejected_by=finding.rejected_by)
 
 
 def routers_of(members: Sequence[Result]) -> Iterator[str | None]:
@@ -54,7 +48,7 @@ def _ways_of(result: Result) -> tuple[tuple[str, ...], ...]:
 
 def may_mend(result: Result) -> bool:
     """Tell whether a rule can let this flow through."""
-    return result.state in _FILTERED and find_reason(result.reason).rule_mends
+    return result.state in FILTERED and find_reason(result.reason).rule_mends
 
 
 def enforcers_of(result: Result) -> tuple[Enforcer, ...]:

@@ -16,6 +16,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.errors import RequestError
 from netprobe.explain.explain import summary_of
+from netprobe.explain.extra_checks import list_beside
 from netprobe.explain.hops import distance, walk_words
 from netprobe.explain.request import FlowRequest, Wire, parse_wire, plan_flow
 from netprobe.model.evidence import Icmp
@@ -136,6 +137,17 @@ def test_a_matrix_says_what_is_sent_and_expected(request_of: Callable[..., FlowR
     )
     assert [host.name for host in overlay.sources] == ["old"]
     assert admin.requirement.expect == "denied"
+
+
+def test_other_ports_that_the_matrix_requires_are_asked_beside_it(
+    request_of: Callable[..., FlowRequest],
+) -> None:
+    """Between these two hosts; not what must not answer, nor the flow's own port."""
+    for wire, ports in (("udp/8472", (6000, 6443)), ("tcp/6443", (6000,))):
+        plan = plan_flow(request_of("old", "master-0", wire, matrix=True), TODAY)
+        assert list_beside(plan) == ports
+
+    assert list_beside(plan_flow(request_of("old", "master-0", "tcp/6443"), TODAY)) == ()
 
 
 def test_roles_are_mapped_as_for_a_run(request_of: Callable[..., FlowRequest]) -> None:

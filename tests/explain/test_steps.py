@@ -271,11 +271,18 @@ def test_hops(flow: Any, other: Any, status: str, words: str) -> None:
         ({**ALIVE, "tcp/64999": OPEN}, {}, "doubt"),
         (ALIVE, {"conclusion": CheckConclusion("intercepted")}, "doubt"),
         ({}, {}, "not-possible"),
+        ({"icmp": SILENT, "tcp/443": OPEN}, {}, "ok"),
+        (
+            {"icmp": SILENT, "tcp/443": OPEN},
+            {"conclusion": CheckConclusion("intercepted")},
+            "doubt",
+        ),
     ],
 )
 def test_controls(controls: Any, known: dict[str, Any], status: str) -> None:
     """An address that answers nothing, or everything, is odd."""
-    further = replace(FURTHER, controls=controls)
+    beside = tuple(name for name in controls if name == "tcp/443")
+    further = replace(FURTHER, controls=controls, beside=beside)
     assert step(view(SILENT, further=further, **known), "control").status == status
 
 
@@ -320,6 +327,8 @@ def test_an_address_that_answers_beside_the_flow_is_no_host_that_is_down() -> No
         for alive, controls in ((True, ALIVE), (False, {"icmp": SILENT}))
     }
 
+    more = replace(FURTHER, controls={"icmp": SILENT, "tcp/443": OPEN}, beside=("tcp/443",))
+    assert tell_story(replace(silent, further=more)).result.where == told[True].result.where
     assert set(told[False].result.where) - set(told[True].result.where) == {"host"}
     assert "Check that b runs" in told[False].advice
     assert "Check that b runs" not in told[True].advice

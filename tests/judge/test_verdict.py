@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from netprobe.agent.wire.failures import STOOD_STILL
 from netprobe.judge.findings import fold
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import (
@@ -54,6 +55,9 @@ def evidence(
 def story(**seen: Sight) -> Story:
     """What the recorders saw: ``story(destination_in="no")``; all else is unknown."""
     return Story(**{name: StoryPlace(word) for name, word in seen.items()})  # type: ignore[arg-type]
+
+
+LOST = story(source_out="yes", destination_in="no")
 
 
 def one(some: Evidence, **rules: bool) -> Result:
@@ -169,6 +173,20 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "inconclusive", "unreachable", "other-machine", ("path", "source")),
         (evidence(RESET, conclusion=CheckConclusion("unproved-machine", "x")),
          "inconclusive", "unknown", "unproved-machine", ("path", "service")),
+        (evidence(RESET, conclusion=CheckConclusion("unproved-machine", "x"), story=LOST),
+         "blocked", "unreachable", "unproved-machine", ("path",)),
+        (evidence(icmp(3, 13, "destination", "10.0.0.2"), story=LOST),
+         "blocked", "filtered", "admin-prohibited", ("path",)),
+        (evidence(Outcome("connect", STOOD_STILL)), "inconclusive", "unknown", "machine-busy",
+         ("destination", "host", "path", "return-path", "source")),
+        (evidence(Outcome("connect", STOOD_STILL), expect="denied"),
+         "inconclusive", "unknown", "machine-busy",
+         ("destination", "host", "path", "return-path", "source")),
+        (evidence(icmp(3, 13, "destination", "10.0.0.2"), expect="denied"),
+         "pass", "filtered", "admin-prohibited", ()),
+        (evidence(Outcome("answer", "no-answer"), "udp", story=LOST,
+                  conclusion=CheckConclusion("next-hop-silent", "x")),
+         "blocked", "filtered", "next-hop-silent", ("path", "source")),
         (evidence(RESET, listener=OURS, conclusion=CheckConclusion("unproved-machine", "x")),
          "blocked", "unreachable", "unproved-machine", ("destination", "path", "service")),
         (evidence(RESET, expect="denied", conclusion=CheckConclusion("other-machine", "x")),

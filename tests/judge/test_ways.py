@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from netprobe.judge.findings import fold
+from netprobe.model.codec import keep_finding
+from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding, Result
 from tests.report.samples import BLOCKED, PASSED
 
@@ -67,6 +69,45 @@ def test_one_refusal_speaks_for_all_ports_hosts_and_answers_of_a_missing_route()
     assert {one.where for one in finding.members} == {("path",), SILENT["where"], ("return-path",)}
 
 
+@pytest.mark.parametrize("rejected", [True, False])
+def test_answers_have_the_cause_of_what_lets_nothing_through(rejected: bool) -> None:
+    """A router that says nothing of a missing route makes no more findings than one that does; a
+    file that keeps the finding has the same words."""
+    words = {"reason": "admin-prohibited", "where": ("path",), "rejected_by": ROUTER}
+    there = flows(CS, BS, **(words if rejected else {**SILENT, "where": ("path",)}))
+    back = flows(BS, CS, PORTS[:2], **LOST_BACK)
+
+    (finding,) = fold(there + back)
+
+    assert "everything that was probed from c1, c2 to b1, b2" in finding.title
+    assert ", and the answers from c1, c2 to b1, b2 (20 flows)" in finding.title
+    assert finding.where == ("path", "return-path")
+    assert fold(there + back, kept=[keep_finding(finding)]) == (finding,)
+
+
+def test_answers_that_a_way_with_passes_loses_are_a_cause_of_their_own() -> None:
+    """Where one port gets through, nothing is known of the others; and a host's own firewall that
+    lets nothing in loses no answers on the way."""
+    there, back = flows(["c1"], ["b1"], **SILENT), flows(["b1"], ["c1"], **LOST_BACK)
+    (passing,) = flows(["c1"], ["b1"], [22], PASSED)
+    own = [replace(one, where=("destination",)) for one in there]
+
+    assert len(fold(there + back, [passing])) == 2
+    assert len(fold(own + back)) == 2
+
+
+def test_what_a_router_refuses_comes_to_neither_of_two_machines() -> None:
+    """That a neighbour hears two of them is no news of a sender that a router refuses."""
+    heard = flows(["c1"], ["b1"], [6443], **NO_ROUTE)
+    held = flows(["c1", "c2"], ["b1"], [7000], reason="other-machine", where=("path",))
+
+    findings = fold(heard + held)
+
+    assert [len(one.members) for one in findings] == [2, 1]
+    assert findings[0].rejected_by == ROUTER
+    assert fold(heard + held, kept=list(map(keep_finding, findings))) == findings
+
+
 def test_a_way_that_anything_passes_is_judged_port_by_port() -> None:
     """There is a route, whatever a router says of one port."""
     heard = flows(["c1"], ["b1"], [6443], **NO_ROUTE)
@@ -87,6 +128,20 @@ def test_what_is_proven_elsewhere_has_its_own_cause(where: tuple[str, ...]) -> N
     own = flows(["c1"], ["b1"], [7000], **(SILENT | {"where": where}))
 
     assert len(found(heard + own)) == 2
+
+
+def test_a_router_that_tells_of_every_packet_has_a_way_where_it_keeps_quiet() -> None:
+    """It rations nothing: what is silent beside it has another cause."""
+    looped: dict[str, Any] = {**NO_ROUTE, "reason": "routing-loop"}
+    silent = flows(CS, ["b2"], **SILENT, last_hop="10.0.3.254")
+
+    assert len(fold(flows(CS, ["b1"], **looped) + silent)) == 2
+    # It has used up its errors where a walk comes as far as to it, or nobody knows how far.
+    for last_hop in (ROUTER, None):
+        quiet = [replace(one, last_hop=last_hop) for one in silent]
+        assert len(fold(flows(CS, ["b1"], **looped) + quiet)) == 1
+    one_port = flows(CS, ["b1"], [6443], **looped) + flows(CS, ["b1"], [7000, 9100], **SILENT)
+    assert len(fold(one_port + silent)) == 1
 
 
 def test_two_routers_that_one_host_hears_are_two_causes() -> None:
@@ -112,6 +167,49 @@ def test_a_dead_next_hop_takes_the_answers_with_it() -> None:
         "answers from c1 to b1, b2 (12 flows)"
     )
     assert hop.where == ("path", "return-path", "source")
+
+
+def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> None:
+    """To an address that is held twice, and to who asks; who hears nothing infers too much."""
+    machine: dict[str, Any] = {
+        "reason": "other-machine",
+        "where": ("path",),
+        "state": "unreachable",
+    }
+    mute: dict[str, Any] = {
+        "reason": "next-hop-silent",
+        "where": ("path", "source"),
+        "next_hop": "10.0.3.77",
+    }
+    both = [flows(["b2"], ["b1"], [80], **machine), flows(["c2"], ["c1"], [80], **machine)]
+    held = [one for some in both for one in some]
+
+    found = fold(held + flows(["b1"], ["c1"], **mute) + flows(["c1"], ["b1"], **mute))
+    assert {one.title.split(" (4")[0] for one in found} == {
+        "another machine answers for b1 (10.0.2.1)", "another machine answers for c1 (10.0.3.1)",
+    }  # fmt: skip
+    # What it sends itself is told by the answers, and no address of its peers is in doubt.
+    (alone,) = fold(both[0] + flows(["b1"], ["c1"], **mute))
+    assert alone.title == (
+        "another machine answers for b1 (10.0.2.1), and the answers from c1 to b1 (4 flows)"
+    )
+    assert len(fold(both[0] + flows(["b1"], ["c1"], **mute))) == 1
+    assert len(fold(both[0] + flows(["c1"], ["c2"], **mute))) == 2
+    # What its kernel says of it is no inference.
+    assert len(fold(held + flows(["b1"], ["c1"], **DEAD_HOP))) == 3
+
+
+def test_who_must_act_does_not_follow_from_the_order_of_the_plan() -> None:
+    """The member that shows the cause speaks for all."""
+    machine: dict[str, Any] = {
+        "reason": "other-machine",
+        "where": ("path",),
+        "state": "unreachable",
+    }
+    (finding,) = fold(flows(["b1"], ["c1"], **LOST_BACK) + flows(["c1"], ["b1"], **machine))
+
+    assert finding.members[0].reason == "no-response"
+    assert (finding.speaker.reason, owner_of(finding)) == ("other-machine", "unclear")
 
 
 def narrow(
@@ -144,6 +242,23 @@ def test_other_sizes_and_other_hosts_are_other_links() -> None:
     assert len(fold(one + narrow(["c1"], ["b1"]))) == 1
     assert len(fold(one + narrow(["b2"], ["c2"]))) == 2
     assert len(fold(one + narrow(["b1"], ["c1"], 1300, protocol="udp"))) == 2
+
+
+def test_a_link_has_two_ends_and_they_other_addresses() -> None:
+    """Who hears of it from two routers hears of two links."""
+    small: dict[str, Any] = {"reason": "mtu-too-small", "where": ("path",), "path_mtu_bytes": 1400}
+    near = flows(["b1"], CS, [8472], rejected_by="10.0.2.254", needed_mtu_bytes=1450, **small)
+    also = flows(["b2"], CS, [8472], rejected_by="10.0.4.254", needed_mtu_bytes=1450, **small)
+    back = flows(CS, BS, [8472], rejected_by="10.0.3.254", needed_mtu_bytes=1450, **small)
+
+    (finding,) = fold(near + also + back)
+    assert finding.title == (
+        "10.0.2.254 and 10.0.4.254 and 10.0.3.254 carry only 1400 bytes between (b1, b2) and "
+        "(c1, c2) (the interfaces send 1450) (8 flows)"
+    )
+    assert finding.rejected_by is None
+    other = flows(["b1"], ["c1"], [8472], rejected_by="10.0.9.9", needed_mtu_bytes=1450, **small)
+    assert len(fold(other + near[1:])) == 2
 
 
 def test_a_name_that_nobody_can_resolve_is_one_finding() -> None:

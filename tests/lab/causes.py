@@ -1,37 +1,51 @@
 """Nine hosts in three networks behind two routers, and one fault of each kind: cause by cause.
 
 a1, a2, a3 hang on one switch, b1, b2, b3 on another one, both on the router r1; c1, c2, c3 hang on
-the router r2, which hangs on r1. Switches let addresses be held twice and next hops be dead.
+the router r2, which hangs on r1. Switches let addresses be held twice and next hops be dead. The
+nine know two more hosts, behind r1, by name alone: each router has a name server.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import yaml
 
 from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab, Namespace
+from tests.lab.services import start_dns
 
 NETS = {"a": 1, "b": 2, "c": 3}
 ADDRESSES = {f"{net}{n}": f"10.96.{NETS[net]}.{n}" for net in NETS for n in (1, 2, 3)}
+# Hosts that the nine know by name, and who asks which router for names.
+NAMED = {"registry": "10.96.4.1", "mirror": "10.96.4.2"}
+NAMES = {f"{name}.estate.test": address for name, address in NAMED.items()}
+ASKERS = {"r1": ("a1", "b1", "b2", "b3"), "r2": ("a2", "a3", "c1", "c2", "c3")}
 GATEWAYS = {net: f"10.96.{number}.254" for net, number in NETS.items()}
 LINK = {"r1": "10.96.9.1", "r2": "10.96.9.2"}
 MATRIX = {
     "schema": "netprobe.matrix/1",
     "name": "estate",
     "title": "Estate",
-    "roles": {"node": {}},
+    "roles": {"node": {}, "registry": {}},
     "requirements": [
         {"id": "api", "from": "node", "to": "node", "tcp": [6443, 7000], "purpose": "p"},
         {"id": "kubelet", "from": "node", "to": "node", "tcp": [10250, 9100], "purpose": "p"},
         {"id": "vxlan", "from": "node", "to": "node", "udp": [8472], "purpose": "p",
          "probe": "vxlan"},
         {"id": "echo", "from": "node", "to": "node", "icmp": "echo", "purpose": "p"},
+        {"id": "images", "from": "node", "to": "registry", "tcp": [5000], "purpose": "p"},
     ],
 }  # fmt: skip
+
+
+def _find_etc(host: Namespace) -> Path:
+    """Find the folder that ``ip netns exec`` takes a machine's own files of /etc from."""
+    return Path("/etc/netns", host.netns)
 
 
 class Estate(Lab):
@@ -42,7 +56,9 @@ class Estate(Lab):
         r1, r2 = (self.namespace(name, router=True) for name in ("r1", "r2"))
         self.cable(r1, "core", r2, "core")
         for router in (r1, r2):
+            router.addresses.append(LINK[router.name])
             router.ip(f"address add {LINK[router.name]}/24 dev core")
+            start_dns(router, NAMES)
         for net, number in NETS.items():
             router, other = (r2, r1) if net == "c" else (r1, r2)
             switch = self.namespace(f"s-{net}")
@@ -54,7 +70,44 @@ class Estate(Lab):
                 host.addresses.append(ADDRESSES[host.name])
                 self.plug(switch, host, "eth0", f"{host.address(4)}/24")
                 host.ip(f"route add default via {GATEWAYS[net]}")
+        self._build_named(r1, r2)
+        for server, hosts in ASKERS.items():
+            for name in hosts:
+                self.set_resolver(name, LINK[server])
         self.wait_until_ready()
+
+    def _build_named(self, r1: Namespace, r2: Namespace) -> None:
+        """Build the hosts that are known by name, on cables of their own to r1."""
+        r2.ip(f"route add 10.96.4.0/24 via {LINK['r1']}")
+        for name, address in NAMED.items():
+            host = self.namespace(name)
+            self.cable(host, "eth0", r1, f"to-{name}")
+            host.addresses.append(address)
+            host.ip(
+                f"address add {address}/32 dev eth0",
+                f"route add default via {LINK['r1']} dev eth0 onlink",
+            )
+            r1.ip(f"route add {address}/32 dev to-{name}")
+
+    def set_resolver(self, host: str, server: str) -> None:
+        """Let a host ask this name server."""
+        path = _find_etc(self[host]) / "resolv.conf"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"nameserver {server}\n")
+
+    def close(self) -> None:
+        """Remove everything, the resolv.conf files too."""
+        for host in self.namespaces.values():
+            shutil.rmtree(_find_etc(host), ignore_errors=True)
+        super().close()
+
+    def lose_names(self, router: str, *names: str) -> None:
+        """Start the name server of a router anew, without the records of these names."""
+        (server,) = self[router].processes
+        server.terminate()
+        server.wait()
+        self[router].processes.clear()
+        start_dns(self[router], NAMES | dict.fromkeys(names, ""))
 
     def plug(self, switch: Namespace, machine: Namespace, device: str, *addresses: str) -> None:
         """Hang a machine on a switch, with these addresses."""
@@ -77,6 +130,11 @@ class Estate(Lab):
             name: {"addresses": [address], "roles": ["node"],
                    "vantage": {"command": self[name].enter}} | (config if name in ssh else {})
             for name, address in ADDRESSES.items()
+        }  # fmt: skip
+        hosts |= {
+            name: {"address": f"{name}.estate.test", "roles": ["registry"],
+                   "vantage": {"command": self[name].enter}}
+            for name in NAMED
         }  # fmt: skip
         inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}
         return netprobe(
@@ -105,6 +163,9 @@ def _narrow_way(lab: Estate) -> None:
 
 
 def _lose_route(lab: Estate) -> None:
+    """r2 does not ration its errors: else the answers that it refuses may take all of them, and no
+    request of a c hears any. Findings must not depend on that, but their words do."""
+    lab["r2"].run("sysctl", "-q", "-w", "net.ipv4.icmp_ratelimit=0")
     lab["r2"].ip("route del 10.96.2.0/24")
 
 
@@ -141,6 +202,15 @@ def _stop_a_chain(lab: Estate) -> None:
     lab.filter("r1", "forward", drop.format("2.1", "1.2"), drop.format("1.2", "3.3"))
 
 
+def _forget_name(lab: Estate) -> None:
+    """The name server of five hosts was not updated."""
+    lab.lose_names("r2", "registry.estate.test")
+
+
+def _lose_resolver(lab: Estate) -> None:
+    lab.set_resolver("a1", "10.96.9.77")
+
+
 FLOWS = "tcp 6443, 7000, 9100, 10250; udp 8472; icmp"
 FAULTS = (
     Fault("mtu hole", _narrow_way, ("packets above 1400 bytes vanish from a1 to c1 (",)),
@@ -159,4 +229,8 @@ FAULTS = (
         "tcp 10250 from b1 to a2 is dropped on the path (1 flow)",
         "tcp 10250 from a2 to c3 is dropped on the path (1 flow)",
     ), rules=2),
+    Fault("a name", _forget_name, (
+        "a2, a3, c1, c2 and 1 more cannot resolve registry.estate.test (5 flows)",
+    )),
+    Fault("resolver", _lose_resolver, ("no configured name server of a1 resolves names (",)),
 )  # fmt: skip

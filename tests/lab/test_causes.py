@@ -13,7 +13,7 @@ import pytest
 from tests.lab.causes import FAULTS, Estate, Fault
 from tests.lab.cli import Finished, netprobe
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.needs("dnsmasq")]
 
 # How a finding begins in the text, and on the page.
 IN_TEXT = re.compile(r"^\d+\. BLOCKED: (.*)$", re.M)
@@ -89,6 +89,21 @@ def test_a_fault_is_one_finding(fault: Fault) -> None:
 
     assert done.status == 1
     match_titles(list_titles(done.document), [fault])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("port", ["down", "nomaster"], ids=["cable out", "in another network"])
+def test_a_host_that_is_cut_off_is_one_finding(port: str) -> None:
+    """Whatever its kernel, its neighbours and routers say; a rule elsewhere stays another one."""
+    cut_off = Fault("cut off", lambda lab: lab["s-c"].ip(f"link set p-c3 {port}"), (
+        "c3 is cut off: nothing that was probed gets to it or from it: tcp 6443, 7000, 9100, "
+        "10250; udp 8472; icmp, and no names resolve on c3 (",
+    ))  # fmt: skip
+    faults = [cut_off, BY_NAME["output chain"]]
+    done, reports = probe_with(faults)
+
+    match_titles(list_titles(done.document), faults)
+    assert len(json.loads(reports["request"])["rules"]) == 1
 
 
 @pytest.mark.full

@@ -226,6 +226,26 @@ def test_wildcard_that_swallows_everything(world: NameWorld) -> None:
 
 
 @pytest.mark.full
+def test_a_firewall_before_the_name_servers_is_one_finding(world: NameWorld) -> None:
+    """That the host resolves no names comes of it; a host beside it that gets through has none."""
+    with world.rules(f"ip saddr {WORKERS['w1']} meta l4proto {{ tcp, udp }} th dport 53 drop"):
+        assert "timed out" in world.dig("w1", BIND, f"api.{ZONE}")
+        done = world.run_names(
+            {"bind": BIND}, {"api-hostname": f"api.{ZONE}"}, workers=tuple(WORKERS)
+        )
+
+    found = done.document["findings"]
+    assert len(found) == 1, [(one["title"], one["where"], one["members"]) for one in found]
+    (finding,) = found
+    assert finding["title"] == (
+        "tcp 53; udp 53 from w1 to bind is dropped at a place that is not narrowed down, and no "
+        "names resolve on w1 (3 flows)"
+    )
+    assert finding["where"] == ["destination", "path", "return-path"]
+    assert warned(done, "bind", source="w2") == ""
+
+
+@pytest.mark.full
 def test_the_hosts_own_resolv_conf(world: NameWorld) -> None:
     """Its servers are asked too: one that the inventory does not know, and one that is dead."""
     world.set_resolvers("w1", MASQ, NOBODY)

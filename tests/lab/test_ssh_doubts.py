@@ -15,7 +15,8 @@ from tests.lab.cli import Finished
 from tests.lab.services import client_config, start_sshd
 
 pytestmark = [
-    pytest.mark.lab, pytest.mark.slow, pytest.mark.full, pytest.mark.needs("other users", "sshd"),
+    pytest.mark.lab, pytest.mark.slow, pytest.mark.full,
+    pytest.mark.needs("other users", "sshd", "dnsmasq"),
 ]  # fmt: skip
 
 B2 = ADDRESSES["b2"]

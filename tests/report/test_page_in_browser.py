@@ -366,6 +366,8 @@ def test_the_keyboard_is_enough(open_page: Opener) -> None:
 
 MOST_PIXELS = 8_000
 MANY = 41
+# As much as a title says of ports and hosts.
+HOSTS = "from worker-1, worker-2, worker-3 and 17 more to master-1, master-2, master-3 " * 2
 
 
 def _make_many() -> Report:
@@ -375,7 +377,10 @@ def _make_many() -> Report:
         flow(BLOCKED, 3 + place, source=f"worker-{place}", because=f"no answer, {place}")
         for place in range(MANY)
     ]
-    findings = [finding(f"cause {place}", "Mend it.", one) for place, one in enumerate(failed)]
+    findings = [
+        finding(f"cause {place}: {HOSTS}", f"Allow tcp 6443 {HOSTS} on the firewall.", one)
+        for place, one in enumerate(failed)
+    ]
     return report_of(passed + failed, *findings)
 
 

@@ -165,6 +165,27 @@ def test_a_start_that_hangs_names_the_hole_that_others_measured() -> None:
     )
 
 
+def test_a_size_that_nobody_could_try_says_what_to_do() -> None:
+    """The other flows come first; of other doubts the report advises nothing."""
+    unknown = flow(
+        BLOCKED, 0, verdict="inconclusive", state="unknown", reason="mtu-not-measured",
+        protocol="icmp", port=None, end_port=None,
+    )  # fmt: skip
+    other = replace(unknown, reason="no-response")
+
+    advised, silent = (
+        [str(line) for section in make_page(report_of([one])).rest for group in section.groups
+         for part in group if isinstance(part, Field) and part.label == "to do"
+         for line in part.lines]
+        for one in (unknown, other)
+    )  # fmt: skip
+    assert advised == [
+        "Mend what stops the other flows between these hosts, and run again: sizes are tried where "
+        "small packets are answered."
+    ]
+    assert not silent
+
+
 def list_seen(section: PageSection) -> list[str]:
     """Give what a section says was seen, over all of its groups."""
     fields = [part for group in section.groups for part in group if isinstance(part, Field)]

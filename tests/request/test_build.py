@@ -89,6 +89,35 @@ def test_no_rule_will_help(where: Any, state: Any, reason: str) -> None:
     ]
 
 
+def test_no_rule_helps_whatever_the_plan_has_first() -> None:
+    """Answers that are lost behind a dead next hop are of its finding, and need no rule."""
+    back = replace(BLOCKED, order=(0, 0, 0), where=("return-path",))
+    hop = replace(
+        BLOCKED, order=(0, 1, 0), source=back.destination, destination=back.source,
+        address="10.0.0.10", state="unreachable", reason="next-hop-down",
+        where=("path", "source"), next_hop="10.0.0.1",
+    )  # fmt: skip
+    request = ask([back, hop], None, INFO)
+
+    assert request.rules == ()
+    assert [one.flows for one in request.unmended] == [2]
+
+
+def test_a_rule_for_name_servers_asks_for_no_name() -> None:
+    """Names that do not resolve since a firewall stops the questions have its finding."""
+    dns = replace(PATH, protocol="udp", port=53, end_port=53)
+    own = replace(
+        dns, destination=dns.source, address="10.0.0.10", state="unknown", reason="no-resolver",
+        where=("source",), name_servers=(dns.address,),
+    )  # fmt: skip
+    request = ask([dns, own], None, INFO)
+
+    assert [(one.protocol, one.ports, one.findings) for one in request.rules] == [
+        ("udp", ((53, 53),), (1,))
+    ]
+    assert request.asked == (dns,)
+
+
 def test_the_way_back() -> None:
     """Lost answers need a rule only where no state is kept, or where the source itself drops."""
     back = replace(BLOCKED, where=("return-path",))
@@ -144,15 +173,20 @@ def test_doubtful_flows_are_counted_or_asked_for() -> None:
 
 
 def test_who_asked_for_doubtful_flows_is_not_told_to() -> None:
-    """No rule mends a port that somebody holds."""
+    """No rule mends a port that somebody holds, nor a size that nobody could try."""
     held = replace(PATH, verdict="inconclusive", state="open", reason="unknown-holder",
                    where=("service",))  # fmt: skip
+    size = replace(PATH, verdict="inconclusive", state="unknown", reason="mtu-not-measured")
+    drop = replace(PATH, verdict="inconclusive", state="open|filtered", protocol="udp")
     wished = RequestWishes(include=frozenset({"inconclusive"}))
 
-    for wishes, advised in ((RequestWishes(), True), (wished, False)):
-        (left,) = request_of_run(INFO, (), [held], "run.json", wishes).unmended
-        assert left.title == "not asked for: inconclusive"
-        assert ("--include inconclusive" in left.help) is advised
+    for doubts, wishes, advised in (
+        ([held, size], RequestWishes(), [False]), ([held], wished, [False]),
+        ([drop, size], RequestWishes(), [True, False]),
+    ):  # fmt: skip
+        left = request_of_run(INFO, (), doubts, "run.json", wishes).unmended
+        assert {one.title for one in left} == {"not asked for: inconclusive"}
+        assert ["--include inconclusive" in one.help for one in left] == advised
 
 
 def test_ends_without_an_address() -> None:

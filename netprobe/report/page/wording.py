@@ -88,7 +88,7 @@ def where_text(about: Finding | Result) -> str:
 
 
 def _word_place(place: Place, about: Finding | Result) -> str:
-    first = about.members[0] if isinstance(about, Finding) else about
+    first = about.speaker if isinstance(about, Finding) else about
     reason = find_reason(first.reason)
     if place in ("path", "return-path") and about.rejected_by:
         return f"{_PLACES[place]}: {reason.router_is.format(router=about.rejected_by)}"

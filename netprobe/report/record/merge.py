@@ -25,7 +25,7 @@ _merge_key = attrgetter(
     "verdict", "state", "reason", "where", "rejected_by", "last_hop", "next_hop", "holder",
     "device", "driver",
     "matrix", "requirement", "source", "destination", "address", "protocol", "waived",
-    "accepted", "known", "spared", "also",
+    "accepted", "known", "spared", "also", "name_servers",
 )  # fmt: skip
 
 

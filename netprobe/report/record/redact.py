@@ -14,7 +14,8 @@ from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import to_json
 from netprobe.model.host_key import HostKey
-from netprobe.model.result import AcceptedBy, HostFacts, HostReport, KeptFinding, Result
+from netprobe.model.kept_finding import KeptFinding
+from netprobe.model.result import AcceptedBy, HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
 from netprobe.report.page.wording import fill_holes, make_holes
@@ -98,9 +99,10 @@ class Redactor:
         accepted = result.accepted and self._hide_acceptance(result.accepted, ("id", "reason"))
         story = result.story and self._hide_story(result.story)
         also = tuple(replace(one, purpose=self.text(one.purpose)) for one in result.also)
+        servers = tuple(map(self.text, result.name_servers))
         return replace(
             hidden, because=hide(result.because), warnings=warnings, accepted=accepted, story=story,
-            also=also,
+            also=also, name_servers=servers,
         )  # fmt: skip
 
     def changes(self, changes: Changes) -> Changes:

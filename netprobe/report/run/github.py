@@ -38,7 +38,7 @@ def write_github(report: Report, stream: TextIO) -> None:
 
 
 def _write_finding(finding: Finding, stream: TextIO) -> None:
-    first = finding.members[0]
+    first = finding.speaker
     level = _LEVELS.get(finding.verdict, "warning")
     title = f"{finding.verdict.upper()}: {finding.title}"
     _write_command(level, title, f"{first.because}. {finding.advice}", stream)

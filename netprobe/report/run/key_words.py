@@ -74,7 +74,8 @@ RESULT_KEYS: Mapping[str, str] = {
     "where": "All places where the failure can be; one alone is proven.",
     "rejected_by": "The router, host or proxy that refused, or null.",
     "last_hop": "The last router that still answered, or null.",
-    "next_hop": "The source's own next hop, where that is at fault, or null.",
+    "next_hop": "The source's own next hop, where that is at fault, or null. Of `resolver`: the "
+    "one on the way to silent name servers.",
     "because": "One sentence with the evidence.",
     "warnings": "Sentences that never change the verdict.",
     "rtt_ms": "Null where nothing answered.",
@@ -97,6 +98,7 @@ RESULT_KEYS: Mapping[str, str] = {
     "`matrix`, `requirement` and `purpose`. The written name is the "
     "alphabetically first; any of them finds the flow in other runs and in files "
     "of accepted flows.",
+    "name_servers": "Only of `resolver`: the name servers that were asked.",
     "stops": "Only where the row of the matrix says what does not work while it fails.",
     "story": "Only of what was probed and is not `pass`: where the packets were seen.",
 }

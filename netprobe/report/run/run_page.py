@@ -57,7 +57,7 @@ from netprobe.report.run.change_sections import change_sections
 from netprobe.report.run.coverage_text import coverage_sections
 from netprobe.report.run.headline import Headline, headline, origin, totals
 from netprobe.report.run.overview import Overview, make_overview, overview_section
-from netprobe.report.run.to_do import choose_to_do
+from netprobe.report.run.to_do import DOUBTFUL_TO_DO, choose_to_do
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
 _MOST_EVIDENCE = 3
@@ -206,6 +206,7 @@ def _survey_fields(survey: Survey, about: RunSurvey) -> Iterator[Field]:
     else:
         yield from field("seen", [f"{first.because} ({first.state}, {first.reason})"])
         yield from field("where", [where_text(first)])
+        yield from field("to do", DOUBTFUL_TO_DO.get(first.reason, ()))
 
 
 def _untested_fields(survey: Survey, report: Report) -> Iterator[Field]:

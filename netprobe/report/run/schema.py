@@ -16,9 +16,10 @@ from netprobe.model.codec import (
     summary_to_json,
 )
 from netprobe.model.dataclass_json import Json, schema_of_dataclass
+from netprobe.model.kept_finding import Member
 from netprobe.model.plan import Skipped
 from netprobe.model.reason import OWNERS
-from netprobe.model.result import VERDICTS, Finding, Member, Result, Summary
+from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.report.record.changes import Changes
 from netprobe.report.run.key_words import FINDING_KEYS, OVERVIEW_KEYS, RESULT_KEYS, RUN_KEYS
@@ -98,6 +99,7 @@ def _schema_of_result() -> Json:
 
 def _schema_of_finding() -> Json:
     finding = _leave_out_null(Finding, ("evidence", "stops", "no_evidence"))
+    del finding["properties"]["shown_by"]
     finding["properties"] |= {"owner": {"enum": list(OWNERS)}}
     finding["properties"] |= {"count": COUNT, "members": _list_of(schema_of_dataclass(Member))}
     return _describe_keys(finding, FINDING_KEYS)

@@ -1,4 +1,4 @@
-"""What to do about flows at which nobody could look, by the reason."""
+"""What to do about flows of which nothing is known, by the reason."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ _UNTESTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("no-results", "results-cut", "not-asked", "no-overlap"),
         "Let the host carry out its bundle again, or make the next round (netprobe bundle --next).",
+    ),
+}
+# Of flows that are inconclusive.
+DOUBTFUL_TO_DO: Final[Mapping[str, tuple[str, ...]]] = {
+    "mtu-not-measured": (
+        "Mend what stops the other flows between these hosts, and run again: sizes are tried where "
+        "small packets are answered.",
     ),
 }
 # What ping adds to the bytes that it is asked for: headers of IP and ICMP.

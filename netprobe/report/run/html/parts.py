@@ -25,8 +25,10 @@ MOST_OPEN_LINES = 6
 MOST_OPEN_CHARACTERS = 400
 # All findings have a line; the first ones all their text, as long as there is room.
 MOST_CHARACTERS = 500_000
-# The page folds the text of all findings after these, so that the flows are a few screens away.
+# So many findings are open. Of more the page folds the text of all after the first ones, so that
+# the flows are a few screens away.
 MOST_OPEN_FINDINGS = 10
+FIRST_OPEN_FINDINGS = 2
 # So many findings are listed first. More skipped requirements or hosts than these are cut.
 MANY_FINDINGS = 2
 MOST_LINES = 2_000
@@ -64,10 +66,11 @@ def findings_section(page: RunPage, folder: str = "") -> Markup:
         return _make_section("findings", "Findings", element("p", "There is nothing to mend."))
     articles: list[Markup] = []
     room = MOST_CHARACTERS
+    open_ones = MOST_OPEN_FINDINGS if len(told) <= MOST_OPEN_FINDINGS else FIRST_OPEN_FINDINGS
     for finding in told:
         section = finding_section(finding, page.addresses, MOST_FLOW_LINES)
         title = _write_title(finding, section)
-        is_open = len(articles) < MOST_OPEN_FINDINGS
+        is_open = len(articles) < open_ones
         packets = _link_packets(finding, folder)
         article = _write_article(finding, title, section, packets, is_open=is_open)
         room -= len(article)

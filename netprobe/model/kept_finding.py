@@ -1,0 +1,42 @@
+"""A finding as a file keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from netprobe.model.shapes import AddressText, LineText, Name, ProtocolText, RowId
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The result, or the part of one, that a finding of a file has; files of 0.1.0 name no matrix.
+
+    Nobody's words stand here: what a finding says is made of its results when it is read.
+    """
+
+    requirement: RowId
+    source: LineText
+    destination: LineText
+    address: AddressText
+    protocol: ProtocolText
+    port: int | None = None
+    end_port: int | None = None
+    matrix: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFinding:
+    """A finding as a file keeps it: its number, and which results it has.
+
+    ``everything``: nothing that was probed got through between its hosts. ``evidence`` is the file
+    with packets of them, or ``no_evidence`` why there is none.
+    """
+
+    SPARSE: ClassVar = True
+
+    number: int
+    members: tuple[Member, ...]
+    everything: bool = False
+    evidence: str | None = None
+    no_evidence: str | None = None
