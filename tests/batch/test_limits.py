@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.batch.merging import WEB, World, count, make_world, merge_files
 from tests.batch.support import HELLO
 from tests.batch.world import plan_of
 from tests.cli.command import COMMAND, environment
+from tests.cost import Cost, run_measured
 from tests.vantage.support import probe
 
 MOST_SECONDS, MOST_KIB = 10.0, 300 * 1024
@@ -217,23 +219,14 @@ def test_an_engines_folder_has_the_same_bounds(world: World, tmp_path: Path) -> 
         open_run(tmp_path, [])
 
 
-# What a process has cost counts from a small one: a child begins with the memory of its parent.
-MEASURE = """
-import json, resource, subprocess, sys
-done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([done.returncode, done.stderr, used.ru_utime + used.ru_stime, used.ru_maxrss]))
-"""
-
-
-def merge_in_child(folder: Path, *words: Path) -> tuple[int, str, float, int]:
-    """Merge by the command; gives status, words, seconds of processor and the most memory (KiB)."""
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, *COMMAND, "merge", *words, "-o", "json"], cwd=folder,
-        env=environment(), stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    status, said, seconds, kib = json.loads(done.stdout)
-    return int(status), str(said), float(seconds), int(kib)
+def merge_in_child(folder: Path, *words: Path) -> tuple[Cost, str]:
+    """Merge by the command; gives what it cost, and what it said."""
+    with tempfile.TemporaryFile(dir=folder) as err:
+        cost = run_measured(
+            [*COMMAND, "merge", *words, "-o", "json"], cwd=folder, env=environment(),
+            stdout=subprocess.DEVNULL, stderr=err,
+        )  # fmt: skip
+        return cost, os.pread(err.fileno(), 1 << 20, 0).decode()
 
 
 def _list_costly(world: World, folder: Path) -> Iterator[tuple[str, int, list[Path]]]:
@@ -271,9 +264,9 @@ def test_whatever_is_refused_costs_little(world: World, tmp_path: Path) -> None:
     names = [tmp_path / name for name in world.files()]
     whole = "a whole merge", 1, [tmp_path / "run" / "plan.pyz", *names]
     for what, expected, words in itertools.chain([whole], _list_costly(world, tmp_path)):
-        status, said, seconds, kib = merge_in_child(tmp_path, *words)
-        sys.stderr.write(f"{what:60} {seconds:6.1f} s {kib // 1024:5} MiB\n")
-        assert status == expected, (what, said)
+        cost, said = merge_in_child(tmp_path, *words)
+        sys.stderr.write(f"{what:60} {cost.seconds:6.1f} s {cost.kib // 1024:5} MiB\n")
+        assert cost.status == expected, (what, said)
         assert "Traceback" not in said, what
-        assert seconds < MOST_SECONDS, what
-        assert kib < MOST_KIB, what
+        assert cost.seconds < MOST_SECONDS, what
+        assert cost.kib < MOST_KIB, what

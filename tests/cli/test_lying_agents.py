@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import http.server
 import json
-import os
 import socket
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -24,7 +22,7 @@ import pytest
 
 from tests.cli.command import COMMAND, environment
 from tests.cli.lying_agent import BENDS
-from tests.patience import PATIENCE_S
+from tests.cost import run_measured
 from tests.ports import free_ports
 
 # They start whole commands, some of them many.
@@ -132,17 +130,12 @@ def run_with(folder: Path, base: int, *lies: tuple[str, str]) -> Told:
     words = ["run", "-m", "./lies.yaml", "-i", "i.yaml", "-o", "text", "-o", "json=run.json"]
     words += ["--timeout", "1.5", "--retries", "0"]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-        process = subprocess.Popen(
+        cost = run_measured(
             [*COMMAND, *words], cwd=folder, env=environment(), stdout=out, stderr=err
         )
-        limit = threading.Timer(PATIENCE_S, process.kill)
-        limit.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        limit.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
     text, errors = ((folder / name).read_text() for name in ("out", "err"))
-    run = json.loads((folder / "run.json").read_text()) if process.returncode in (0, 1, 3) else {}
-    return Told(process.returncode, text, errors, run, usage.ru_maxrss)
+    run = json.loads((folder / "run.json").read_text()) if cost.status in (0, 1, 3) else {}
+    return Told(cost.status, text, errors, run, cost.kib)
 
 
 def name_of(kind: str, how: str) -> str:

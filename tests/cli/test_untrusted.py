@@ -14,6 +14,7 @@ import pytest
 
 from netprobe.agent.wire.answers import Fault
 from tests.cli.command import COMMAND, environment, netprobe
+from tests.cost import run_measured
 from tests.needs import skip
 from tests.vantage.scripted import scripted
 
@@ -33,24 +34,13 @@ RUN = '{"schema": "netprobe.run/1", "started_at": "", "matrices": [], '
 
 def refused(folder: Path, *words: str, stdin: int | None = None) -> str:
     """The one line that a command prints which ends with status 2, in less than 500 MB."""
-    with tempfile.TemporaryFile("w+", dir=folder) as stderr:
-        process = subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=folder,
-            env=environment(),
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-        )
-        assert process.stdout is not None
-        assert process.stdout.read() == b""
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        process.stdout.close()
-        stderr.seek(0)
-        (line,) = stderr.read().splitlines()
-    assert process.returncode == 2, line
-    assert usage.ru_maxrss < MOST_KIB
+    with tempfile.TemporaryFile(dir=folder) as out, tempfile.TemporaryFile(dir=folder) as err:
+        where = {"cwd": folder, "env": environment(), "stdin": stdin}
+        cost = run_measured([*COMMAND, *words], stdout=out, stderr=err, **where)
+        printed, said = (os.pread(one.fileno(), MIB, 0) for one in (out, err))
+    (line,) = said.decode().splitlines()
+    assert (cost.status, printed) == (2, b""), line
+    assert cost.kib < MOST_KIB
     assert line.isprintable()
     return line
 
