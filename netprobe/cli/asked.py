@@ -324,7 +324,7 @@ class WatchOptions(PlanOptions, LookOptions, LaunchOptions):
     notify: Texts = repeat_option(
         "--notify",
         metavar="KIND=WHERE",
-        show_default="nobody",
+        show_default="none",
         text="Tell when outages begin and end: alertmanager=URL, webhook=URL, exec=PROGRAM.",
     )
     strict: bool = STRICT_OPTION

@@ -12,7 +12,7 @@ from netprobe.model.shapes import AddressText, LineText, Name, ProtocolText, Row
 class Member:
     """The result, or the part of one, that a finding of a file has; files of 0.1.0 name no matrix.
 
-    Nobody's words stand here: what a finding says is made of its results when it is read.
+    A file keeps no text of a finding: it is made of the finding's results when the file is read.
     """
 
     requirement: RowId

@@ -29,7 +29,9 @@ def read_rehearsals(text: str | None) -> tuple[str, ...]:
     unknown = [word for word in words if word not in REHEARSALS]
     if unknown:
         known = ", ".join(REHEARSALS)
-        raise RequestError(f"--rehearse={text}: no rehearsal {unknown[0]!r}, expected of: {known}")
+        raise RequestError(
+            f"--rehearse={text}: no rehearsal {unknown[0]!r}, expected one of: {known}"
+        )
     return words
 
 

@@ -95,7 +95,7 @@ def test_the_value_of_the_option() -> None:
     assert read_rehearsals("all") == REHEARSALS
     assert read_rehearsals("overlay,overlay") == ("overlay",)
     for text in ("balancer", "overlay,segment", ""):
-        with pytest.raises(RequestError, match="expected of: overlay"):
+        with pytest.raises(RequestError, match="expected one of: overlay"):
             read_rehearsals(text)
 
 
