@@ -7,9 +7,10 @@ say. Nothing of it depends on the machine or the day.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.judge.accepted import Acceptances
 from netprobe.judge.clocks_apart import judge_clocks
@@ -301,7 +302,7 @@ def _report_hosts() -> tuple[HostReport, ...]:
         {"state": "none"},
     )  # fmt: skip
     return tuple(
-        HostReport(one.name, roles=one.roles, zone=one.zone, named=False,
+        HostReport(name=one.name, roles=one.roles, zone=one.zone, named=False,
                    addresses=tuple(each.text for each in one.addresses), **state)
         for one, state in zip(hosts, states, strict=True)
     )  # fmt: skip

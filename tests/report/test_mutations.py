@@ -7,11 +7,12 @@ import io
 import json
 import random
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.cli.asked import DiffOptions, ReportOptions
 from netprobe.cli.report import diff_verb, report_verb

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.accepted import CheckedAcceptance

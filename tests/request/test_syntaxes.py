@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from netprobe.cli.options import REQUEST_FORMATS
 from netprobe.model.result import Result

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.matrix import Weight
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
@@ -18,8 +20,7 @@ from netprobe.report.record.merge import PlannedPorts, merge_neighbours
 from netprobe.report.record.spool import Spool, place
 
 
-@dataclass(slots=True)
-class Warned:
+class Warned(Struct):
     """How many flows carry one warning, and the first of them."""
 
     first: Result
@@ -104,8 +105,7 @@ class Collector:
         self._others.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """One run, ready to be printed in any format; ``changes`` since the run that it retries.
 
     ``rules`` are the firewall rules that would mend its findings; None: nobody has made them.
