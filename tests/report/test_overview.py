@@ -236,6 +236,14 @@ def write_on_terminal(some: Report, height: int) -> list[str]:
         return b"".join(found.result(PATIENCE_S)).decode().splitlines()
 
 
+def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let terminals be as large as they are, without colour."""
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
 def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
     """What a terminal shows until nobody writes to it any more."""
     with suppress(OSError):
@@ -245,10 +253,7 @@ def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
 
 def test_a_long_report_ends_with_its_summary_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is what the screen shows; a short report, and one for a file, has it once."""
-    for name in ("COLUMNS", "LINES"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setenv("NO_COLOR", "1")
+    make_plain(monkeypatch)
     several = report(*(failing(place, "nodes") for place in range(6)))
 
     whole = "\n".join(write_on_terminal(several, 200))
@@ -261,6 +266,21 @@ def test_a_long_report_ends_with_its_summary_on_a_terminal(monkeypatch: pytest.M
     assert end[-1].startswith("   6  blocked  network team  nodes  tcp 6 from ")
     assert max(map(len, end)) < 80
     assert write_on_terminal(several, 12)[-1].strip().startswith("and ")
+
+
+def test_a_report_is_as_long_as_its_wrapped_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few long lines fill a screen, too: its summary comes again, and all of it is in sight."""
+    make_plain(monkeypatch)
+    words = f"only {' '.join(f'worker-{place}' for place in range(40))}"
+    long = report(failing(0, "nodes", because=words), failing(1, "pods"), selection=words)
+    plain = io.StringIO()
+    write_text(long, plain)
+    height = plain.getvalue().count("\n") + 1
+
+    lines = write_on_terminal(long, height)
+    verdicts = [place for place, line in enumerate(lines) if line.startswith("BLOCKED: ")]
+    assert len(verdicts) == 2
+    assert len(lines) - verdicts[-1] < height
 
 
 def test_rules_are_those_that_a_request_asks_for(
