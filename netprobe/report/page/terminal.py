@@ -43,8 +43,10 @@ def _make_console(stream: TextIO, width: int | None = None) -> Console:
 
 def _render_parts(parts: Iterable[PagePart], console: Console) -> Iterator[Text]:
     for part in parts:
-        is_line = isinstance(part, Line)
-        yield from _render_line(part, console) if is_line else _render_field(part, console)
+        if isinstance(part, Line):
+            yield from _render_line(part, console)
+        else:
+            yield from _render_field(part, console)
 
 
 def _render_line(part: Line, console: Console) -> Iterator[Text]:
