@@ -21,6 +21,7 @@ import pytest
 from netprobe.cli.main import status_of
 from netprobe.judge.findings import fold
 from netprobe.model.coverage import Coverage
+from netprobe.model.exit import exit_status
 from netprobe.model.firewall import Enforcer, FirewallRule
 from netprobe.model.matrix import Weight
 from netprobe.model.reasons import owner_of
@@ -208,6 +209,39 @@ def test_the_summary_stands_before_the_findings(name: str) -> None:
     assert places == sorted(places)
     if name != "brief":
         assert places[-1] < text.rindex("to do")
+
+
+UNJUDGED = flow(BLOCKED, 9, **UNSEEN)
+# Each answer, a part of its reason, and the exit status beside it.
+ANSWERS: tuple[tuple[list[Result], dict[str, Any], str, str, int], ...] = (
+    ([], {}, "yes", "all required flows pass", 0),
+    ([failing(0, "pods")], {}, "yes", "all other required flows pass", 1),
+    ([failing(0, "nodes"), UNJUDGED], {}, "no", "1 flow that fails stops nodes", 1),
+    ([], {"selection": "--only a"}, "cannot be told", "only a part of the plan was asked", 0),
+    ([], {"sample": "1 pair"}, "cannot be told", "only a part of the plan was asked", 0),
+    ([failing(0, None)], {}, "cannot be told", "the matrix does not say what it stops", 1),
+    ([UNJUDGED], {}, "cannot be told", "1 required flow could not be judged", 3),
+    ([replace(UNJUDGED, verdict="inconclusive")], {}, "cannot be told",
+     "1 required flow could not be judged", 3),
+)  # fmt: skip
+
+
+def test_every_format_gives_the_same_answer_and_the_exit_status_follows_the_verdicts() -> None:
+    """Yes, no, and each reason why that cannot be told: in text, page, Markdown, JSON and brief."""
+    for results, changes, answer, reason, status in ANSWERS:
+        given = report(PASSED, *results, **changes)
+        for name in ("text", "markdown", "html", "brief"):
+            stream = io.StringIO()
+            REPORTS[name](given, stream)
+            text = stream.getvalue().casefold()
+            assert f"can the installation start? {answer}" in text, (name, reason)
+            assert text.index("can the installation start?") < text.index(reason), name
+        stream = io.StringIO()
+        REPORTS["json"](given, stream)
+        told = json.loads(stream.getvalue())["overview"]
+        assert told["can_start"] == answer
+        assert reason in told["reasons"][0]
+        assert exit_status(given.summary, interrupted=False) == status, reason
 
 
 def test_brief_is_a_line_a_finding() -> None:

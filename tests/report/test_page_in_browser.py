@@ -282,8 +282,12 @@ BROKEN_NAMES = """
   for (const block of document.querySelectorAll(blocks)) {
     if (block.querySelector(blocks) || !block.checkVisibility()) continue;
     const nodes = [], walk = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
-    while (walk.nextNode()) for (let at = 0; at < walk.currentNode.length; at++) nodes.push([walk.currentNode, at]);
-    for (const found of nodes.map(([text, at]) => text.data[at]).join("").matchAll(/[^\\s,+]*\\w-\\w[^\\s,+]*[,+]*/g)) {
+    while (walk.nextNode()) {
+      const text = walk.currentNode;
+      for (let at = 0; at < text.length; at++) nodes.push([text, at]);
+    }
+    const whole = nodes.map(([text, at]) => text.data[at]).join("");
+    for (const found of whole.matchAll(/[^\\s,+]*\\w-\\w[^\\s,+]*[,+]*/g)) {
       const middles = [...found[0]].map((_, place) => {
         const range = document.createRange(), [text, at] = nodes[found.index + place];
         range.setStart(text, at);

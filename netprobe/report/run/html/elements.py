@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from netprobe.model.printable import clean
 
-# Names with hyphens, and the brackets and commas at them, which begin or end no line; what is longer
-# must be broken somewhere on a narrow window.
+# Names with hyphens, and the brackets and commas at them, which begin or end no line; what is
+# longer must be broken somewhere on a narrow window.
 _WORDS = re.compile(r"([^\s,+]+[,+]*)")
 _HYPHEN = re.compile(r"\w-\w")
 # Elements that have no end.
