@@ -24,6 +24,7 @@ from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
 from netprobe.probe.collect import list_hosts
+from netprobe.report.page.progress import host_words
 from netprobe.report.page.times import word_begin, word_end
 from netprobe.report.page.wording import plural
 from netprobe.signals import run_until_signal
@@ -189,6 +190,6 @@ class HostLines:
         before = self._states.get(report.name, "agent")
         self._states[report.name] = report.state
         if report.state in ("lost", "failed") and before == "agent":
-            tell(f"netprobe: blind for {report.name}: {report.words}")
+            tell(f"netprobe: blind for {report.name}: {host_words(report)}")
         elif report.state == "agent" and before in ("lost", "failed"):
             tell(f"netprobe: {report.name} is back")
