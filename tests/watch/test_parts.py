@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from netprobe.cli.watch import HostLines
 from netprobe.history.ledger import open_ledger
 from netprobe.history.outages import replay
+from netprobe.model.host_key import HostKey
 from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.ports import each
@@ -259,3 +260,19 @@ def test_a_host_that_cannot_be_reached_is_named_once(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.splitlines() == [
         "netprobe: blind for b: ssh ended", "netprobe: b is back",
     ]  # fmt: skip
+
+
+def test_hosts_with_untrusted_keys_are_one_line_of_a_round(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the command that mends it, and once."""
+    lines = HostLines()
+    for name in "ab":
+        key = HostKey(state="unknown", target=name)
+        lines.tell(HostReport(name, "failed", words="...", host_key=key))
+    for _ in range(2):
+        lines.tell_held()
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("netprobe: no agent: the host keys of 2 hosts (a, b) are not known yet")
+    assert line.endswith('; do ssh -o StrictHostKeyChecking=ask "$host" true; done')
