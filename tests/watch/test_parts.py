@@ -255,7 +255,7 @@ def test_a_host_that_cannot_be_reached_is_named_once(capsys: pytest.CaptureFixtu
     """Its words may begin with its name; a second failure is no news, and a return is."""
     lines = HostLines()
     for state in ("failed", "failed", "agent"):
-        lines.tell(HostReport("b", state, words="b: ssh ended"))
+        lines.tell(HostReport(name="b", state=state, words="b: ssh ended"))
 
     assert capsys.readouterr().err.splitlines() == [
         "netprobe: blind for b: ssh ended", "netprobe: b is back",
