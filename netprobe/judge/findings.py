@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 
 from netprobe.judge.advice import advice, kind_and_title
 from netprobe.judge.any_of import join_again, set_apart
@@ -156,12 +157,19 @@ def _cause_key(result: Result) -> tuple[object, ...]:
         return (*common, *everywhere)
     place = (result.where, result.rejected_by)
     if shares == "next-hop":
-        return (*common, *place, result.source, result.next_hop)
+        return (*common, *place, result.next_hop, _find_link(result))
     if result.where == ("source",):
         return (*common, *place, result.source)
     if shares == "holder":
         return (*common, *place, result.destination, result.holder)
     return (*common, *place)
+
+
+def _find_link(result: Result) -> str | None:
+    """Give the host whose link alone knows the address of its next hop; None: it is no such
+    address, and the next hop of several hosts is one router."""
+    local = result.next_hop is None or ip_address(result.next_hop).is_link_local
+    return result.source if local else None
 
 
 def _find_shared(result: Result) -> dict[Share, tuple[object, ...]]:

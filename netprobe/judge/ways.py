@@ -6,7 +6,7 @@ way back is lost on the way from the destination to the source.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -85,11 +85,20 @@ class WayFacts:
         for one in sorted(facts, key=lambda fact: (fact.rejected_by is None, fact.order)):
             if way_of_packets(one) in dead:
                 self._facts.setdefault(way_of_packets(one), one)
+        self._refute_silence()
         self._count_words(failures)
         for six in (False, True):
             pairs: dict[Pair, None] = {(a, b): None for a, b, family in dead if family == six}
             for box in split_into_boxes(pairs) if pairs else ():
                 self._lend_in_box([(*pair, six) for pair in box])
+
+    def _refute_silence(self) -> None:
+        """Let a router that says that it has no route be the cause where it was held to be a next
+        hop that answers nothing."""
+        said = {(fact.rejected_by, fact.decides): fact for fact in self._facts.values()}
+        for way, fact in self._facts.items():
+            if fact.reason == _INFERRED:
+                self._facts[way] = said.get((fact.next_hop, fact.decides), fact)
 
     def _count_words(self, failures: Iterable[Result]) -> None:
         """Count the failures of each way with a fact, and those of which its router said so; note
@@ -100,7 +109,7 @@ class WayFacts:
                 self._last_hops.setdefault(way, set()).add(one.last_hop)
             if way in self._facts and not is_lost_back(one):
                 heard, all_ = self._words.get(way, (0, 0))
-                self._words[way] = (heard + _is_of_way(one), all_ + 1)
+                self._words[way] = (heard + _is_said(one), all_ + 1)
 
     def _tells_all(self, ways: Iterable[PacketWay]) -> bool:
         """Tell whether a router rations its errors so little that it would tell of other ways."""
@@ -133,8 +142,17 @@ class WayFacts:
             heard = by_sender.get(way[0], routers)
             fits = (one for one in known.values() if {one.rejected_by} == heard)
             lent = next((one for one in fits if one.rejected_by is not None), None)
+            lent = lent or self._find_common_hop(way, known)
             if lent is not None:
                 self._facts.setdefault(way, lent)
+
+    def _find_common_hop(self, way: PacketWay, known: Mapping[PacketWay, Result]) -> Result | None:
+        """Find the next hop that takes all other packets of a sender in a box, where no walk got
+        farther: a host has few walks, and not every way shows it."""
+        facts = [fact for (sender, _, _), fact in known.items() if sender == way[0]]
+        if len({fact.next_hop for fact in facts}) != 1 or way in self._last_hops:
+            return None
+        return facts[0] if facts[0].next_hop is not None else None
 
     def find_cut_off(self, result: Result) -> Result | None:
         """Give the failure that shows a host to be cut off, where that is the cause of this one."""

@@ -169,6 +169,43 @@ def test_a_dead_next_hop_takes_the_answers_with_it() -> None:
     assert hop.where == ("path", "return-path", "source")
 
 
+MUTE: dict[str, Any] = {
+    "reason": "next-hop-silent", "where": ("path", "source"), "next_hop": "10.0.3.77",
+}  # fmt: skip
+
+
+def test_the_next_hop_of_several_hosts_is_one_cause() -> None:
+    """Whose address it is, all of them agree; a link-local one is known to each link by itself."""
+    (finding,) = fold(flows(CS, BS, **MUTE))
+
+    assert finding.title.startswith("10.0.3.77, the next hop of c1, c2, answers nothing: tcp ")
+    assert len(fold(flows(CS, BS, **{**MUTE, "next_hop": "fe80::1"}))) == 2
+    assert len(fold(flows(["c1"], BS, **MUTE) + flows(["c2"], BS, **DEAD_HOP))) == 2
+
+
+def test_a_silent_next_hop_takes_ways_that_nobody_walked() -> None:
+    """A host has few walks. Where one got farther, the packets end behind that next hop."""
+    walked = flows(["c1"], ["b1"], **MUTE)
+    rest = flows(["c1"], ["b2"], **SILENT, last_hop=None)
+
+    assert len(fold(walked + rest)) == 1
+    assert len(fold(walked + [replace(one, last_hop="10.9.0.9") for one in rest])) == 2
+    other = flows(["c1"], ["c2"], **{**MUTE, "next_hop": "10.0.3.78"})
+    assert len(fold(walked + other + rest)) == 3
+
+
+def test_a_router_that_refuses_some_packets_is_no_silent_next_hop() -> None:
+    """It rations its words, and some senders hear none."""
+    said = {**NO_ROUTE, "rejected_by": MUTE["next_hop"]}
+    refused, mute = flows(["c1"], ["b1"], **said), flows(CS, ["b2"], **MUTE)
+
+    (finding,) = fold(refused + mute)
+
+    assert finding.title.startswith("10.0.3.77 has no route for tcp 6443, 7000, 9100 from c1")
+    assert finding.advice == "Give 10.0.3.77 a route to b1 (10.0.2.1), b2 (10.0.2.2)."
+    assert len(fold(flows(["c1"], ["b1"], **NO_ROUTE) + mute)) == 2
+
+
 def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> None:
     """To an address that is held twice, and to who asks; who hears nothing infers too much."""
     machine: dict[str, Any] = {
