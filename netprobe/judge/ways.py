@@ -12,7 +12,7 @@ from itertools import chain
 
 from netprobe.judge.cut_off import CutOffHosts
 from netprobe.judge.machines import MachineFacts, rank_of_machine, shows_machine
-from netprobe.judge.rules import Stopped
+from netprobe.judge.rules import Stopped, is_own_stop
 from netprobe.judge.walls import Pair, group_by_box, split_into_boxes
 from netprobe.model.reason import Share
 from netprobe.model.reasons import find_reason
@@ -72,8 +72,10 @@ class WayFacts:
         self._machines = MachineFacts(sorted(failures, key=lambda one: way_of_packets(one) in said))
         self._cut_off = CutOffHosts(failures, some_ports=some_ports)
         facts = [one for one in failures if _is_of_way(one)]
+        own = [one for one in failures if is_own_stop(one)]
+        self._own_stops: dict[PacketWay, Result] = {}
         self._dead = {way_of_packets(one): None for one in failures}
-        if not facts and not self._machines and not self._cut_off:
+        if not facts and not own and not self._machines and not self._cut_off:
             return
         dead = self._dead
         connected: set[str] = set()
@@ -85,6 +87,7 @@ class WayFacts:
         for one in sorted(facts, key=lambda fact: (fact.rejected_by is None, fact.order)):
             if way_of_packets(one) in dead:
                 self._facts.setdefault(way_of_packets(one), one)
+        self._own_stops = {way_of_packets(one): one for one in own if way_of_packets(one) in dead}
         self._refute_silence()
         self._count_words(failures)
         for six in (False, True):
@@ -165,6 +168,9 @@ class WayFacts:
             # What a router refuses to the sender comes to neither of the two machines.
             heard = way_of_packets(result) in self._words and fact is not None and _is_said(fact)
             return fact if heard else self._machines.of_address(result)
+        own = self._find_own_stop(result)
+        if own is not None:
+            return own
         if fact is None or fact.reason == _INFERRED:
             fact = self._find_machine(result) or fact
         if fact is None or (_is_of_way(result) and not shows_machine(fact)):
@@ -172,6 +178,14 @@ class WayFacts:
         if result.reason not in ("no-response", _INFERRED) or fact.decides != result.decides:
             return None
         return fact if is_lost_back(result) or {*fact.where} & {*result.where} else None
+
+    def _find_own_stop(self, result: Result) -> Result | None:
+        """Find the firewall of the destination itself that lets nothing out to the source, and so
+        no answers either."""
+        own = self._own_stops.get((result.destination, result.source, ":" in result.address))
+        if own is None or result.reason != "no-response" or own.decides != result.decides:
+            return None
+        return own if {*result.where} <= {"destination", "return-path"} else None
 
     def _find_machine(self, result: Result) -> Result | None:
         """Find who else has the address that the lost packets were sent to."""

@@ -206,6 +206,30 @@ def test_a_router_that_refuses_some_packets_is_no_silent_next_hop() -> None:
     assert len(fold(flows(["c1"], ["b1"], **NO_ROUTE) + mute)) == 2
 
 
+OWN_STOP: dict[str, Any] = {"reason": "local-firewall", "where": ("source",)}
+# What a host's own firewall does to its answers, its agent says.
+NO_ANSWER: dict[str, Any] = {"reason": "no-response", "where": ("destination",)}
+
+
+def test_a_firewall_that_lets_nothing_out_stops_the_answers_of_its_host() -> None:
+    """They are no further rule of it, unless something gets out, or the request may be lost."""
+    out, back = flows(["b1"], CS, **OWN_STOP), flows(CS, ["b1"], **NO_ANSWER)
+    datagrams = flows(CS, ["b1"], [8472], PASSED, protocol="udp", proof="witness")
+
+    (finding,) = fold(back + out, datagrams)
+
+    assert finding.title == (
+        "b1 itself stops tcp 6443, 7000, 9100 to c1, c2, and the answers from b1 to c1, c2 "
+        "(12 flows)"
+    )
+    assert finding.advice == "Allow tcp 6443, 7000, 9100 to c1, c2 in the firewall of b1 itself."
+    assert (finding.where, owner_of(finding)) == (("destination", "source"), "hosts")
+    assert len(fold(back + out, flows(["b1"], CS, [80], PASSED))) == 2
+    assert len(fold(flows(CS, ["b1"], **SILENT) + out)) == 2
+    (alone,) = fold(out)
+    assert alone.where == ("source",)
+
+
 def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> None:
     """To an address that is held twice, and to who asks; who hears nothing infers too much."""
     machine: dict[str, Any] = {
@@ -279,6 +303,21 @@ def test_other_sizes_and_other_hosts_are_other_links() -> None:
     assert len(fold(one + narrow(["c1"], ["b1"]))) == 1
     assert len(fold(one + narrow(["b2"], ["c2"]))) == 2
     assert len(fold(one + narrow(["b1"], ["c1"], 1300, protocol="udp"))) == 2
+
+
+def test_a_router_speaks_for_both_ends_of_its_link() -> None:
+    """What comes from the other end, whose device is wider, it drops without a word."""
+    said: dict[str, Any] = {"reason": "mtu-too-small", "where": ("path",), "rejected_by": ROUTER}
+    there = flows(["b1"], ["c1"], path_mtu_bytes=1400, needed_mtu_bytes=1500, **said)
+    back = narrow(["c1"], ["b1"], 1404, "destination", "path")
+
+    for some in (there + back, back + there):
+        (finding,) = fold(some)
+        assert finding.title.startswith(f"{ROUTER} carries only 1400 bytes ")
+        assert finding.advice.startswith(f"Raise the MTU of the link behind {ROUTER} to 1500")
+        assert (finding.where, owner_of(finding)) == (("path",), "network")
+    assert len(fold(there + narrow(["c1"], ["b1"], 1300))) == 2
+    assert len(fold(there + narrow(["b2"], ["c2"]))) == 2
 
 
 def test_a_link_has_two_ends_and_they_other_addresses() -> None:
