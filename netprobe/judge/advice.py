@@ -54,7 +54,7 @@ def kind_and_title(
         flows += " (each where it is required)"
     routers = _list_routers(members)
     if routers and first.where == ("path",):
-        verb = reason.router_does or ("rejects" if len(routers) == 1 else "reject")
+        verb = (reason.router_does or ("rejects", "reject"))[len(routers) > 1]
         return "router", f"{' and '.join(routers)} {verb} {flows}{both}"
     if first.state == "closed" and first.where == ("service",):
         return "missing", f"nothing listens on {what} of {naming.names(destinations)}"

@@ -118,7 +118,8 @@ def _find_sealed(
     found = {(one.source, one.decides): one for one in failures if is_own_stop(one)}
     peers: dict[str, set[str]] = {}
     for one in failures:
-        peers.setdefault(one.source, set()).add(one.destination)
+        if one.source != one.destination:
+            peers.setdefault(one.source, set()).add(one.destination)
     heard: set[str] = set()
     for one in passes if found else ():
         if one.source != one.destination:
