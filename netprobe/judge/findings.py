@@ -95,7 +95,7 @@ def _find_causes(
 ) -> list[Stopped]:
     """Group the failures that share a likely cause."""
     failures, followers = set_apart(failures)
-    failures, lookups = set_lookups_apart(failures, passes)
+    failures, lookups = set_lookups_apart(failures, passes, some_ports=some_ports)
     names, failures = group_by_name(failures, passes)
     rejecters = find_rejecters(failures)
     facts = WayFacts(failures, passes, some_ports=some_ports)

@@ -36,15 +36,16 @@ def choose_leading(members: Iterable[Result]) -> list[Result]:
 
 
 def set_lookups_apart(
-    failures: Sequence[Result], passes: Iterable[Result]
+    failures: Sequence[Result], passes: Iterable[Result], *, some_ports: bool
 ) -> tuple[list[Result], dict[int, list[Result]]]:
     """Set apart the lookups that fail for the cause of another failure.
 
-    They have its finding, and stand in the dictionary by its ``id``.
+    They have its finding, and stand in the dictionary by its ``id``. ``some_ports``: nobody knows
+    what a host's own firewall lets out.
     """
     resolvers = [one for one in failures if rank_of_lookup(one) == 1]
     lost = _find_lost_ways(failures, passes) if resolvers else {}
-    if resolvers:
+    if resolvers and not some_ports:
         lost |= _find_sealed(failures, passes)
     causes = {
         (one.source, one.decides): _find_cause(one, failures, lost) or one for one in resolvers

@@ -13,7 +13,7 @@ from itertools import chain
 from netprobe.judge.cut_off import CutOffHosts
 from netprobe.judge.machines import MachineFacts, rank_of_machine, shows_machine
 from netprobe.judge.rules import Stopped, is_own_stop
-from netprobe.judge.walls import Pair, group_by_box, split_into_boxes
+from netprobe.judge.walls import Pair, group_by_box, port_of, split_into_boxes
 from netprobe.model.reason import Share
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
@@ -72,7 +72,7 @@ class WayFacts:
         self._machines = MachineFacts(sorted(failures, key=lambda one: way_of_packets(one) in said))
         self._cut_off = CutOffHosts(failures, some_ports=some_ports)
         facts = [one for one in failures if _is_of_way(one)]
-        own = [one for one in failures if is_own_stop(one)]
+        own = [] if some_ports else list(filter(is_own_stop, failures))
         self._own_stops: dict[PacketWay, Result] = {}
         self._dead = {way_of_packets(one): None for one in failures}
         if not facts and not own and not self._machines and not self._cut_off:
@@ -87,7 +87,7 @@ class WayFacts:
         for one in sorted(facts, key=lambda fact: (fact.rejected_by is None, fact.order)):
             if way_of_packets(one) in dead:
                 self._facts.setdefault(way_of_packets(one), one)
-        self._own_stops = {way_of_packets(one): one for one in own if way_of_packets(one) in dead}
+        self._own_stops = _find_sealed_ways(own, dead)
         self._refute_silence()
         self._count_words(failures)
         for six in (False, True):
@@ -195,6 +195,19 @@ class WayFacts:
             return None
         found = self._machines.of_address(result)
         return found or (self._machines.of_answers(result) if result.reason == _INFERRED else None)
+
+
+def _find_sealed_ways(own: Iterable[Result], dead: Container[PacketWay]) -> dict[PacketWay, Result]:
+    """Find the ways on which the sender's own firewall stops everything, and more than one port:
+    one alone says nothing of the answers that it sends from others."""
+    stopped: dict[PacketWay, list[Result]] = {}
+    for one in own:
+        stopped.setdefault(way_of_packets(one), []).append(one)
+    return {
+        way: some[0]
+        for way, some in stopped.items()
+        if way in dead and len({port_of(one) for one in some}) > 1
+    }
 
 
 def find_proof(members: Iterable[Result]) -> Result | None:

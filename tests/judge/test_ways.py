@@ -203,6 +203,7 @@ def test_a_router_that_refuses_some_packets_is_no_silent_next_hop() -> None:
 
     assert finding.title.startswith("10.0.3.77 has no route for tcp 6443, 7000, 9100 from c1")
     assert finding.advice == "Give 10.0.3.77 a route to b1 (10.0.2.1), b2 (10.0.2.2)."
+    assert fold(refused + mute, kept=[keep_finding(finding)]) == (finding,)
     assert len(fold(flows(["c1"], ["b1"], **NO_ROUTE) + mute)) == 2
 
 
@@ -226,6 +227,10 @@ def test_a_firewall_that_lets_nothing_out_stops_the_answers_of_its_host() -> Non
     assert (finding.where, owner_of(finding)) == (("destination", "source"), "hosts")
     assert len(fold(back + out, flows(["b1"], CS, [80], PASSED))) == 2
     assert len(fold(flows(CS, ["b1"], **SILENT) + out)) == 2
+    assert fold(back + out, kept=[keep_finding(finding)]) == (finding,)
+    # One port says nothing of others, nor does who asks only what failed.
+    assert len(fold(back + flows(["b1"], CS, [6443], **OWN_STOP))) == 2
+    assert len(fold(back + out, some_ports=True)) == 2
     (alone,) = fold(out)
     assert alone.where == ("source",)
 
@@ -316,6 +321,7 @@ def test_a_router_speaks_for_both_ends_of_its_link() -> None:
         assert finding.title.startswith(f"{ROUTER} carries only 1400 bytes ")
         assert finding.advice.startswith(f"Raise the MTU of the link behind {ROUTER} to 1500")
         assert (finding.where, owner_of(finding)) == (("path",), "network")
+        assert fold(some, kept=[keep_finding(finding)]) == (finding,)
     assert len(fold(there + narrow(["c1"], ["b1"], 1300))) == 2
     assert len(fold(there + narrow(["b2"], ["c2"]))) == 2
 
