@@ -128,9 +128,9 @@ class WayFacts:
     def _lend_in_box(self, box: Sequence[PacketWay]) -> None:
         """Let a router that has no route speak for the hosts of a box to which it said nothing.
 
-        Routers ration their errors. Where two spoke to one sender, or to several, none does. Nor
-        does one that speaks of nearly every packet to some hosts, and of none to others where a
-        walk ends before it.
+        Routers ration their errors. Where one sender heard two, none of them does: what each sender
+        hears of one address may be one router. Nor does one that speaks of nearly every packet to
+        some hosts, and of none to others where a walk ends before it.
         """
         known = {way: self._facts[way] for way in box if way in self._facts}
         routers = {fact.rejected_by for fact in known.values()}
@@ -141,9 +141,10 @@ class WayFacts:
         by_sender: dict[str, set[str | None]] = {}
         for (sender, _, _), fact in known.items():
             by_sender.setdefault(sender, set()).add(fact.rejected_by)
+        may_be_one = None not in routers and all(len(some) == 1 for some in by_sender.values())
         for way in box:
-            heard = by_sender.get(way[0], routers)
-            fits = (one for one in known.values() if {one.rejected_by} == heard)
+            heard = by_sender.get(way[0], set() if may_be_one else routers)
+            fits = (one for one in known.values() if not heard or {one.rejected_by} == heard)
             lent = next((one for one in fits if one.rejected_by is not None), None)
             lent = lent or self._find_common_hop(way, known)
             if lent is not None:

@@ -150,7 +150,11 @@ def test_two_routers_that_one_host_hears_are_two_causes() -> None:
     other = {**NO_ROUTE, "rejected_by": "10.9.0.2"}
 
     assert len(found(one + flows(["c1"], ["b2"], **other))) == 2
-    assert len(found(one + flows(["c2"], ["b1"], **other))) == 1
+    both = one + flows(["c2"], ["b1"], **other)
+    assert len(found(both)) == 1
+    # Who hears none of them has the same cause.
+    mute = flows(["b2"], ["b1"], **SILENT)
+    assert len(found(both + mute)) == 1
 
 
 def test_a_dead_next_hop_takes_the_answers_with_it() -> None:
