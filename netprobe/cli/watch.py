@@ -58,7 +58,7 @@ def watch_verb(options: WatchOptions) -> int:
         tell=tell_note,
     )
     with (
-        _open_metrics(options.metrics) as metrics,
+        _open_metrics(options.metrics, every_s) as metrics,
         _lock_history(options.history),
         open_ledger(options.history, create=True) as ledger,
     ):
@@ -122,14 +122,14 @@ def _tell_start(options: WatchOptions, plan: Plan, keeper: LookKeeper) -> None:
 
 
 @contextmanager
-def _open_metrics(where: str | None) -> Iterator[WatchMetrics | None]:
+def _open_metrics(where: str | None, every_s: float) -> Iterator[WatchMetrics | None]:
     """Serve metrics meanwhile, where that is asked for."""
     if where is None:
         yield None
         return
     from netprobe.watch.metrics import WatchMetrics
 
-    with closing(WatchMetrics()) as metrics:
+    with closing(WatchMetrics(every_s)) as metrics:
         metrics.listen(where)
         yield metrics
 

@@ -36,22 +36,24 @@ PAIR: Final = ("requirement", "source_role", "destination_role")
 
 
 class WatchMetrics:
-    """What a scrape gives. ``listen`` opens the port."""
+    """What a scrape gives. ``listen`` opens the port; ``every_s``: from round to round."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, every_s: float, now: Callable[[], float] = time.time) -> None:
         self.registry = CollectorRegistry()
         self._server: WSGIServer | None = None
         gauges = {
             "round_duration_seconds": "How long the last round took.",
             "last_round_timestamp_seconds": "When the last round ended.",
             "history_writable": "Whether the history can be written.",
+            "round_interval_seconds": "From one round to the next, as it is asked for.",
         }
         made = {
             name: Gauge(f"netprobe_{name}", text, registry=self.registry)
             for name, text in gauges.items()
         }
-        self._took, self._ended, self._writable = made.values()
+        self._took, self._ended, self._writable, interval = made.values()
         self._writable.set(1)
+        interval.set(every_s)
         self._looks = Counter(
             "netprobe_looks", "Looks at flows.", ["result"], registry=self.registry
         )

@@ -58,7 +58,7 @@ def scrape(port: int) -> dict[tuple[str, ...], float]:
 def test_a_scrape_has_flows_outages_and_blind_hosts(request: pytest.FixtureRequest) -> None:
     """By requirement and roles; an outage stays at 0 for an hour, and its seconds are counted."""
     now, port = [100.0], free_port()
-    metrics = WatchMetrics(lambda: now[0])
+    metrics = WatchMetrics(300.0, lambda: now[0])
     request.addfinalizer(metrics.close)
     metrics.listen(f"127.0.0.1:{port}")
     with closing(collect([BLOCKED])) as seen:
@@ -78,6 +78,7 @@ def test_a_scrape_has_flows_outages_and_blind_hosts(request: pytest.FixtureReque
     assert during["netprobe_blind_hosts", "reason=no-way-in"] == 1
     assert during["netprobe_looks_total", "result=blocked"] == 1
     assert during["netprobe_round_duration_seconds",] == 2.5
+    assert during["netprobe_round_interval_seconds",] == 300
 
     with closing(collect([PASSED])) as seen:
         metrics.take_round(round_of(seen))
