@@ -24,7 +24,8 @@ ENDED_S: Final = 3600.0
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 VERDICTS: Final = ("pass", "blocked", "exposed", "inconclusive", "not-tested")
 # Why nothing can be found out of a host; every other reason is that there is no way in.
-_LOST: Final = ("agent-lost", "agent-slow")
+BLIND_WORDS: Final = ("agent-lost", "no-way-in", "maintenance")
+_WORDS: Final = {word: word for word in BLIND_WORDS} | {"agent-slow": "agent-lost"}
 
 # Requirement, role of the source, role of the destination.
 RolePair = tuple[str, str, str]
@@ -175,9 +176,7 @@ class OutageSeries(MetricCollector):
                 ("matrix", *PAIR, "verdict"),
                 self._flows,
             )
-            blind: FlowValues = {
-                (reason,): self._blind[reason] for reason in ("agent-lost", "no-way-in")
-            }
+            blind: FlowValues = {(reason,): self._blind[reason] for reason in BLIND_WORDS}
             yield _make_gauge("blind_hosts", "Hosts of which nothing is known.", ("reason",), blind)
             yield from self._collect_outages()
             seconds = CounterMetricFamily(
@@ -220,6 +219,4 @@ def _find_pair(result: Result, index: RunIndex) -> RolePair:
 
 
 def _count_blind(seen: RoundSeen) -> Counts[str]:
-    return Counts(
-        "agent-lost" if reason in _LOST else "no-way-in" for reason, _ in seen.blind.values()
-    )
+    return Counts(_WORDS.get(reason, "no-way-in") for reason, _ in seen.blind.values())

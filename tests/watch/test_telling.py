@@ -61,8 +61,9 @@ def test_a_scrape_has_flows_outages_and_blind_hosts(request: pytest.FixtureReque
     metrics = WatchMetrics(300.0, lambda: now[0])
     request.addfinalizer(metrics.close)
     metrics.listen(f"127.0.0.1:{port}")
+    why = {"x": ("agent-lost", "silent"), "y": ("no-vantage", "ssh"), "z": ("maintenance", "now")}
     with closing(collect([BLOCKED])) as seen:
-        metrics.take_round(round_of(seen, x=("agent-lost", "silent"), y=("no-vantage", "ssh")))
+        metrics.take_round(round_of(seen, **why))
     metrics.state.take_history(DURING)
     now[0] = 130.0
     during = scrape(port)
@@ -76,6 +77,7 @@ def test_a_scrape_has_flows_outages_and_blind_hosts(request: pytest.FixtureReque
     assert during["netprobe_outage_seconds_total", *roles] == 30
     assert during["netprobe_blind_hosts", "reason=agent-lost"] == 1
     assert during["netprobe_blind_hosts", "reason=no-way-in"] == 1
+    assert during["netprobe_blind_hosts", "reason=maintenance"] == 1
     assert during["netprobe_looks_total", "result=blocked"] == 1
     assert during["netprobe_round_duration_seconds",] == 2.5
     assert during["netprobe_round_interval_seconds",] == 300
