@@ -15,9 +15,10 @@ from netprobe.model.result import Result
 
 # What shows it, the surest first.
 _SHOWN_BY: Final = ("no-carrier", "host-unreach", "next-hop-down")
-# What else it explains.
+# What else it explains; of a router that has lost the way to the host, what is sent to that.
 _FEWEST_PEERS = 2
 _SILENT: Final = ("no-response", "host-unreach", "no-carrier")
+_NO_WAY: Final = "net-unreach"
 
 
 def host_of_link(result: Result) -> str | None:
@@ -58,7 +59,8 @@ class CutOffHosts:
             (host, decides): proof
             for (host, decides), proof in self._proofs.items()
             if host not in known
-            and len(peers[host]) >= _FEWEST_PEERS
+            # Its own kernel knows its link; what others see of it may be between them and it.
+            and (len(peers[host]) >= _FEWEST_PEERS or proof.reason == "no-carrier")
             and (host in addressed or proof.reason != "next-hop-down")
         }
 
@@ -67,6 +69,8 @@ class CutOffHosts:
         ends = (result.source, result.destination)
         if rank_of_lookup(result):
             ends = (result.source, result.source)
+        elif result.reason == _NO_WAY:
+            ends = (result.destination, result.destination)
         elif not _may_be_lost(result):
             return None
         proofs: Mapping[tuple[str, bool], Result] = self._proofs

@@ -183,6 +183,12 @@ class WatchLab:
         wait_until(has_them, f"outages {states}; {self.folder}/log")
         return self.read().outages
 
+    def pull_cable(self, name: str) -> None:
+        """Let a host's cable be out: the router's end is down, and the host's has no carrier."""
+        router = self.lab["router"]
+        way = router.run("ip", "route", "get", self.lab[name].address(4))
+        router.ip(f"link set {way.split(' dev ')[1].split()[0]} down")
+
     def has_outage_of(self, source: str) -> bool:
         """Whether a flow from this host is in an outage."""
         members = [member for one in self.read().outages for member in one.members]
