@@ -127,7 +127,7 @@ def test_an_alert_a_finding_and_nothing_is_lost_while_a_receiver_is_away() -> No
             (first,) = lab.wait_for(True)
             firing = [(path, first.id, "firing") for path in ("/hook", "/alertmanager")]
             collector.wait_for(*firing)
-            for _ in range(3):
+            for _ in range(5):  # longer than an alert lives that is not sent again
                 lab.wait_for_next_look()
                 assert findings() == [first.id]
             lab.clear()
