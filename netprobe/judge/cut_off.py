@@ -15,10 +15,13 @@ from netprobe.model.result import Result
 
 # What shows it, the surest first.
 _SHOWN_BY: Final = ("no-carrier", "host-unreach", "next-hop-down")
-# What else it explains; of a router that has lost the way to the host, what is sent to that.
+# What else it explains.
 _FEWEST_PEERS = 2
+# A device that is down takes the routes of its host along.
+_NO_WAY_OUT: Final = "no-route"
+# So does a router's device of the routes to that host.
+_NO_WAY_THERE: Final = "net-unreach"
 _SILENT: Final = ("no-response", "host-unreach", "no-carrier")
-_NO_WAY: Final = "net-unreach"
 
 
 def host_of_link(result: Result) -> str | None:
@@ -66,11 +69,11 @@ class CutOffHosts:
 
     def explain(self, result: Result) -> Result | None:
         """Give the failure that shows the cause of this one, where a host is cut off."""
-        ends = (result.source, result.destination)
-        if rank_of_lookup(result):
-            ends = (result.source, result.source)
-        elif result.reason == _NO_WAY:
-            ends = (result.destination, result.destination)
+        ends: tuple[str, ...] = (result.source, result.destination)
+        if rank_of_lookup(result) or result.reason == _NO_WAY_OUT:
+            ends = (result.source,)
+        elif result.reason == _NO_WAY_THERE:
+            ends = (result.destination,)
         elif not _may_be_lost(result):
             return None
         proofs: Mapping[tuple[str, bool], Result] = self._proofs
