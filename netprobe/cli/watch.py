@@ -19,7 +19,9 @@ from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.history.ledger import HistoryFile, open_ledger
 from netprobe.judge.verdict import Rules
+from netprobe.load.maintenance import load_maintenance
 from netprobe.model.exit import PASS
+from netprobe.model.maintenance import MaintenanceWindow
 from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
@@ -43,6 +45,7 @@ def watch_verb(options: WatchOptions) -> int:
     """Watch until a signal; what was seen is in the history then."""
     every_s = read_seconds("--every", options.every)
     _check_receivers(options.notify)
+    windows = _load_windows(options)
     password = read_become_password(options)
     runtimes = make_runtimes(options.agent_python)
     plan = make_plan(options, probing=True)
@@ -55,18 +58,19 @@ def watch_verb(options: WatchOptions) -> int:
         settings=settings_of(options, options.rate, options.forks),
         rules=Rules(options.strict, options.live),
         load=lambda: make_plan(options, probing=True),
+        load_maintenance=lambda: _load_windows(options),
         make_launcher=lambda: Launcher(become_password=password, runtimes=runtimes),
         tell_host=lines.tell,
         tell=tell_note,
     )
     with (
-        _open_metrics(options.metrics) as metrics,
+        _open_metrics(options.metrics, every_s) as metrics,
         _lock_history(options.history),
         open_ledger(options.history, create=True) as ledger,
     ):
         gc.freeze()
         gc.set_threshold(GARBAGE_OBJECTS)
-        run_until_signal(_watch_plan(options, request, ledger, plan, metrics, lines))
+        run_until_signal(_watch_plan(options, request, ledger, (plan, windows), metrics, lines))
     return PASS
 
 
@@ -74,7 +78,7 @@ async def _watch_plan(
     options: WatchOptions,
     request: WatchRequest,
     ledger: HistoryFile,
-    plan: Plan,
+    watched: tuple[Plan, Sequence[MaintenanceWindow]],
     metrics: WatchMetrics | None,
     lines: HostLines,
 ) -> None:
@@ -95,7 +99,7 @@ async def _watch_plan(
             notifiers.append(Notifier(read_receiver(text), ledger, rules, request.every_s))
         told.histories += (one.take_history for one in notifiers)
     keeper = LookKeeper(ledger, told)
-    _tell_start(options, plan, keeper)
+    _tell_start(options, watched[0], keeper)
     told.changed(keeper.history)
 
     def take_round(seen: RoundSeen) -> None:
@@ -105,7 +109,12 @@ async def _watch_plan(
     async with asyncio.TaskGroup() as group:
         for one in notifiers:
             group.create_task(one.run())
-        await Watch(request, ledger, keeper, take_round).run(plan)
+        await Watch(request, ledger, keeper, take_round).run(*watched)
+
+
+def _load_windows(options: WatchOptions) -> Sequence[MaintenanceWindow]:
+    """Raises FileErrors."""
+    return load_maintenance(options.maintenance) if options.maintenance is not None else ()
 
 
 def _check_receivers(texts: Sequence[str]) -> None:
@@ -125,14 +134,14 @@ def _tell_start(options: WatchOptions, plan: Plan, keeper: LookKeeper) -> None:
 
 
 @contextmanager
-def _open_metrics(where: str | None) -> Iterator[WatchMetrics | None]:
+def _open_metrics(where: str | None, every_s: float) -> Iterator[WatchMetrics | None]:
     """Serve metrics meanwhile, where that is asked for."""
     if where is None:
         yield None
         return
     from netprobe.watch.metrics import WatchMetrics
 
-    with closing(WatchMetrics()) as metrics:
+    with closing(WatchMetrics(every_s)) as metrics:
         metrics.listen(where)
         yield metrics
 

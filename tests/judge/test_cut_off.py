@@ -135,3 +135,18 @@ def test_few_flows_cut_nobody_off() -> None:
     """One neighbour alone may be parted from it; and who asks for nothing hears nothing."""
     assert "cut off" not in titles([flow("c1", HOST, **NO_NEIGHBOUR)])[0]
     assert "cut off" not in titles([flow(HOST, one, **DEAD_HOP) for one in OTHERS])[0]
+
+
+def test_a_router_that_lost_its_way_there_is_the_same_cable() -> None:
+    """It says so to all that is sent there; of what is sent elsewhere it is another cause. The
+    host's own kernel knows its link, also where it has one peer alone."""
+    lost: dict[str, Any] = {
+        "state": "unreachable", "reason": "net-unreach", "where": ("path",),
+        "rejected_by": "10.9.0.2",
+    }  # fmt: skip
+    there = [flow(one, HOST, **lost) for one in OTHERS]
+
+    assert len(titles([*unplugged(), *there])) == 1
+    assert len(titles([*unplugged(), *there, flow("a1", "b1", **lost)])) == 2
+    assert len(titles([flow(HOST, "a1", **NO_LINK), there[0]])) == 1
+    assert len(titles([flow(HOST, "a1", **DEAD_HOP), there[0]])) == 2

@@ -13,6 +13,7 @@ from netprobe.cli.watch import HostLines
 from netprobe.history.ledger import open_ledger
 from netprobe.history.outages import replay
 from netprobe.model.host_key import HostKey
+from netprobe.model.maintenance import MaintenanceWindow
 from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.ports import each
@@ -22,8 +23,10 @@ from netprobe.watch.clock import LabelClock, Stillness
 from netprobe.watch.flows import flows_of
 from netprobe.watch.held import LEFT_ALONE, HeldLedger, without_listeners
 from netprobe.watch.keeping import LookKeeper
+from netprobe.watch.maintenance import Maintenance
 from netprobe.watch.suspects import MOST_LOOKS, Suspects, choose_controls, says_something
 from tests.batch.world import plan_of
+from tests.cli.command import netprobe
 from tests.history.test_outages import TCP, bad, look
 from tests.report.samples import BLOCKED, PASSED, flow, port
 
@@ -120,6 +123,35 @@ def test_failures_of_blind_hosts_are_not_known() -> None:
     hidden = list(hide([SILENT, GOOD, replace(SILENT, destination="other")], blind))
     assert [one.verdict for one in hidden] == ["not-tested", "pass", "blocked"]
     assert (hidden[0].reason, hidden[0].because) == ("agent-lost", "it was silent")
+
+
+def test_a_host_is_in_maintenance_from_the_begin_of_a_window_to_its_end() -> None:
+    """Windows may overlap; hosts that are not watched are told of, and blind for nothing."""
+    lines: list[str] = []
+    clocks = Clocks()
+    maintenance = Maintenance(lines.append, lambda: clocks.wall)
+    windows = [MaintenanceWindow(("a", "z"), 1010, 1020), MaintenanceWindow(("a",), 1015, 1030)]
+    maintenance.take(windows, {"a", "b"})
+    found = {}
+    for _ in range(40):
+        found[clocks.wall] = maintenance.find({"a", "b"}).keys()
+        clocks.pass_by(1)
+    assert [at for at, hosts in found.items() if hosts] == [float(at) for at in range(1010, 1030)]
+    assert set().union(*found.values()) == {"a"}
+    assert lines == [
+        "maintenance of z: no host of this name is watched",
+        "a is in maintenance until 1970-01-01 00:17:00Z",
+        "a is in maintenance no more",
+    ]
+
+
+def test_a_watch_does_not_start_without_its_maintenance(tmp_path: Path) -> None:
+    """A file that cannot be read ends it with status 2 and the place, before it makes a history."""
+    (tmp_path / "m.yaml").write_text("- {hosts: [a], from: tomorrow, until: never}")
+    done = netprobe("watch", "-m", "k3s", "--maintenance", "m.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'm.yaml:1:22: "tomorrow" is no time' in done.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["m.yaml"]
 
 
 def test_a_port_that_a_service_held_twice_is_never_listened_on_again() -> None:
