@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from netprobe.agent.wire import failures
+from netprobe.model.balanced import BalancerFacts
 from netprobe.model.icmp import icmp_words
 from netprobe.model.names import NameFacts
 from netprobe.model.plan import Flow
@@ -318,7 +319,7 @@ class FlowFacts:
     story: Story | None = None
     trace: Trace | None = None
     mtu: PathMtu | None = None
-    rehearsed: OverlayFacts | None = None
+    rehearsed: OverlayFacts | BalancerFacts | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     limited: bool = False

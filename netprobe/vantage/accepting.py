@@ -59,7 +59,7 @@ class ServedPort:
         with self._link.expect(order):
             told = self._link.check_answer(await self._queue.get(), wire.StreamListening)
         if told.failure is None:
-            self._start(self._take_connections())
+            self._start_task(self._take_connections())
         return told.failure
 
     async def close(self) -> None:
@@ -71,7 +71,7 @@ class ServedPort:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._link.unsubscribe(self._id)
 
-    def _start(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._forget_task)
@@ -94,7 +94,7 @@ class ServedPort:
                 raise self._link.refuse(f"StreamAccepted: {wrong}")
             stream = Stream(self._link, told.stream)
             self._link.send(wire.StreamCredit(told.stream, CREDIT_BYTES))
-            self._start(self._serve_stream(stream, told.remote))
+            self._start_task(self._serve_stream(stream, told.remote))
 
     def _find_wrong(self, told: wire.StreamAccepted) -> str | None:
         """Find what a message says against the rules of a port; None: nothing."""

@@ -1,7 +1,7 @@
 """A port whose connections are handed over as streams: the coordinator speaks over them.
 
-A stream is handed over with credit 0, so that nothing is read of it before the coordinator has taken
-it. How many there may be, and for how long, is limited: what came in beyond that waits in the
+A stream is handed over with credit 0, so that nothing is read of it before the coordinator has
+taken it. How many there may be, and for how long, is limited: what came in beyond that waits in the
 kernel's queue, and all ends with the time that the order gives.
 """
 
@@ -110,12 +110,12 @@ class StreamListener:
             except OSError as error:
                 if error.errno in _GONE:
                     continue
-                self._rest()
+                self._pause_port()
                 return
             self._hand_over(sock, peer)
         self._watch_again()
 
-    def _rest(self) -> None:
+    def _pause_port(self) -> None:
         """Let what waits in the kernel's queue wait: this host is short of something."""
         self._unwatch_port()
         self._loop.call_later(REST_S, self._watch_again)

@@ -86,7 +86,7 @@ def test_no_more_than_so_many_at_once(rig: Rig) -> None:
 
 @pytest.mark.parametrize("by", ["time", "order", "end"])
 def test_the_end_of_a_port(rig: Rig, by: str) -> None:
-    """Its time, an order or the agent's end closes it and what came in: the kernel has it no more."""
+    """Its time, an order or the agent's end closes it and what came in."""
     port = listen(rig, "127.0.0.1", ms=50 if by == "time" else HOUR_MS)
     with dial("127.0.0.1", port) as peer:
         if by == "order":
