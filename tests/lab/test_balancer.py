@@ -199,10 +199,11 @@ def start_translation(lab: BalancedHosts, *more: str) -> None:
 
 @pytest.mark.full
 def test_back_ends_that_do_not_reach_themselves(lab: BalancedHosts) -> None:
-    """Translation of the destination alone: the answer of a back end to itself never comes back
-    that way. Translation of both is the healthy twin. Before the installation the port itself is
+    """A connection of a back end to itself that keeps its source is dropped by its own kernel.
+    Translation of all sources is the healthy twin. Before the installation the port itself is
     closed at either, because no back end listens yet."""
-    start_translation(lab)
+    own = (f"ip saddr {one} ip daddr {one} accept" for one in HOSTS.values())
+    start_translation(lab, *own, "masquerade")
     found = _read(lab.run(*REHEARSE), "blocked")
     assert {name: one["reason"] for name, one in found.items()} == {
         "client": "balancer-pool", **dict.fromkeys(HOSTS, "balancer-hairpin"),
