@@ -26,7 +26,7 @@ from netprobe.model.ports import MAX_PORT, Ports
 from netprobe.probe.settings import ProbeSettings
 from netprobe.protocols.services.proxy_url import parse_proxy
 
-REQUEST_FORMAT = 9
+REQUEST_FORMAT = 8
 
 # Hosts of a block are names here, and its destinations have their addresses beside them.
 _BY_NAME = ("sources", "destinations")

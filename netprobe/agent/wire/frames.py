@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator
 
 from .codec import decode_message
 
-WIRE_VERSION = 11
+WIRE_VERSION = 10
 READY_LINE = b"NETPROBE-READY"
 HELLO_PREFIX = b"NETPROBE-HELLO "
 NO_PYTHON_LINE = b"NETPROBE-NO-PYTHON"
