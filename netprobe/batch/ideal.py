@@ -26,6 +26,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.rules import ANSWERS_TO
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
+from netprobe.vantage.accepting import PortPlace, Serve
 from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")
@@ -61,6 +62,10 @@ class ScriptedAgent(AgentMethods):
 
     def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
         """Raise AgentError: a stream needs somebody who speaks over it."""
+        raise NO_STREAM
+
+    def open_port(self, place: PortPlace, serve: Serve) -> AbstractAsyncContextManager[str | None]:
+        """Raise AgentError: what comes in needs somebody who speaks over it."""
         raise NO_STREAM
 
     async def packet_counts(self, dst: str) -> host_messages.PacketCounts:

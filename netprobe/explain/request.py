@@ -90,7 +90,7 @@ def plan_flow(request: FlowRequest, today: date, rehearse: Sequence[str] = ()) -
         blocks = [one for pair in zip(blocks, mtus, strict=True) for one in pair]
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
     flow = replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
-    return with_rehearsals(flow, rehearse)
+    return with_rehearsals(flow, rehearse, inventory)
 
 
 def _load_files(

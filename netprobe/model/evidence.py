@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from netprobe.agent.wire import failures
+from netprobe.model.balanced import BalancerFacts
 from netprobe.model.icmp import icmp_words
 from netprobe.model.names import NameFacts
 from netprobe.model.plan import Flow
@@ -317,7 +318,7 @@ class FlowFacts(Struct, frozen=True, kw_only=True):
     story: Story | None = None
     trace: Trace | None = None
     mtu: PathMtu | None = None
-    rehearsed: OverlayFacts | None = None
+    rehearsed: OverlayFacts | BalancerFacts | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     limited: bool = False

@@ -46,6 +46,19 @@ class Proxy(Struct, frozen=True):
     no_proxy: tuple[str, ...] = ()
 
 
+class Health(Struct, frozen=True):
+    """What a balancer asks its back ends: a path over HTTPS or HTTP, or only a connection.
+
+    ``port``: where, if that is not the port that it balances. ``of``: the port that it balances;
+    None: all of them.
+    """
+
+    kind: Literal["https", "http", "tcp"]
+    path: LineText = ""
+    port: int | None = None
+    of: int | None = None
+
+
 class Host(PartlyCompared, frozen=True):
     """One machine. ``source_addresses`` are the addresses its probes start from, one a family.
 
@@ -53,6 +66,8 @@ class Host(PartlyCompared, frozen=True):
     ``zone`` names the hosts that firewalls are supposed to treat alike.
     ``proxies`` are those of single services (``ignition``), which count before ``proxy``.
     ``own_vantage``: its vantage is said of itself, not of every host.
+    ``balances``: the roles that it hands connections on to; ``health``: what it asks
+    them.
     """
 
     UNCOMPARED = ("own_vantage",)
@@ -68,10 +83,22 @@ class Host(PartlyCompared, frozen=True):
     zone: LineText | None = None
     proxies: tuple[tuple[str, Proxy], ...] = ()
     own_vantage: bool = False
+    balances: tuple[LineText, ...] = ()
+    health: tuple[Health, ...] = ()
 
     def proxy_for(self, service: object) -> Proxy | None:
         """Give the proxy that software asks a service through; the service is a ``probe:``."""
         return next((proxy for name, proxy in self.proxies if name == service), self.proxy)
+
+    def health_at(self, port: int) -> Health | None:
+        """Give what it asks the back ends of a port that it balances; None: nobody says."""
+        known = {one.of: one for one in self.health}
+        return known.get(port, known.get(None))
+
+    def balances_port(self, port: int) -> bool:
+        """Tell whether it balances a port: where ``health`` names ports, those alone."""
+        named = [one.of for one in self.health if one.of is not None]
+        return bool(self.balances) and (not named or port in named)
 
     @property
     def probing_addresses(self) -> tuple[str, ...]:

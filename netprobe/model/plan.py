@@ -26,7 +26,8 @@ PATH_MTU = "path-mtu"
 # What is rehearsed, by the word of ``--rehearse``: the ``probe`` of requirements whose id is that
 # of a row and this word (``vxlan/overlay``).
 OVERLAY = "overlay"
-REHEARSALS = (OVERLAY,)
+BALANCER = "balancer"
+REHEARSALS = (OVERLAY, BALANCER)
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"
@@ -67,7 +68,8 @@ class Block(Struct, frozen=True):
     ``names`` are what its name servers are asked for. ``any_of``: the rows that it is one of, of
     which one is enough; ``alone``: it is demanded by itself all the same. ``also``: the rows of
     other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
-    matrix says it.
+    matrix says it. ``back_ends``: the hosts to which its destinations, which are balancers, hand
+    connections on; only of what is rehearsed.
     """
 
     index: int
@@ -90,6 +92,7 @@ class Block(Struct, frozen=True):
     alone: bool = False
     also: tuple[Also, ...] = ()
     overlay_mtu: int | None = None
+    back_ends: tuple[Host, ...] = ()
 
     @property
     def rehearsal(self) -> str | None:
@@ -282,7 +285,7 @@ class Plan(Struct, frozen=True):
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""
         ends = (host for block in self.blocks for host, _ in block.destinations)
-        starts = (host for block in self.blocks for host in block.sources)
+        starts = (host for block in self.blocks for host in (*block.sources, *block.back_ends))
         return {host.name: host for host in (*ends, *starts)}
 
     def flows(self) -> Iterator[Flow]:

@@ -90,8 +90,7 @@ def begin_run(fleet: Fleet, plan: Plan, settings: ProbeSettings) -> None:
 
 def list_hosts(plan: Plan) -> tuple[Host, ...]:
     """List the hosts that a run of the plan needs agents on, in the order of their indices."""
-    work = Work(plan)
-    return tuple({host.name: host for host in (*work.sources, *work.destinations)}.values())
+    return Work(plan).hosts
 
 
 async def _watch_phases(phases: Phases, watch: Callable[[Phases], None]) -> None:

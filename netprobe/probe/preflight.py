@@ -35,7 +35,7 @@ async def check_hosts(
     """
     probed, played = plan.split_rehearsals()
     work = Work(probed)
-    everybody = {host.name: host for host in (*work.sources, *work.destinations)}
+    everybody = {host.name: host for host in Work(plan).hosts}
     wanted = plan.limited_to or everybody
     hosts = {name: host for name, host in everybody.items() if name in wanted}
 

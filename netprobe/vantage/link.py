@@ -173,6 +173,10 @@ class AgentLink:
         """
         return self._streams.setdefault(order_id, asyncio.Queue(QUEUE_FRAMES))
 
+    def awaits(self, order_id: int) -> bool:
+        """Tell whether somebody has subscribed to the answers of this order."""
+        return order_id in self._streams
+
     def unsubscribe(self, order_id: int) -> None:
         """Answers of this order are no longer wanted; harmless when it is over."""
         queue = self._streams.pop(order_id, None)

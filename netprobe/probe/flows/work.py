@@ -175,6 +175,7 @@ class Work:
         self._by_destination: dict[str, list[tuple[Block, int, Address]]] = {}
         self._hosts: dict[str, Host] = {}
         self._sources: dict[str, Host] = {}
+        self._helpers: dict[str, Host] = {}
         self._chosen: dict[int, dict[int, list[int]]] = {}
         for block in plan.blocks:
             self._note_chosen(block)
@@ -182,6 +183,7 @@ class Work:
                 self._hosts.setdefault(host.name, host)
                 self._by_destination.setdefault(host.name, []).append((block, index, address))
             self._sources.update((host.name, host) for host in block.sources)
+            self._helpers.update((host.name, host) for host in block.back_ends)
 
     @property
     def destinations(self) -> tuple[Host, ...]:
@@ -192,6 +194,11 @@ class Work:
     def sources(self) -> tuple[Host, ...]:
         """Every host that probes start from."""
         return tuple(self._sources.values())
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """Every host that has a part: sources, destinations, and back ends that are played."""
+        return tuple({**self._sources, **self._hosts, **self._helpers}.values())
 
     def wants(self, destination: Host) -> Iterator[Want]:
         """Give every flow towards the destination, in plan order."""

@@ -31,7 +31,7 @@ from netprobe.model.shapes import NAME
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
-from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Rehearsal, Stage
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError, PairRehearsal, Stage
 
 TRANSFER_BYTES = 200_000
 # What a tunnel's headers take of a packet, by the family outside.
@@ -42,7 +42,7 @@ SKIPPED: Final = frozenset(("tunnel-there", "no-vxlan"))
 NO_RIGHT = "no-right"
 
 
-class OverlayRehearsal(Rehearsal):
+class OverlayRehearsal(PairRehearsal):
     """Plays the tunnel of a row with ``probe: vxlan``."""
 
     async def play(self, stage: Stage) -> OverlayFacts:
