@@ -12,6 +12,7 @@ SWITCH_OFF = (
 
 OF_REHEARSALS: Final[Mapping[str, Reason]] = {
     "tunnel-transfer": Reason(),
+    "row-stopped": Reason(waits=True),
     "overlay-offload": Reason(
         source_is="its network card",
         destination_is="its network card",

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Final
 
 from netprobe.errors import RequestError
-from netprobe.model.plan import OVERLAY, REHEARSALS, Block, Plan, Skipped
+from netprobe.model.plan import OVERLAY, REHEARSALS, Block, Plan, Skipped, find_row
+from netprobe.model.ports import Ports, union
+from netprobe.model.ports import text as ports_text
 from netprobe.plan.cost import estimate_rehearsals_s
 from netprobe.plan.planned import list_requirements
 
@@ -91,7 +93,8 @@ def _make_overlay(block: Block) -> Iterator[Block | Skipped]:
             id=f"{row.id}/{OVERLAY}",
             probe=OVERLAY,
             any_of=None,
-            purpose=f"TCP through a VXLAN tunnel of the kernels ({row.id}): {row.purpose}",
+            purpose=f"TCP through a VXLAN tunnel of the kernels ({row.id}: "
+            f"{ports_text(block.ports)}): {row.purpose}",
         ),
         destinations=ends,
         local=False,
@@ -119,11 +122,21 @@ def note_cost(plan: Plan) -> Plan:
 def _word_cost(tunnels: Sequence[Block]) -> str:
     count = sum(block.flow_count() for block in tunnels)
     about = max(1, round(estimate_rehearsals_s(tunnels)))
-    ports = sorted({first for block in tunnels for first, _ in block.ports})
     return (
         f"--rehearse=overlay: {count:,} {'tunnel' if count == 1 else 'tunnels'}, about {about} s "
         f"in all; up to {LONGEST_TRIAL_S} s for one that carries no TCP. For each, both hosts open "
-        f"UDP port {', '.join(map(str, ports))} and a VXLAN device in a network namespace that "
+        f"UDP port {_word_ports(tunnels)} and a VXLAN device in a network namespace that "
         "the agent alone holds; 400 kB go through. No device, route or setting of the hosts "
         "changes; the kernel's module vxlan may stay loaded"
+    )
+
+
+def _word_ports(tunnels: Iterable[Block]) -> str:
+    """Say which ports the tunnels have, and which rows list them."""
+    rows: dict[tuple[str, str], Ports] = {}
+    for block in tunnels:
+        row = (block.matrix, find_row(block.requirement.id))
+        rows[row] = union((rows.get(row, ()), block.ports))
+    return ", ".join(
+        f"{ports_text(ports)} (row {row} of {matrix})" for (matrix, row), ports in rows.items()
     )

@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from netprobe.model.evidence import Evidence
-from netprobe.model.plan import Block, Flow
+from netprobe.model.plan import Block, Flow, find_row
+from netprobe.model.ports import PortRange
 from netprobe.model.rehearsed import OverlayFacts
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
 
-# Matrix, row, source, destination, family of addresses.
-RowKey = tuple[str, str, str, str, int]
+# Matrix, row, protocol, source, destination, family of addresses.
+RowKey = tuple[str, str, str, str, str, int]
+# Of a key, whether packets to these ports of this address arrived.
+Arrivals = dict[tuple[str, PortRange], bool]
 
 
 class NotPlayedError(Exception):
@@ -28,25 +31,40 @@ class NotPlayedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RowArrivals:
-    """Whether the packets of rows arrived in this run, as their own probes tell."""
+    """Whether the packets of rows arrived in this run, as their own probes tell; each port by
+    itself, because a firewall may stop one port of a row and not the others."""
 
-    known: dict[RowKey, bool] = field(default_factory=dict)
+    known: dict[RowKey, Arrivals] = field(default_factory=dict)
 
     def note(self, found: Iterable[Evidence]) -> None:
         """Remember what became of the probes of rows."""
         for one in found:
             arrived = _has_arrived(one)
             if arrived is not None:
-                self.known[_key_of(one.flow, one.address)] = arrived
+                noted = self.known.setdefault(_key_of(one.flow, one.address), {})
+                noted.update(((one.address, ports), arrived) for ports in one.ports)
 
-    def of_row(self, flow: Flow, address: str) -> bool | None:
-        """Tell whether the row's own packets arrived there; None: nobody knows."""
-        return self.known.get(_key_of(flow, address))
+    def of_row(self, flow: Flow, address: str, port: int) -> bool | None:
+        """Tell whether the row's own packets arrived at this port there; None: nobody knows."""
+        noted = self.known.get(_key_of(flow, address), {})
+        return _find_common(
+            arrived for (end, ports), arrived in noted.items()
+            if end == address and ports[0] <= port <= ports[1]
+        )  # fmt: skip
 
-    def of_way_back(self, flow: Flow, address: str) -> bool | None:
-        """Tell the same of the row's packets from the destination to the source."""
-        matrix, row, source, destination, family = _key_of(flow, address)
-        return self.known.get((matrix, row, destination, source, family))
+    def of_way_back(self, flow: Flow, address: str, port: int) -> bool | None:
+        """Tell the same of the row's packets from the destination to the source's addresses."""
+        matrix, row, protocol, source, destination, family = _key_of(flow, address)
+        noted = self.known.get((matrix, row, protocol, destination, source, family), {})
+        return _find_common(
+            arrived for (_, ports), arrived in noted.items() if ports[0] <= port <= ports[1]
+        )
+
+
+def _find_common(fates: Iterable[bool]) -> bool | None:
+    """Give what all of them are; None: there is none, or they differ."""
+    different = {*fates}
+    return different.pop() if len(different) == 1 else None
 
 
 def _has_arrived(one: Evidence) -> bool | None:
@@ -58,9 +76,10 @@ def _has_arrived(one: Evidence) -> bool | None:
 
 
 def _key_of(flow: Flow, address: str) -> RowKey:
-    row = flow.block.requirement.id.partition("/")[0]
+    block = flow.block
     return (
-        flow.block.matrix, row, flow.source.name, flow.destination.name, family_of(address),
+        block.matrix, find_row(block.requirement.id), block.protocol, flow.source.name,
+        flow.destination.name, family_of(address),
     )  # fmt: skip
 
 
