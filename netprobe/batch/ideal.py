@@ -243,7 +243,7 @@ _ANSWERS: dict[type[Any], Callable[[IdealAgent, Any], Any]] = {
     orders.StoryOrder: _tell_all,
     orders.KeptOrder: lambda _, order: answers.PacketsKept(order.id, [], [], 0, [], sure=False),
     orders.WalkOrder: lambda _, order: answers.Walked(
-        order.id, [parts.WalkHop(1, order.dst)], reached=True, failure=None
+        order.id, [parts.WalkHop(1, order.dst)], reached=True, failure=None, refusal=None
     ),
     host_messages.RouteOrder: _give_route,
     host_messages.ReturnPathOrder: lambda _, order: host_messages.ReturnPath(

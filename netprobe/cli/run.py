@@ -113,7 +113,7 @@ def run_and_report(
         before = taken.fates() if taken else None
         counts = Counter(collector.summary(0).counts) + Counter(open_passes.summary(0).counts)
         earlier = taken.word_kept(counts, taken.count_again(plan)) if taken else None
-        if earlier:
+        if earlier and not options.quiet:
             tell_note(earlier)
         with _begin_record(options.record, request, collector.results) as writer:
             sinks: list[Sink] = [one for one in (collector, writer, evidence) if one is not None]

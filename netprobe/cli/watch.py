@@ -24,6 +24,7 @@ from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
 from netprobe.probe.collect import list_hosts
+from netprobe.report.page.progress import host_words, word_failed_hosts
 from netprobe.report.page.times import word_begin, word_end
 from netprobe.report.page.wording import plural
 from netprobe.signals import run_until_signal
@@ -48,13 +49,14 @@ def watch_verb(options: WatchOptions) -> int:
     if not plan.flow_count():
         raise RequestError("nothing to watch: the plan has no flows")
     make_room_for_agents(list_hosts(plan))
+    lines = HostLines()
     request = WatchRequest(
         every_s=every_s,
         settings=settings_of(options, options.rate, options.forks),
         rules=Rules(options.strict, options.live),
         load=lambda: make_plan(options, probing=True),
         make_launcher=lambda: Launcher(become_password=password, runtimes=runtimes),
-        tell_host=HostLines().tell,
+        tell_host=lines.tell,
         tell=tell_note,
     )
     with (
@@ -64,7 +66,7 @@ def watch_verb(options: WatchOptions) -> int:
     ):
         gc.freeze()
         gc.set_threshold(GARBAGE_OBJECTS)
-        run_until_signal(_watch_plan(options, request, ledger, plan, metrics))
+        run_until_signal(_watch_plan(options, request, ledger, plan, metrics, lines))
     return PASS
 
 
@@ -74,9 +76,10 @@ async def _watch_plan(
     ledger: HistoryFile,
     plan: Plan,
     metrics: WatchMetrics | None,
+    lines: HostLines,
 ) -> None:
     told = OutageTelling(options.history)
-    takers: list[Callable[[RoundSeen], None]] = []
+    takers: list[Callable[[RoundSeen], None]] = [lambda _: lines.tell_held()]
     notifiers: list[Notifier] = []
     if metrics is not None:
         takers.append(metrics.take_round)
@@ -179,16 +182,29 @@ class OutageTelling:
 
 
 class HostLines:
-    """Prints a line when a host is lost, or cannot be reached, and when it is back."""
+    """Prints a line when a host is lost, or cannot be reached, and when it is back.
+
+    Hosts whose keys ssh does not trust are one line, at the end of a round.
+    """
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
+        self._held: dict[str, HostReport] = {}
 
     def tell(self, report: HostReport) -> None:
         """Print what has changed."""
         before = self._states.get(report.name, "agent")
         self._states[report.name] = report.state
         if report.state in ("lost", "failed") and before == "agent":
-            tell(f"netprobe: blind for {report.name}: {report.words}")
+            if report.host_key is not None:
+                self._held[report.name] = report
+                return
+            tell(f"netprobe: blind for {report.name}: {host_words(report)}")
         elif report.state == "agent" and before in ("lost", "failed"):
             tell(f"netprobe: {report.name} is back")
+
+    def tell_held(self) -> None:
+        """Print what is held: one line for each command that mends it."""
+        for text in word_failed_hosts(self._held.values()):
+            tell(f"netprobe: {text}")
+        self._held = {}

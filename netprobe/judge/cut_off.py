@@ -17,6 +17,8 @@ from netprobe.model.result import Result
 _SHOWN_BY: Final = ("no-carrier", "host-unreach", "next-hop-down")
 # What else it explains.
 _FEWEST_PEERS = 2
+# A device that is down takes the routes of its host along.
+_NO_WAY_OUT: Final = "no-route"
 _SILENT: Final = ("no-response", "host-unreach", "no-carrier")
 
 
@@ -64,9 +66,9 @@ class CutOffHosts:
 
     def explain(self, result: Result) -> Result | None:
         """Give the failure that shows the cause of this one, where a host is cut off."""
-        ends = (result.source, result.destination)
-        if rank_of_lookup(result):
-            ends = (result.source, result.source)
+        ends: tuple[str, ...] = (result.source, result.destination)
+        if rank_of_lookup(result) or result.reason == _NO_WAY_OUT:
+            ends = (result.source,)
         elif not _may_be_lost(result):
             return None
         proofs: Mapping[tuple[str, bool], Result] = self._proofs

@@ -36,6 +36,11 @@ def is_stopped_by_rule(result: Result) -> bool:
     return filtered and result.where != ("source",) and find_reason(result.reason).rule_causes
 
 
+def is_own_stop(result: Result) -> bool:
+    """Tell whether the source's own firewall lets it not out."""
+    return result.reason == "local-firewall" and result.where == ("source",)
+
+
 @dataclass(frozen=True, slots=True)
 class Stopped:
     """Failures with one cause; ``everything``: nothing else gets through there.

@@ -195,11 +195,15 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The TTL walk: ``last_hop`` the last router that still answered, ``hops`` how many did."""
+    """The TTL walk: ``last_hop`` the last router that still answered, ``hops`` how many did.
+
+    ``refusal``: what that router said which ended the walk.
+    """
 
     last_hop: str | None
     hops: int
     reached: bool = False
+    refusal: Icmp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,13 +307,13 @@ class FlowFacts:
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
     to tell. ``conclusion``: what a check found out. ``reset``: whose a reset is. ``maker``: who
     made a refusal in the destination's name; None: nobody looked. ``stopped``: where a
-    silent flow's packets are stopped. ``refusal``: the ICMP error that recorders saw about the data
-    of a connection; no errno says that. ``service``:
-    what the service told that was asked who it is, where a connection opened. ``greeting``: what a
-    port said of itself of which nobody knows who holds it; None: not asked. ``names``: what a
-    name server told of the names of the installation. ``rehearsed``: what agents saw that played a
-    part of the platform. ``slow_start``: connections open by a
-    repeated SYN only, each time. ``trail``: every look, in order.
+    silent flow's packets are stopped. ``refusal``: the ICMP error that only recorders saw, about
+    the data of a connection, or that only a walk heard; no errno says that. ``service``: what the
+    service told that was asked who it is, where a connection opened. ``greeting``: what a port said
+    of itself of which nobody knows who holds it; None: not asked. ``names``: what a name server
+    told of the names of the installation. ``rehearsed``: what agents saw that played a part of the
+    platform. ``slow_start``: connections open by a repeated SYN only, each time. ``trail``: every
+    look, in order.
     """
 
     outcome: Outcome | None
@@ -335,7 +339,7 @@ class FlowFacts:
 
     @property
     def heard(self) -> Outcome | None:
-        """The outcome, with the ICMP error that only recorders saw."""
+        """The outcome, with the ICMP error that only recorders or a walk heard."""
         if self.outcome is None or self.refusal is None:
             return self.outcome
         return replace(self.outcome, icmp=self.refusal)

@@ -70,12 +70,14 @@ REPORTS = {
 OURS = Listener("ours")
 ROUTE = Routed(1, "10.0.0.1", "eth0", 1500, 1500, gateway=ROUTER, failure=None)
 BACK = Routed(2, "10.0.2.2", "eth1", 1450, 1500, gateway=None, failure=None)
-FULL_WALK = Walked(3, [WalkHop(1, ROUTER), WalkHop(2, "10.0.2.2")], True, None)
-LOST_WALK = Walked(3, [WalkHop(1, ROUTER), WalkHop(2, None), WalkHop(3, None)], False, None)
+FULL_WALK = Walked(3, [WalkHop(1, ROUTER), WalkHop(2, "10.0.2.2")], True, None, None)
+LOST_WALK = Walked(3, [WalkHop(1, ROUTER), WalkHop(2, None), WalkHop(3, None)], False, None, None)
 LONG_WALK = Walked(
-    4, [WalkHop(1, ROUTER), WalkHop(2, "10.0.1.254"), WalkHop(3, "10.0.2.2")], True, None
+    4, [WalkHop(1, ROUTER), WalkHop(2, "10.0.1.254"), WalkHop(3, "10.0.2.2")], True, None, None
 )
-REFUSED_WALK = Walked(5, [WalkHop(1, ROUTER), WalkHop(2, ROUTER)], False, None)
+REFUSED_WALK = Walked(
+    5, [WalkHop(1, ROUTER), WalkHop(2, ROUTER)], False, None, IcmpFact(3, 13, ROUTER, 64)
+)
 ECHO = Outcome("answer", None, answer="echo", ttl=62, rtt_ms=0.3)
 RESET = Outcome("connect", "refused", rtt_ms=0.2)
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=2, packets=6)
@@ -251,7 +253,7 @@ def _opened() -> Iterator[View]:
     opened = Outcome("answer", None, answer="silent")
     facts: dict[str, Any] = {"control_ports": [64999, 64998], "control_opened": True}
     nearer = CheckConclusion("intercepted", "something nearer opens it")
-    near = replace(FURTHER, flow_walk=Walked(1, [WalkHop(1, "10.0.2.2")], True, None))
+    near = replace(FURTHER, flow_walk=Walked(1, [WalkHop(1, "10.0.2.2")], True, None, None))
     noted = note("intercepted", InterceptionNote(**facts), "bad")
     yield view(opened, listener=OURS, trail=(sent, noted), conclusion=nearer, further=near)
     facts |= {"control_opened": False, "ttl": 1, "opened": True}

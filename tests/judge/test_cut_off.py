@@ -53,6 +53,18 @@ def titles(failures: Sequence[Result], passes: Sequence[Result] = (), **more: An
     return [one.title for one in fold(failures, passes, **more)]
 
 
+def test_a_device_that_is_down_takes_the_routes_of_its_host_along() -> None:
+    """They are gone on that host alone: another one without a route has its own cause."""
+    no_route = NO_LINK | {"reason": "no-route", "where": ("source",)}
+    down = [*(flow(HOST, other, **no_route) for other in OTHERS), flow("c1", HOST, **NO_NEIGHBOUR)]
+
+    assert titles(down) == [
+        "c3 is cut off: nothing that was probed gets to it or from it: tcp 2379 (4 flows)"
+    ]
+    assert len(titles([*down, flow("a1", HOST, **no_route)])) == 2
+    assert len(titles([*down, flow("a1", "b1", **no_route)])) == 2
+
+
 def test_a_cable_that_is_out_is_one_finding() -> None:
     """There and back, silent, refused by routers, and with the names that do not resolve."""
     (finding,) = fold(unplugged(), [flow("a1", "b1", PASSED)])

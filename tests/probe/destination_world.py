@@ -132,7 +132,7 @@ class World:
             ProbeOrder: lambda order: reply(order, lambda port: tell(order.blocks[0].mode, port)),
             EchoOrder: lambda order: reply(order, echo),
             RouteOrder: routed(),
-            WalkOrder: lambda order: Walked(order.id, [], False, None),
+            WalkOrder: lambda order: Walked(order.id, [], False, None, None),
             EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None, True, None),
         }
 

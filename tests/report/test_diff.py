@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from netprobe.errors import RequestError
 from netprobe.model.plan import OF_HOSTS, PlannedMatrix
 from netprobe.model.result import HostReport, Result
 from netprobe.report.record.changes import compare, fates_of, list_checked
-from netprobe.report.record.earlier import Baseline
+from netprobe.report.record.collector import collect
+from netprobe.report.record.earlier import Baseline, word_changes
 from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
 from tests.report.golden import check_golden
 from tests.report.plans import PLAN
@@ -70,6 +72,16 @@ def test_only_what_both_probed_is_compared() -> None:
     assert [one.port for one in changes.unknown] == [42]
     # It was inconclusive: nobody knows whether it is new.
     assert [one.port for one in changes.decided] == [43]
+
+
+def test_what_was_inconclusive_and_fails_is_now_decided() -> None:
+    """A retry counts it so: nothing is newly blocked."""
+    doubtful = replace(BLOCKED, verdict="inconclusive", state="open|filtered")
+    with closing(collect([doubtful])) as before, closing(collect([BLOCKED])) as after:
+        words = word_changes(compare(fates_of(before.results()), after.results()))
+
+    assert "1 now decided: blocked or exposed" in words
+    assert "newly" not in words
 
 
 @pytest.mark.parametrize("requirement", OF_HOSTS)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from netprobe.model.evidence import UNDIALLED
 from netprobe.model.host_key import HostKey
 from netprobe.model.names import names_text
 from netprobe.model.plan import Skipped
@@ -254,6 +255,15 @@ def test_warnings_repeat_no_finding() -> None:
 
     assert "\n\nWARNINGS\n   master-0 → master-1 tcp 2379: held\n\n" in text
     assert text.count(said) == 1
+
+
+def test_what_a_firewall_of_the_destination_stops_is_no_warning_of_old_records() -> None:
+    """Version 0.1.0 warned of it beside the finding; elsewhere the warning stands."""
+    stopped = replace(BLOCKED, warnings=(f"master-1: {UNDIALLED}",), where=("destination",))
+
+    for failed in (stopped, replace(stopped, where=("destination", "path"))):
+        text = plain(report_of([failed], finding("c", "d", failed)))
+        assert (UNDIALLED in text) is (failed is not stopped)
 
 
 def test_remote_words_cannot_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netprobe.cli.watch import HostLines
 from netprobe.history.ledger import open_ledger
 from netprobe.history.outages import replay
+from netprobe.model.host_key import HostKey
 from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.ports import each
+from netprobe.model.result import HostReport
 from netprobe.watch.blind import hide
 from netprobe.watch.clock import LabelClock, Stillness
 from netprobe.watch.flows import flows_of
@@ -246,3 +249,30 @@ def test_what_was_open_before_is_open_after_a_start(tmp_path: Path) -> None:
         keeper.keep(look(20, DROPPED), b"run 2")
         keeper.keep(look(30))
     assert told.lines == ["ended dropped"]
+
+
+def test_a_host_that_cannot_be_reached_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its words may begin with its name; a second failure is no news, and a return is."""
+    lines = HostLines()
+    for state in ("failed", "failed", "agent"):
+        lines.tell(HostReport("b", state, words="b: ssh ended"))
+
+    assert capsys.readouterr().err.splitlines() == [
+        "netprobe: blind for b: ssh ended", "netprobe: b is back",
+    ]  # fmt: skip
+
+
+def test_hosts_with_untrusted_keys_are_one_line_of_a_round(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the command that mends it, and once."""
+    lines = HostLines()
+    for name in "ab":
+        key = HostKey(state="unknown", target=name)
+        lines.tell(HostReport(name, "failed", words="...", host_key=key))
+    for _ in range(2):
+        lines.tell_held()
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("netprobe: no agent: the host keys of 2 hosts (a, b) are not known yet")
+    assert line.endswith('; do ssh -o StrictHostKeyChecking=ask "$host" true; done')

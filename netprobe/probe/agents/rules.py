@@ -287,6 +287,10 @@ def _check_walked(order: orders.WalkOrder, answer: answers.Walked) -> None:
     _check_addresses(hop.address for hop in answer.hops)
     ended = bool(answer.hops) and answer.hops[-1].address is not None
     _demand_that(ended or not answer.reached, "a walk that arrived without a hop")
+    if answer.refusal is not None:
+        by = answer.hops[-1].address if answer.hops else None
+        _demand_that(answer.refusal.offender == by, "a walk that another hop refused than its last")
+        _demand_that(not answer.reached, "a walk that arrived and was refused")
 
 
 def _check_resolved(_order: Any, answer: host_messages.Resolved) -> None:

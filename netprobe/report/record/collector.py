@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from netprobe.model.evidence import UNDIALLED
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.matrix import Weight
 from netprobe.model.reasons import find_reason
@@ -70,7 +71,7 @@ class Collector:
             self._others.add(result)
         for text in result.warnings:
             self.warned.setdefault(text, Warned(result)).flows += flows
-            if text not in result.because:
+            if not _is_said(text, result):
                 self.warned_beside.setdefault(text, Warned(result)).flows += flows
 
     def _count_failure(self, result: Result) -> None:
@@ -111,6 +112,15 @@ class Collector:
         """Give the disk space back."""
         self._passes.close()
         self._others.close()
+
+
+def _is_said(warning: str, result: Result) -> bool:
+    """Tell whether what became of a flow says its warning already.
+
+    Records of 0.1.0 warn of what a firewall of the destination stops, too.
+    """
+    stopped_there = result.where == ("destination",)
+    return warning in result.because or (stopped_there and warning.endswith(UNDIALLED))
 
 
 @dataclass(frozen=True, slots=True)

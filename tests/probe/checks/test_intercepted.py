@@ -62,7 +62,7 @@ def agent(
 
     def walk(order: WalkOrder) -> Walked:
         found = hops(*(HOPS if walks is None else walks).get(order.proto, []))
-        return Walked(order.id, found, True, None)
+        return Walked(order.id, found, True, None, None)
 
     return FakeAgent(SOURCE, {ProbeOrder: connect, EchoOrder: echo, WalkOrder: walk})
 
