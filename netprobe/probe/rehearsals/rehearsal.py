@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from netprobe.model.evidence import Evidence
-from netprobe.model.plan import Block, Flow, find_row
-from netprobe.model.ports import PortRange
+from netprobe.model.plan import Block, Flow, Plan, find_row
+from netprobe.model.ports import PortRange, Ports
+from netprobe.model.reasons import find_reason
 from netprobe.model.rehearsed import OverlayFacts
+from netprobe.model.result import Result
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
@@ -32,17 +34,43 @@ class NotPlayedError(Exception):
 @dataclass(frozen=True, slots=True)
 class RowArrivals:
     """Whether the packets of rows arrived in this run, as their own probes tell; each port by
-    itself, because a firewall may stop one port of a row and not the others."""
+    itself, because a firewall may stop one port of a row and not the others.
+
+    ``rows``: those that are rehearsed; of others nothing is kept.
+    """
 
     known: dict[RowKey, Arrivals] = field(default_factory=dict)
+    rows: set[tuple[str, str]] = field(default_factory=set)
+
+    def expect(self, plan: Plan) -> None:
+        """Keep from now on what becomes of the rows that this plan rehearses."""
+        self.rows.update(
+            (block.matrix, find_row(block.requirement.id))
+            for block in plan.blocks
+            if block.rehearsal is not None
+        )
 
     def note(self, found: Iterable[Evidence]) -> None:
         """Remember what became of the probes of rows."""
         for one in found:
             arrived = _has_arrived(one)
             if arrived is not None:
-                noted = self.known.setdefault(_key_of(one.flow, one.address), {})
-                noted.update(((one.address, ports), arrived) for ports in one.ports)
+                self._note_ports(_key_of(one.flow, one.address), one.address, one.ports, arrived)
+
+    def note_kept(self, result: Result) -> None:
+        """Remember what became of them in the earlier run that this one goes on with."""
+        arrived = _had_arrived(result)
+        if arrived is not None:
+            key = (
+                result.matrix, result.requirement, result.protocol, result.source,
+                result.destination, family_of(result.address),
+            )  # fmt: skip
+            self._note_ports(key, result.address, result.ports, arrived)
+
+    def _note_ports(self, key: RowKey, address: str, ports: Ports, arrived: bool) -> None:
+        if key[:2] in self.rows:
+            noted = self.known.setdefault(key, {})
+            noted.update(((address, part), arrived) for part in ports)
 
     def of_row(self, flow: Flow, address: str, port: int) -> bool | None:
         """Tell whether the row's own packets arrived at this port there; None: nobody knows."""
@@ -73,6 +101,14 @@ def _has_arrived(one: Evidence) -> bool | None:
     if one.outcome.answer is not None or (one.witness is not None and one.witness.socket):
         return True
     return False if one.listener.state == "ours" else None
+
+
+def _had_arrived(result: Result) -> bool | None:
+    if result.verdict == "pass":
+        return True
+    if result.verdict != "blocked" or find_reason(result.reason).of_port:
+        return None
+    return result.where == ("return-path",)
 
 
 def _key_of(flow: Flow, address: str) -> RowKey:
