@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
+
+from msgspec.structs import replace
 
 from netprobe.judge.holder import say_held
 from netprobe.load.manifest.manifests import NO_MANIFESTS, GivenManifests

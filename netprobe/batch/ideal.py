@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, TypeVar, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from netprobe.agent.wire import answers, host_messages, orders, parts
 from netprobe.agent.wire.frames import WIRE_VERSION
@@ -48,8 +49,7 @@ _OPEN = _KIND._replace(op="connect", answer="unasked")
 _SENT = _KIND._replace(op="send", left=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """An order as a host gets it, with an id of its own."""
 
     host: str

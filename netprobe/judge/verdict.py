@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.judge import mtu
 from netprobe.judge.clock import judge_clock
@@ -60,8 +62,7 @@ SAID_LIVE = "with --live everything is supposed to run"
 SAID_EXISTING = "the matrix says that this service runs before the installation (existing: true)"
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """``strict``: handshake and refusal prove nothing. ``live``: everything is supposed to run."""
 
     strict: bool = False

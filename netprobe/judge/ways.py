@@ -7,8 +7,9 @@ way back is lost on the way from the destination to the source.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from netprobe.judge.cut_off import CutOffHosts
 from netprobe.judge.machines import MachineFacts, rank_of_machine, shows_machine

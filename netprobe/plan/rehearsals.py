@@ -7,8 +7,9 @@ same name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.plan import OVERLAY, REHEARSALS, Block, Plan, Skipped, find_row

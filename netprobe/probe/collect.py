@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.orders import RecordOrder
 from netprobe.errors import FAULT, bug_words

@@ -8,8 +8,9 @@ import itertools
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast, get_args
+
+from msgspec import Struct
 
 from netprobe.agent.wire import stream_messages as wire
 from netprobe.agent.wire.answers import Fault
@@ -28,8 +29,7 @@ EVENTS = frozenset(get_args(EventKind)) - {"data"}
 _IDS = itertools.count(1 << 40)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Where a stream goes, and how: ``mss`` is the most that TCP may put into one segment."""
 
     address: str

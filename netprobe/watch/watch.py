@@ -6,9 +6,11 @@ import asyncio
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, closing, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.errors import NetprobeError
 from netprobe.history.ledger import HistoryFile
@@ -40,8 +42,7 @@ YOUNG_S: Final = 60.0
 AGAIN_S: Final = 3.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchRequest:
+class WatchRequest(Struct, frozen=True, kw_only=True):
     """What a watch is asked for. ``load``: reads the plan, also later. Raises NetprobeError."""
 
     every_s: float

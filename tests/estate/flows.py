@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import Resolved, Routed
@@ -63,9 +64,9 @@ FAR = host("far", "node", addresses=("10.0.2.9",), vantage=Vantage("none"))
 NAMED = host("api", "node", addresses=("api.example",), vantage=Vantage("none"))
 ROUTER = "10.0.0.254"
 REPORTS = {
-    "a": HostReport("a", "agent", python="3.11.7", user="root", privileged=True,
+    "a": HostReport(name="a", state="agent", python="3.11.7", user="root", privileged=True,
                     facts=HostFacts(kernel="6.1.0", net_raw=True)),
-    "b": HostReport("b", "agent", python="3.6.8", user="core", cost=("no recorder",)),
+    "b": HostReport(name="b", state="agent", python="3.6.8", user="core", cost=("no recorder",)),
 }  # fmt: skip
 OURS = Listener("ours")
 ROUTE = Routed(1, "10.0.0.1", "eth0", 1500, 1500, gateway=ROUTER, failure=None)
@@ -267,7 +268,9 @@ def _opened() -> Iterator[View]:
 
 
 def _without_agents() -> Iterator[View]:
-    failed = HostReport("a", "failed", words="a: ssh: connect to host 10.0.0.1 port 22: timed out")
+    failed = HostReport(
+        name="a", state="failed", words="a: ssh: connect to host 10.0.0.1 port 22: timed out"
+    )
     unasked = Further()
     yield view(None, untested=("no-vantage", "a: no way onto it"), further=unasked,
                reports={"a": failed, "b": REPORTS["b"]})  # fmt: skip

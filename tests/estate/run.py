@@ -7,9 +7,10 @@ say. Nothing of it depends on the machine or the day.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.judge.accepted import Acceptances
 from netprobe.judge.clocks_apart import judge_clocks
@@ -204,6 +205,10 @@ def _rest_of_evidence(place: int) -> Iterator[Evidence]:
         ("no-python", "no Python 3.6 or newer; install python3"),
         ("agent-lost", "the agent of worker-1 was lost"),
         ("holder-changed", "another process holds the port each time"),
+        (
+            "row-stopped",
+            "UDP port 8472 itself is stopped on the way to worker-1",
+        ),
     ):
         yield make_evidence(
             make_block(reason, "tcp", place), outcome=None, untested=(reason, words)
@@ -301,7 +306,7 @@ def _report_hosts() -> tuple[HostReport, ...]:
         {"state": "none"},
     )  # fmt: skip
     return tuple(
-        HostReport(one.name, roles=one.roles, zone=one.zone, named=False,
+        HostReport(name=one.name, roles=one.roles, zone=one.zone, named=False,
                    addresses=tuple(each.text for each in one.addresses), **state)
         for one, state in zip(hosts, states, strict=True)
     )  # fmt: skip

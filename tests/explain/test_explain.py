@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import IcmpFact, WalkHop

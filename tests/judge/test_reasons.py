@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.judge import mtu, name_rows, rehearsed

@@ -6,12 +6,12 @@ import ipaddress
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from netprobe.model.result import Result
 from tests.lab.netlab import Lab, Namespace

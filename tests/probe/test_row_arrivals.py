@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence, Listener, Outcome, Witness

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.plan import OF_HOSTS, PlannedMatrix
@@ -127,8 +127,8 @@ def test_a_host_that_the_other_run_has_not_checked_is_compared_to_nothing(checke
 def test_which_hosts_a_run_has_checked(change: dict[str, Any], checked: Any) -> None:
     """Those with an agent of its own; what a host carried out by itself checked no clock."""
     hosts = (
-        HostReport("a", "agent", start_s=0.3), HostReport("carried", "agent"),
-        HostReport("b", "failed", start_s=3.0), HostReport("c", "none"),
+        HostReport(name="a", state="agent", start_s=0.3), HostReport(name="carried", state="agent"),
+        HostReport(name="b", state="failed", start_s=3.0), HostReport(name="c", state="none"),
     )  # fmt: skip
     info = replace(INFO, complete=True, names_set=2, hosts=hosts)
 

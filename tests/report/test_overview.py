@@ -10,13 +10,13 @@ import struct
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from fcntl import ioctl
 from pathlib import Path
 from termios import TIOCSWINSZ
 from typing import Any, BinaryIO
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.cli.main import status_of
 from netprobe.judge.findings import fold

@@ -7,12 +7,12 @@ import io
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.model.plan import PlannedRequirement
 from netprobe.model.result import Also, Result

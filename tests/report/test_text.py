@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.model.evidence import UNDIALLED
 from netprobe.model.host_key import HostKey
@@ -197,7 +197,9 @@ def test_untrusted_host_keys_are_one_line() -> None:
         for index, name in enumerate(names)
     ]  # fmt: skip
     hosts = tuple(
-        HostReport(name, "failed", words="...", host_key=HostKey(state="unknown", target=name))
+        HostReport(
+            name=name, state="failed", words="...", host_key=HostKey(state="unknown", target=name)
+        )
         for name in names
     )
     text = plain(report_of([PASSED, *results], info=replace(INFO, hosts=hosts)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.result import Result

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from netprobe.cli.options import REQUEST_FORMATS
 from netprobe.model.firewall import Enforcer, FirewallRequest

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.cli.watch import HostLines
 from netprobe.history.ledger import open_ledger
@@ -255,7 +255,7 @@ def test_a_host_that_cannot_be_reached_is_named_once(capsys: pytest.CaptureFixtu
     """Its words may begin with its name; a second failure is no news, and a return is."""
     lines = HostLines()
     for state in ("failed", "failed", "agent"):
-        lines.tell(HostReport("b", state, words="b: ssh ended"))
+        lines.tell(HostReport(name="b", state=state, words="b: ssh ended"))
 
     assert capsys.readouterr().err.splitlines() == [
         "netprobe: blind for b: ssh ended", "netprobe: b is back",
@@ -269,7 +269,7 @@ def test_hosts_with_untrusted_keys_are_one_line_of_a_round(
     lines = HostLines()
     for name in "ab":
         key = HostKey(state="unknown", target=name)
-        lines.tell(HostReport(name, "failed", words="...", host_key=key))
+        lines.tell(HostReport(name=name, state="failed", words="...", host_key=key))
     for _ in range(2):
         lines.tell_held()
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.errors import Problem, all_problems
 from netprobe.files import memory_file

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.questions import MAX_TTL

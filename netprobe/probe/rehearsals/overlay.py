@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from netprobe.agent.wire.tunnel_messages import (
     TunnelChecksums,
@@ -95,8 +96,7 @@ def _refuse_hopeless(stage: Stage, near: AgentMethods, far: AgentMethods) -> Non
             raise NotPlayedError("row-stopped", f"{words}: first that, and then the tunnel")
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedTunnel:
+class PlayedTunnel(Struct, frozen=True):
     """A tunnel that is open at both ends."""
 
     number: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.evidence import Evidence, Outcome

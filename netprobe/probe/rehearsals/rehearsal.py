@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Block, Flow, Plan, find_row
@@ -31,8 +32,7 @@ class NotPlayedError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class RowArrivals:
+class RowArrivals(Struct, frozen=True):
     """Whether the packets of rows arrived in this run, as their own probes tell; each port by
     itself, because a firewall may stop one port of a row and not the others.
 
@@ -119,8 +119,7 @@ def _key_of(flow: Flow, address: str) -> RowKey:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """One flow that is rehearsed: its address and port, the agents, and what the run knows."""
 
     flow: Flow

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from netprobe.model.evidence import UNDIALLED
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.matrix import Weight
@@ -20,8 +22,7 @@ from netprobe.report.record.merge import PlannedPorts, merge_neighbours
 from netprobe.report.record.spool import Spool, place
 
 
-@dataclass(slots=True)
-class Warned:
+class Warned(Struct):
     """How many flows carry one warning, and the first of them."""
 
     first: Result
@@ -123,8 +124,7 @@ def _is_said(warning: str, result: Result) -> bool:
     return warning in result.because or (stopped_there and warning.endswith(UNDIALLED))
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """One run, ready to be printed in any format; ``changes`` since the run that it retries.
 
     ``rules`` are the firewall rules that would mend its findings; None: nobody has made them.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TextIO
+
+from msgspec import Struct
 
 from netprobe.model.firewall import RULE_PLACES, Enforcer, FirewallRequest, FirewallRule, RulePlace
 from netprobe.request.safe import plain
@@ -34,8 +35,7 @@ class IntoPlace(NamedTuple):
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Syntax:
+class Syntax(Struct, frozen=True):
     """How one kind of firewall or ticket is written; ``undo`` takes the same rules away again.
 
     ``purpose`` says for whom. ``library`` is what must be installed for it, with the extra of that

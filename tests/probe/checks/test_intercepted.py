@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder

@@ -6,8 +6,10 @@ A NodePool says what its cluster says too, and how many nodes there will be.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.manifest.kinds.published import (
@@ -201,8 +203,7 @@ def api_server_of(one: Manifest) -> tuple[str, int] | None:
     return (host, one.port("status", "controlPlaneEndpoint", "port") or 6443) if host else None
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelSaid:
+class TunnelSaid(Struct, frozen=True):
     """How Konnectivity is published: ``server`` is HOST or HOST:PORT, and stands at ``place``.
 
     ``publishing`` None: a port tells nothing of it. ``title`` names the object that says it. Where
