@@ -20,7 +20,7 @@ from netprobe.probe.flows.work import family_of
 # Matrix, row, protocol, source, destination, family of addresses.
 RowKey = tuple[str, str, str, str, str, int]
 # Of a key, whether packets to these ports of this address arrived.
-Arrivals = dict[tuple[str, PortRange], bool]
+PortArrivals = dict[tuple[str, PortRange], bool]
 
 
 class NotPlayedError(Exception):
@@ -39,7 +39,7 @@ class RowArrivals(Struct, frozen=True):
     ``rows``: those that are rehearsed; of others nothing is kept.
     """
 
-    known: dict[RowKey, Arrivals] = field(default_factory=dict)
+    known: dict[RowKey, PortArrivals] = field(default_factory=dict)
     rows: set[tuple[str, str]] = field(default_factory=set)
 
     def expect(self, plan: Plan) -> None:
@@ -106,7 +106,8 @@ def _has_arrived(one: Evidence) -> bool | None:
 def _had_arrived(result: Result) -> bool | None:
     if result.verdict == "pass":
         return True
-    if result.verdict != "blocked" or find_reason(result.reason).of_port:
+    # What else is kept of a row failed for certain.
+    if find_reason(result.reason).of_port:
         return None
     return result.where == ("return-path",)
 
