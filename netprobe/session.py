@@ -34,6 +34,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.collect import collect
 from netprobe.probe.flows.work import STOPPED, Want
+from netprobe.probe.rehearsals.rehearsal import RowArrivals
 from netprobe.probe.resolvers import look_at_resolvers
 from netprobe.probe.settings import ProbeSettings
 from netprobe.report.record.earlier import done_ports
@@ -116,6 +117,8 @@ class _Run:
         self._clocks: list[ServerAnswer] = []
         self._ports_found = PortsFound()
         self._skipped: list[Skipped] = []
+        self._arrivals = RowArrivals()
+        self._arrivals.expect(part.plan)
         self._any_of = AnyOfGroups(part.plan, to_the_end=self._completion is not None)
 
     async def probe(self) -> None:
@@ -126,7 +129,7 @@ class _Run:
         self._known_flows = self._done_flows
         await collect(
             self._request.part.plan, self._settings, self._fleet, self.emit, kept,
-            self._watch_phases, self._next_plan, self._note_skipped,
+            self._watch_phases, self._next_plan, self._note_skipped, self._arrivals,
         )  # fmt: skip
         await self._judge_hosts()
         self.settle_rest()
@@ -193,6 +196,7 @@ class _Run:
                 sink.add(marked)
 
     def _note_kept(self, result: Result) -> Result:
+        self._arrivals.note_kept(result)
         self._any_of.note(result)
         if self._completion is not None:
             self._completion.add(result)

@@ -86,6 +86,7 @@ async def watch(
     work, stage = Work(probed), Work(played)
     destination = work.destinations[0]
     arrivals, left_out = RowArrivals(), list[str]()
+    arrivals.expect(plan)
     async with open_fleet(list_hosts(plan), launcher, tell) as fleet:
         begin_run(fleet, plan, settings)
         wants = list(work.wants(destination))

@@ -36,6 +36,11 @@ OF_HOSTS = (RESOLVER, CLOCK)
 ADDED = (PATH_MTU, *OF_HOSTS)
 
 
+def find_row(requirement: str) -> str:
+    """Give the id of the row that a requirement is, or is rehearsed for."""
+    return requirement.partition("/")[0]
+
+
 class AskedName(Struct, frozen=True):
     """A name that name servers are asked for, and the setting that gives it.
 

@@ -48,7 +48,8 @@ class Reason(NamedTuple):
     rule may let it through. ``shares``: what findings fold by. ``always_found``: a finding although
     it is neither blocked nor exposed. ``of_port``: it is the port's own, whoever asks. ``advice``:
     what to do, by the places that are left; other places have advice of their own. ``owner``: who
-    must act, where the places say something else.
+    must act, where the places say something else. ``waits``: nobody looked, because what stops the
+    same port of its row comes first.
     """
 
     kind: str = ""
@@ -66,3 +67,4 @@ class Reason(NamedTuple):
     of_port: bool = False
     advice: Advice = MappingProxyType({})
     owner: Team | None = None
+    waits: bool = False

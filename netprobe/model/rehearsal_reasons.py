@@ -31,6 +31,7 @@ def _make_balancer(title: str, remedy: str) -> Reason:
 
 OF_REHEARSALS: Final[Mapping[str, Reason]] = {
     "tunnel-transfer": Reason(),
+    "row-stopped": Reason(waits=True),
     "overlay-offload": Reason(
         source_is="its network card",
         destination_is="its network card",

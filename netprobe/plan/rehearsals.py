@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory
-from netprobe.model.plan import BALANCER, OVERLAY, REHEARSALS, Block, Plan, Skipped
-from netprobe.model.ports import each
+from netprobe.model.plan import BALANCER, OVERLAY, REHEARSALS, Block, Plan, Skipped, find_row
+from netprobe.model.ports import Ports, each, union
+from netprobe.model.ports import text as ports_text
 from netprobe.plan.balancers import make_balancers
 from netprobe.plan.cost import BALANCER_S, count_balancers, estimate_rehearsals_s
 from netprobe.plan.planned import list_requirements
@@ -103,7 +104,8 @@ def _make_overlay(block: Block) -> Iterator[Block | Skipped]:
             id=f"{row.id}/{OVERLAY}",
             probe=OVERLAY,
             any_of=None,
-            purpose=f"TCP through a VXLAN tunnel of the kernels ({row.id}): {row.purpose}",
+            purpose=f"TCP through a VXLAN tunnel of the kernels ({row.id}: "
+            f"{ports_text(block.ports)}): {row.purpose}",
         ),
         destinations=ends,
         local=False,
@@ -130,11 +132,10 @@ def note_cost(plan: Plan) -> Plan:
 def _word_tunnels(tunnels: Sequence[Block]) -> str:
     count = sum(block.flow_count() for block in tunnels)
     about = max(1, round(estimate_rehearsals_s(tunnels)))
-    ports = sorted({first for block in tunnels for first, _ in block.ports})
     return (
         f"--rehearse=overlay: {count:,} {'tunnel' if count == 1 else 'tunnels'}, about {about} s "
         f"in all; up to {LONGEST_TRIAL_S} s for one that carries no TCP. For each, both hosts open "
-        f"UDP port {', '.join(map(str, ports))} and a VXLAN device in a network namespace that "
+        f"UDP port {_word_ports(tunnels)} and a VXLAN device in a network namespace that "
         "the agent alone holds; 400 kB go through. No device, route or setting of the hosts "
         "changes; the kernel's module vxlan may stay loaded"
     )
@@ -160,3 +161,14 @@ def _list_back_ports(block: Block) -> Iterator[int]:
             health = host.health_at(port)
             if health is not None and health.port is not None:
                 yield health.port
+
+
+def _word_ports(tunnels: Iterable[Block]) -> str:
+    """Say which ports the tunnels have, and which rows list them."""
+    rows: dict[tuple[str, str], Ports] = {}
+    for block in tunnels:
+        row = (block.matrix, find_row(block.requirement.id))
+        rows[row] = union((rows.get(row, ()), block.ports))
+    return ", ".join(
+        f"{ports_text(ports)} (row {row} of {matrix})" for (matrix, row), ports in rows.items()
+    )

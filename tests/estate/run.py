@@ -206,6 +206,10 @@ def _rest_of_evidence(place: int) -> Iterator[Evidence]:
         ("no-python", "no Python 3.6 or newer; install python3"),
         ("agent-lost", "the agent of worker-1 was lost"),
         ("holder-changed", "another process holds the port each time"),
+        (
+            "row-stopped",
+            "UDP port 8472 itself is stopped on the way to worker-1",
+        ),
     ):
         yield make_evidence(
             make_block(reason, "tcp", place), outcome=None, untested=(reason, words)

@@ -27,7 +27,9 @@ from tests.request.flows import ask
 
 # Given by code beside the tables: the clock of a server, names with other addresses, and a live
 # service that is missing.
-BESIDE_TABLES = ("clock-server", "name-other-address", "nothing-listens", "loopback-holder")
+BESIDE_TABLES = (
+    "clock-server", "name-other-address", "nothing-listens", "loopback-holder", "row-stopped",
+)  # fmt: skip
 
 
 def all_reasons() -> Iterator[str]:

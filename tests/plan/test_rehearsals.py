@@ -43,6 +43,7 @@ def test_a_row_of_vxlan_has_a_tunnel_for_each_pair() -> None:
     plan = rehearsed("overlay")
     (block,) = [one for one in plan.blocks if one.rehearsal]
     assert block.requirement.id == "vxlan/overlay"
+    assert "kernels (vxlan: 8472): " in block.requirement.purpose
     assert (block.protocol, block.ports) == ("udp", ((8472, 8472),))
     ends = {(flow.source.name, flow.destination.name) for flow in block.flows()}
     assert ends == {("n1", "n2"), ("n2", "n1")}
@@ -67,7 +68,7 @@ def test_the_notes_say_what_is_done() -> None:
     notes = note_cost(plan).notes
     assert "changes hosts for a moment" in notes[0]
     assert "2 tunnels, about 1 s in all" in notes[-1]
-    assert "UDP port 8472" in notes[-1]
+    assert "UDP port 8472 (row vxlan of m) and a VXLAN device" in notes[-1]
     some = [block for block in plan.blocks if block.rehearsal is None]
     assert note_cost(replace(plan, blocks=tuple(some))).notes == plan.notes
 

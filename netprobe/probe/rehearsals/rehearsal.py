@@ -10,16 +10,21 @@ from msgspec import Struct, field
 from netprobe.errors import AgentError
 from netprobe.model.balanced import BalancerFacts
 from netprobe.model.evidence import Evidence
-from netprobe.model.plan import Block, Flow
+from netprobe.model.plan import Block, Flow, Plan, find_row
+from netprobe.model.ports import PortRange, Ports
+from netprobe.model.reasons import find_reason
 from netprobe.model.rehearsed import OverlayFacts
+from netprobe.model.result import Result
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
 
 # What agents saw that played something.
 RehearsedFacts = OverlayFacts | BalancerFacts
-# Matrix, row, source, destination, family of addresses.
-RowKey = tuple[str, str, str, str, int]
+# Matrix, row, protocol, source, destination, family of addresses.
+RowKey = tuple[str, str, str, str, str, int]
+# Of a key, whether packets to these ports of this address arrived.
+PortArrivals = dict[tuple[str, PortRange], bool]
 
 
 class NotPlayedError(Exception):
@@ -32,25 +37,66 @@ class NotPlayedError(Exception):
 
 
 class RowArrivals(Struct, frozen=True):
-    """Whether the packets of rows arrived in this run, as their own probes tell."""
+    """Whether the packets of rows arrived in this run, as their own probes tell; each port by
+    itself, because a firewall may stop one port of a row and not the others.
 
-    known: dict[RowKey, bool] = field(default_factory=dict)
+    ``rows``: those that are rehearsed; of others nothing is kept.
+    """
+
+    known: dict[RowKey, PortArrivals] = field(default_factory=dict)
+    rows: set[tuple[str, str]] = field(default_factory=set)
+
+    def expect(self, plan: Plan) -> None:
+        """Keep from now on what becomes of the rows that this plan rehearses."""
+        self.rows.update(
+            (block.matrix, find_row(block.requirement.id))
+            for block in plan.blocks
+            if block.rehearsal is not None
+        )
 
     def note(self, found: Iterable[Evidence]) -> None:
         """Remember what became of the probes of rows."""
         for one in found:
             arrived = _has_arrived(one)
             if arrived is not None:
-                self.known[_key_of(one.flow, one.address)] = arrived
+                self._note_ports(_key_of(one.flow, one.address), one.address, one.ports, arrived)
 
-    def of_row(self, flow: Flow, address: str) -> bool | None:
-        """Tell whether the row's own packets arrived there; None: nobody knows."""
-        return self.known.get(_key_of(flow, address))
+    def note_kept(self, result: Result) -> None:
+        """Remember what became of them in the earlier run that this one goes on with."""
+        arrived = _had_arrived(result)
+        if arrived is not None:
+            key = (
+                result.matrix, result.requirement, result.protocol, result.source,
+                result.destination, family_of(result.address),
+            )  # fmt: skip
+            self._note_ports(key, result.address, result.ports, arrived)
 
-    def of_way_back(self, flow: Flow, address: str) -> bool | None:
-        """Tell the same of the row's packets from the destination to the source."""
-        matrix, row, source, destination, family = _key_of(flow, address)
-        return self.known.get((matrix, row, destination, source, family))
+    def _note_ports(self, key: RowKey, address: str, ports: Ports, arrived: bool) -> None:
+        if key[:2] in self.rows:
+            noted = self.known.setdefault(key, {})
+            noted.update(((address, part), arrived) for part in ports)
+
+    def of_row(self, flow: Flow, address: str, port: int) -> bool | None:
+        """Tell whether the row's own packets arrived at this port there; None: nobody knows."""
+        noted = self.known.get(_key_of(flow, address), {})
+        return _find_common(
+            arrived for (end, ports), arrived in noted.items()
+            if end == address and ports[0] <= port <= ports[1]
+        )  # fmt: skip
+
+    def of_way_back(self, flow: Flow, address: str, port: int) -> bool | None:
+        """Tell the same of the row's packets from the destination to the source's addresses."""
+        matrix, row, protocol, source, destination, family = _key_of(flow, address)
+        noted = self.known.get((matrix, row, protocol, destination, source, family), {})
+        return _find_common(
+            arrived for (_, ports), arrived in noted.items() if ports[0] <= port <= ports[1]
+        )
+
+
+def _find_common(fates: Iterable[bool]) -> bool | None:
+    """Give what all of them are; None: there is none, or they differ."""
+    different = {*fates}
+    return different.pop() if len(different) == 1 else None
 
 
 def _has_arrived(one: Evidence) -> bool | None:
@@ -61,10 +107,20 @@ def _has_arrived(one: Evidence) -> bool | None:
     return False if one.listener.state == "ours" else None
 
 
+def _had_arrived(result: Result) -> bool | None:
+    if result.verdict == "pass":
+        return True
+    # What else is kept of a row failed for certain.
+    if find_reason(result.reason).of_port:
+        return None
+    return result.where == ("return-path",)
+
+
 def _key_of(flow: Flow, address: str) -> RowKey:
-    row = flow.block.requirement.id.partition("/")[0]
+    block = flow.block
     return (
-        flow.block.matrix, row, flow.source.name, flow.destination.name, family_of(address),
+        block.matrix, find_row(block.requirement.id), block.protocol, flow.source.name,
+        flow.destination.name, family_of(address),
     )  # fmt: skip
 
 

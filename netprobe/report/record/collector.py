@@ -12,6 +12,7 @@ from msgspec import Struct
 from netprobe.model.evidence import UNDIALLED
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.matrix import Weight
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.report.page.flow_groups import EndAddress, Survey
@@ -38,6 +39,7 @@ class Collector:
     own sentence says already.
     ``refused``: the passes that rest on a refusal, by destination and address. ``stopped``: the
     required flows that fail, whether or not a baseline has them too, by what they stop.
+    ``waiting``: flows that nobody looked at because what stops their row comes first.
     """
 
     ranges: PlannedPorts = field(default_factory=dict)
@@ -45,6 +47,7 @@ class Collector:
     warned_beside: dict[str, Warned] = field(default_factory=dict)
     refused: dict[EndAddress, Survey] = field(default_factory=dict)
     stopped: Counter[Weight | None] = field(default_factory=Counter)
+    waiting: int = 0
     _passes: Spool = field(default_factory=Spool)
     _others: Spool = field(default_factory=Spool)
     _counts: Counter[str] = field(default_factory=Counter)
@@ -65,17 +68,23 @@ class Collector:
                 self.refused.setdefault(end, Survey(result)).add(result)
             self._passes.add(result)
         else:
-            excuse = excuse_of(result)
-            if excuse is not None:
-                self._extra[excuse] += flows
-            is_failure = result.verdict in ("blocked", "exposed")
-            if is_failure and not (result.optional or result.is_excused):
-                self.stopped[result.stops] += flows
+            self._count_failure(result)
             self._others.add(result)
         for text in result.warnings:
             self.warned.setdefault(text, Warned(result)).flows += flows
             if not _is_said(text, result):
                 self.warned_beside.setdefault(text, Warned(result)).flows += flows
+
+    def _count_failure(self, result: Result) -> None:
+        flows = result.port_count
+        excuse = excuse_of(result)
+        if excuse is not None:
+            self._extra[excuse] += flows
+        is_failure = result.verdict in ("blocked", "exposed")
+        if is_failure and not (result.optional or result.is_excused):
+            self.stopped[result.stops] += flows
+        if find_reason(result.reason).waits:
+            self.waiting += flows
 
     def results(self) -> Iterator[Result]:
         """Give every result in plan order, neighbouring ports with one fate merged."""
