@@ -97,7 +97,7 @@ def test_a_host_that_is_cut_off_is_one_finding(port: str) -> None:
     """Whatever its kernel, its neighbours and routers say; a rule elsewhere stays another one."""
     cut_off = Fault("cut off", lambda lab: lab["s-c"].ip(f"link set p-c3 {port}"), (
         "c3 is cut off: nothing that was probed gets to it or from it: tcp 6443, 7000, 9100, "
-        "10250; udp 8472; icmp, and no names resolve on c3 (",
+        "10250; udp 8472; icmp echo, and no names resolve on c3 (",
     ))  # fmt: skip
     faults = [cut_off, BY_NAME["output chain"]]
     done, reports = probe_with(faults)
