@@ -19,7 +19,9 @@ STDLIB, EXTENSIONS, WHEELS = "stdlib", "extensions", "wheels"
 LEFT_OUT = (
     LeftOut(STDLIB, r"test/.*|.*/tests?/.*|(unittest|__phello__)/.*|doctest\.py", "tests"),
     LeftOut(STDLIB, r"(ensurepip|distutils|lib2to3|venv|config-[^/]+)/.*", "it installs others"),
-    LeftOut(STDLIB, r"(idlelib|tkinter|turtledemo|curses)/.*|turtle\.py", "needs a screen or a terminal"),
+    LeftOut(
+        STDLIB, r"(idlelib|tkinter|turtledemo|curses)/.*|turtle\.py", "needs a screen or a terminal"
+    ),
     LeftOut(STDLIB, r"(dbm|xmlrpc)/.*", "nothing here stores or asks so"),
     LeftOut(
         STDLIB,

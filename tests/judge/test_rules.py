@@ -298,8 +298,8 @@ def test_what_to_do_opens_no_more_than_what_is_required() -> None:
 
     assert finding.advice == (
         "Allow tcp 2379-2380, 6443, 10250; udp 8472; icmp echo between m0 and m1"
-        ", and tcp 6443; udp 8472; icmp echo from w1 to m0, and tcp 10250; udp 8472; icmp echo from m0 "
-        "to w1 on the firewall on the way."
+        ", and tcp 6443; udp 8472; icmp echo from w1 to m0, and tcp 10250; udp 8472; icmp echo "
+        "from m0 to w1 on the firewall on the way."
     )
 
 
