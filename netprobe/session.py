@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.errors import FAULT, bug_words
 from netprobe.judge.any_of import AnyOfGroups
@@ -41,8 +43,7 @@ from netprobe.report.record.open_passes import PortsFound
 Mark = Callable[[Result], Iterable[Result]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True, kw_only=True):
     """What a run is asked for, in values: what to probe and how, and how to judge it.
 
     ``marks`` are put on every result in this order. ``kept`` gives the results of an earlier run

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.orders import RecordOrder
 from netprobe.errors import FAULT, bug_words
@@ -89,8 +90,7 @@ def begin_run(fleet: Fleet, plan: Plan, settings: ProbeSettings) -> None:
 
 def list_hosts(plan: Plan) -> tuple[Host, ...]:
     """List the hosts that a run of the plan needs agents on, in the order of their indices."""
-    work = Work(plan)
-    return tuple({host.name: host for host in (*work.sources, *work.destinations)}.values())
+    return Work(plan).hosts
 
 
 async def _watch_phases(phases: Phases, watch: Callable[[Phases], None]) -> None:

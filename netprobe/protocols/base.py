@@ -12,8 +12,9 @@ import sys
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from netprobe.agent.wire import templates as wire
 from netprobe.model.evidence import ServerClock
@@ -29,8 +30,7 @@ _SHOWN_TEXT = 60
 _MAKERS: dict[str, object] = {"scapy.libs.bluetoothids": {}, "scapy.libs.manuf": ""}
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Facts about bytes that came back; the judge decides what they mean for a requirement.
 
     ``recognised``: the right service answered. ``said``: one short plain phrase without control

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from netprobe.agent.wire.tunnel_messages import (
     TunnelChecksums,
@@ -30,7 +31,7 @@ from netprobe.model.shapes import NAME
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
-from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Rehearsal, Stage
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError, PairRehearsal, Stage
 
 TRANSFER_BYTES = 200_000
 # What a tunnel's headers take of a packet, by the family outside.
@@ -41,7 +42,7 @@ SKIPPED: Final = frozenset(("tunnel-there", "no-vxlan"))
 NO_RIGHT = "no-right"
 
 
-class OverlayRehearsal(Rehearsal):
+class OverlayRehearsal(PairRehearsal):
     """Plays the tunnel of a row with ``probe: vxlan``."""
 
     async def play(self, stage: Stage) -> OverlayFacts:
@@ -93,8 +94,7 @@ def _refuse_hopeless(stage: Stage, near: AgentMethods, far: AgentMethods) -> Non
             raise NotPlayedError("row-stopped", f"{words}: first that, and then the tunnel")
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedTunnel:
+class PlayedTunnel(Struct, frozen=True):
     """A tunnel that is open at both ends."""
 
     number: int

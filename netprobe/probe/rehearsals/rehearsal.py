@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
+from msgspec import Struct, field
+
+from netprobe.errors import AgentError
+from netprobe.model.balanced import BalancerFacts
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Block, Flow
 from netprobe.model.rehearsed import OverlayFacts
@@ -13,6 +16,8 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
 
+# What agents saw that played something.
+RehearsedFacts = OverlayFacts | BalancerFacts
 # Matrix, row, source, destination, family of addresses.
 RowKey = tuple[str, str, str, str, int]
 
@@ -26,8 +31,7 @@ class NotPlayedError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class RowArrivals:
+class RowArrivals(Struct, frozen=True):
     """Whether the packets of rows arrived in this run, as their own probes tell."""
 
     known: dict[RowKey, bool] = field(default_factory=dict)
@@ -64,8 +68,7 @@ def _key_of(flow: Flow, address: str) -> RowKey:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """One flow that is rehearsed: its address and port, the agents, and what the run knows."""
 
     flow: Flow
@@ -86,9 +89,28 @@ class Rehearsal(ABC):
         Raises AgentError.
         """
 
+
+class PairRehearsal(Rehearsal):
+    """One that is played for each flow by itself."""
+
     @abstractmethod
-    async def play(self, stage: Stage) -> OverlayFacts:
+    async def play(self, stage: Stage) -> RehearsedFacts:
         """Play it for one flow, and give what was seen. All that was made is gone then.
 
         Raises NotPlayedError, and AgentError where an agent is gone.
+        """
+
+
+# What a flow's part in a rehearsal of several showed, or why it showed nothing.
+Played = RehearsedFacts | NotPlayedError | AgentError
+
+
+class TogetherRehearsal(Rehearsal):
+    """One that is played once for all flows to one port of an address."""
+
+    @abstractmethod
+    async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
+        """Play it, and give what was seen of each flow. All that was made is gone then.
+
+        Raises NotPlayedError, and AgentError where an agent is gone that all need.
         """

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
+from netprobe.model.evidence import UNDIALLED
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.matrix import Weight
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
@@ -18,8 +21,7 @@ from netprobe.report.record.merge import PlannedPorts, merge_neighbours
 from netprobe.report.record.spool import Spool, place
 
 
-@dataclass(slots=True)
-class Warned:
+class Warned(Struct):
     """How many flows carry one warning, and the first of them."""
 
     first: Result
@@ -72,7 +74,7 @@ class Collector:
             self._others.add(result)
         for text in result.warnings:
             self.warned.setdefault(text, Warned(result)).flows += flows
-            if text not in result.because:
+            if not _is_said(text, result):
                 self.warned_beside.setdefault(text, Warned(result)).flows += flows
 
     def results(self) -> Iterator[Result]:
@@ -104,8 +106,16 @@ class Collector:
         self._others.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+def _is_said(warning: str, result: Result) -> bool:
+    """Tell whether what became of a flow says its warning already.
+
+    Records of 0.1.0 warn of what a firewall of the destination stops, too.
+    """
+    stopped_there = result.where == ("destination",)
+    return warning in result.because or (stopped_there and warning.endswith(UNDIALLED))
+
+
+class Report(Struct, frozen=True):
     """One run, ready to be printed in any format; ``changes`` since the run that it retries.
 
     ``rules`` are the firewall rules that would mend its findings; None: nobody has made them.

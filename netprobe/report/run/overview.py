@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from netprobe.model.exit import tested
 from netprobe.model.firewall import FirewallRule
@@ -34,8 +35,7 @@ NOT_SAID: Final = "not said by the matrix"
 _MOST_NUMBERS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """Who must act: for which findings, and how many firewall rules that takes.
 
     ``rules`` None: nobody has counted them. ``untested`` are flows that nobody could look at.
@@ -47,8 +47,7 @@ class Actor:
     untested: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(Struct, frozen=True):
     """The summary of a run; ``reasons`` say why, ``beside`` what fails and does not decide that."""
 
     can_start: CanStart

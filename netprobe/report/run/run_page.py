@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model.accepted import STATES
 from netprobe.model.host_key import HostKey
@@ -328,8 +330,7 @@ def _list_texts(
     yield from section(name, Line(title, "strong"), (Line(text, style) for text in texts))
 
 
-@dataclass(frozen=True, slots=True)
-class RunPage:
+class RunPage(Struct, frozen=True):
     """A run from headline and summary to totals; ``findings`` are those that count.
 
     A format gives each finding as much room as it has (``finding_section``). What stands beside

@@ -22,6 +22,7 @@ _UNTESTED: Final[Mapping[str, str]] = {
     "holder-changed": "Find out which processes take turns at the port, and run again.",
     "stopped": "Run again with --resume FILE.",
     "netprobe-fault": "Report it with the sentence above; --resume FILE asks these flows again.",
+    "maintenance": "Nothing, until its maintenance ends.",
     "agent-slow": "Run again with --resume FILE when the host has less to do.",
     **dict.fromkeys(
         ("no-results", "results-cut", "not-asked", "no-overlap"),

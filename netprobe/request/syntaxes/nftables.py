@@ -35,9 +35,9 @@ def lines(request: FirewallRequest) -> Iterator[str]:
             end = f'counter {_VERDICTS[rule.action]} comment "{request.mark(rule)}"'
             yield f"insert rule {chain} {_write_match(rule)} {end}"
 
-    table = request.into_of("nftables", _DEFAULT)
+    family, table, *_ = request.into_of("nftables", _DEFAULT).split("/", 2)
     yield from heading(request, into=f"nftables={_INTO}")
-    yield f"# they go into {plain(table)}; nft list tables says which tables the firewall has"
+    yield f"# the rules go into table {plain(family)} {plain(table)}; nft list tables lists all"
     yield from write_sections(request, write)
 
 
