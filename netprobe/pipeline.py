@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
+
+from msgspec.structs import replace
 
 from netprobe.judge.holder import say_held
 from netprobe.load.manifest.manifests import NO_MANIFESTS, GivenManifests
@@ -44,7 +45,7 @@ def make_plan(  # noqa: PLR0913  # all that a user may name
     )
     inventory = zone_by_groups(inventory, zone_groups)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
-    return with_rehearsals(select(plan, selection, chosen, inventory), rehearse)
+    return with_rehearsals(select(plan, selection, chosen, inventory), rehearse, inventory)
 
 
 def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostReport, ...]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.errors import FAULT, bug_words
 from netprobe.judge.any_of import AnyOfGroups
@@ -32,6 +34,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.collect import collect
 from netprobe.probe.flows.work import STOPPED, Want
+from netprobe.probe.rehearsals.rehearsal import RowArrivals
 from netprobe.probe.resolvers import look_at_resolvers
 from netprobe.probe.settings import ProbeSettings
 from netprobe.report.record.earlier import done_ports
@@ -41,8 +44,7 @@ from netprobe.report.record.open_passes import PortsFound
 Mark = Callable[[Result], Iterable[Result]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True, kw_only=True):
     """What a run is asked for, in values: what to probe and how, and how to judge it.
 
     ``marks`` are put on every result in this order. ``kept`` gives the results of an earlier run
@@ -115,6 +117,8 @@ class _Run:
         self._clocks: list[ServerAnswer] = []
         self._ports_found = PortsFound()
         self._skipped: list[Skipped] = []
+        self._arrivals = RowArrivals()
+        self._arrivals.expect(part.plan)
         self._any_of = AnyOfGroups(part.plan, to_the_end=self._completion is not None)
 
     async def probe(self) -> None:
@@ -125,7 +129,7 @@ class _Run:
         self._known_flows = self._done_flows
         await collect(
             self._request.part.plan, self._settings, self._fleet, self.emit, kept,
-            self._watch_phases, self._next_plan, self._note_skipped,
+            self._watch_phases, self._next_plan, self._note_skipped, self._arrivals,
         )  # fmt: skip
         await self._judge_hosts()
         self.settle_rest()
@@ -192,6 +196,7 @@ class _Run:
                 sink.add(marked)
 
     def _note_kept(self, result: Result) -> Result:
+        self._arrivals.note_kept(result)
         self._any_of.note(result)
         if self._completion is not None:
             self._completion.add(result)

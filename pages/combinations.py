@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
 
+from msgspec.structs import replace
+
+from netprobe.judge.balanced import BalancerFate, judge_balancer
 from netprobe.judge.name_rows import ROWS as NAME_ROWS
 from netprobe.judge.of_hosts import REASONS_OF_HOSTS, make_fault
 from netprobe.judge.rehearsed import OverlayFate, judge_rehearsal
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.verdict import Rules, judge, judge_row, narrowed
+from netprobe.model.balanced import BalancerFacts, CheckSeen
 from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
 from netprobe.model.evidence import (
     NO_NEIGHBOUR,
@@ -70,6 +73,26 @@ OVERLAYS: Mapping[OverlayFate, OverlayFacts] = {
     "no-tcp": _make_overlay(),
     "no-full-segments": _make_overlay(opened=True),
     "no-transfer": _make_overlay(opened=True, full=True),
+}
+_ENDS = ("a", "b")
+_ASKED = CheckSeen("b", "/readyz over HTTPS at TCP port 6443", passes=True, seen=3, every_ms=2000)
+_POOL = BalancerFacts(
+    _ENDS, _ENDS, _ENDS, dials=24, itself=True, checks=(_ASKED,), seen_as=("10.0.0.9",)
+)
+_HALF = _POOL._replace(reached=("a",), pool=("a",), waited_s=31, checks=())
+_OTHER = "the certificate of lb.example.com"
+# What shows each row of the table of balancers.
+BALANCERS: Mapping[BalancerFate, BalancerFacts] = {
+    "hands-on": _POOL,
+    "foreign": _POOL._replace(foreign=6, shown=_OTHER),
+    "ends-tls": _POOL._replace(ended=24, shown=_OTHER),
+    "proxy-header": _POOL._replace(headers=24),
+    "lacks": _HALF,
+    "lacks-by-check": _HALF._replace(checks=(_ASKED._replace(passes=False),)),
+    "lacks-or-sticks": _HALF._replace(all_stick=True),
+    "no-reflection": _POOL._replace(reached=("b",), itself=False, unreflected=_ENDS, lost=12),
+    "own-reflection": _POOL._replace(reached=("b",), itself=False, unreflected=("a",), lost=12),
+    "sticks": _POOL._replace(reached=("a",), sticks=True),
 }
 # Stands in evidence for whatever a kernel, a router or a proxy says.
 SPOKEN = Outcome("connect", SAID)
@@ -198,6 +221,9 @@ def _list_rehearsed() -> Iterator[Result]:
     base = judge(make_evidence("allowed", "udp", outcome=None), ORDER, Rules())[0]
     for facts in OVERLAYS.values():
         yield judge_rehearsal(base, facts)
+    base = judge(make_evidence("allowed", outcome=None), ORDER, Rules())[0]
+    for seen in BALANCERS.values():
+        yield judge_balancer(base, seen)
 
 
 @cache

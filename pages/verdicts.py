@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
+from netprobe.judge.balanced import ROWS as BALANCER_ROWS
 from netprobe.judge.rehearsed import ROWS
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 
@@ -101,18 +102,33 @@ What passes a tunnel that both kernels play ([rehearsals](rehearsal.md)).
 |---|---|---|---|---|---|---|
 """
 
+BALANCER_HEAD = """
+What sources see of a balancer whose back ends agents play; of several the first is the reason, and
+the others are warnings.
+
+| what was seen | verdict | state | reason | proof | where | because |
+|---|---|---|---|---|---|---|
+"""
+
 
 def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION, "\n## Required flows\n", HEAD, *_print_rows(ALLOWED)]
     parts += ["\n## Ports that must not answer (`expect: denied`)\n", HEAD, *_print_rows(DENIED)]
     parts += ["\n## Rehearsals (`--rehearse`)\n", REHEARSED_HEAD, *_print_rehearsed()]
+    parts += [BALANCER_HEAD, *_print_balancers()]
     return "".join(parts)
 
 
 def _print_rehearsed() -> Iterator[str]:
     for fate, row in ROWS.items():
         cells = (fate, row.verdict, row.state, row.reason, row.proof, ", ".join(row.where))
+        yield f"| {' | '.join(cells)} | {row.because} |\n"
+
+
+def _print_balancers() -> Iterator[str]:
+    for fate, row in BALANCER_ROWS.items():
+        cells = (fate, row.verdict, "open", row.reason, row.proof, ", ".join(row.where))
         yield f"| {' | '.join(cells)} | {row.because} |\n"
 
 

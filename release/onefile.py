@@ -26,6 +26,7 @@ _SPARE_KB = 2048
 _MADE_OF = (
     "netprobe",
     "matrices",
+    "contrib",
     "release",
     "hatch_build.py",
     "pyproject.toml",

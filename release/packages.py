@@ -15,7 +15,10 @@ from release.payload import list_files, mode_of
 from release.places import BUILD, DIST, VERSION, Arch, run_program, source_date
 
 _NAMES = {"deb": "netprobe_{version}_{debian}.deb", "rpm": "netprobe-{version}.{arch}.rpm"}
-_OWN = ("usr/lib/netprobe", "usr/share/doc/netprobe", "usr/share/bash-completion", "usr/share/fish")
+_OWN = (
+    "usr/lib/netprobe", "usr/share/netprobe", "usr/share/doc/netprobe", "usr/share/bash-completion",
+    "usr/share/fish",
+)  # fmt: skip
 _ZSH = {"deb": "vendor-completions", "rpm": "site-functions"}
 _DESCRIPTION = """\
 Tells which network flows that a Kubernetes platform requires are blocked,
@@ -41,6 +44,10 @@ def _lay_out_root(arch: Arch, root: Path) -> None:
     (root / "usr/share/doc").mkdir()
     (tree / "share/doc/netprobe").rename(root / "usr/share/doc/netprobe")
     (tree / "share/doc").rmdir()
+    units = root / "usr/lib/systemd/system"
+    units.parent.mkdir()
+    (tree / "share/netprobe/contrib/systemd").rename(units)
+    (tree / "share/netprobe/contrib").rename(root / "usr/share/netprobe")
     for page in (root / "usr/share/man/man1").iterdir():
         page.with_name(f"{page.name}.gz").write_bytes(gzip.compress(page.read_bytes(), 9, mtime=0))
         page.unlink()

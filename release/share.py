@@ -1,4 +1,5 @@
-"""What belongs below share/ of an installation: manual pages, and completions of three shells."""
+"""What belongs below share/ of an installation: manual pages, completions of three shells, and what
+a watch is used with."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from click.shell_completion import get_completion_class
 from click_man.man import ManPage
 
 from netprobe.cli.main import cli
-from release.places import BUILD, VERSION, source_date
+from release.places import BUILD, ROOT, VERSION, source_date
 
 _LINE = 100
 # The wheel takes it from here: hatch_build.py.
@@ -37,6 +38,7 @@ def write_share() -> Path:
         kind = get_completion_class(shell)
         assert kind is not None
         path.write_text(kind(cli, {}, "netprobe", "_NETPROBE_COMPLETE").source(), encoding="utf-8")
+    shutil.copytree(ROOT / "contrib", SHARE / "netprobe/contrib")
     return SHARE
 
 

@@ -20,6 +20,7 @@ IN_SDIST |= {
     "ansible_collections/netprobe/preflight/galaxy.yml",
     "matrices/dce.yaml",
     "tests/lab/netlab.py",
+    "contrib/systemd/netprobe-watch.service",
     "demo/run.py",
     "docs/pipeline.md",
 }

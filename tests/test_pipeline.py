@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from netprobe.model.evidence import Evidence, Listener, Outcome
 from netprobe.model.plan import Plan
@@ -47,7 +46,7 @@ def evidence(want: Want, *ports: tuple[int, int], outcome: Outcome = OPEN) -> Ev
 def test_evidence_that_cannot_be_judged_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exception is named in the result, and other evidence has its own."""
     want = make_want("tcp", ((5, 9),))
-    odd = replace(OPEN, answer="no-such-word")  # type: ignore[arg-type]  # an odd value
+    odd = replace(OPEN, answer="no-such-word")  # an odd value
 
     found = results_of(want, evidence(want, (5, 7)), evidence(want, (8, 9), outcome=odd))
 

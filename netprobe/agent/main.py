@@ -55,6 +55,7 @@ HANDLERS: Dict[Any, Handler] = {
     tunnel_messages.TunnelChecksumsOrder: (".tunnels.tunnels", "AgentTunnels", "set_checksums"),
     tunnel_messages.TunnelCloseOrder: (".tunnels.tunnels", "AgentTunnels", "drop"),
     stream_messages.StreamOpenOrder: (".streams.streams", "AgentStreams", "open"),
+    stream_messages.StreamListenOrder: (".streams.streams", "AgentStreams", "listen"),
     stream_messages.StreamSendOrder: (".streams.streams", "AgentStreams", "send"),
     stream_messages.StreamCredit: (".streams.streams", "AgentStreams", "grant"),
     stream_messages.StreamAwaitOrder: (".streams.streams", "AgentStreams", "wait_for"),

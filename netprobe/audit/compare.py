@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
+
+from msgspec import Struct
 
 from netprobe.audit.registry import Registry, RegistryRow
 from netprobe.audit.sightings import INIT, HostView
@@ -16,8 +17,7 @@ from netprobe.model.ports import text as ports_text
 _WILDCARDS = ("0.0.0.0", "::")
 
 
-@dataclass(frozen=True, slots=True)
-class PortSockets:
+class PortSockets(Struct, frozen=True):
     """All sockets of a host on one port of a protocol, and the rows for this host."""
 
     protocol: str

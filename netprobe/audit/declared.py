@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from netprobe.audit.compare import PortSockets, is_client, word_addresses, word_holder
 from netprobe.audit.registry import Registry

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from netprobe.model.audit import SocketHolder
 from netprobe.model.inventory import Inventory
@@ -19,8 +20,7 @@ COMM_LENGTH = 15
 WirePorts = tuple[str, PortRange]
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryRow:
+class RegistryRow(Struct, frozen=True):
     """A requirement of a matrix, read as the registry entry of its ports.
 
     ``why_not`` says why the requirement does not count for this host; None: it counts.
@@ -47,16 +47,14 @@ class RegistryRow:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SetApart:
+class SetApart(Struct, frozen=True):
     """Ports of a documented range, or ports that were given up."""
 
     wires: tuple[WirePorts, ...]
     purpose: str
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(Struct, frozen=True):
     """What the matrices say about the ports of one host."""
 
     matrices: tuple[str, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from netprobe.agent.wire.answers import HelloLine
 from netprobe.agent.wire.host_messages import Sockets, SocketsOrder
@@ -27,8 +28,7 @@ from netprobe.vantage.base import HostKeyError
 from netprobe.vantage.launch import Launcher
 
 
-@dataclass(frozen=True, slots=True)
-class AuditJob:
+class AuditJob(Struct, frozen=True):
     """What to compare: matrices with settings, hosts, and pods (None: no file was given)."""
 
     chosen: tuple[ChosenMatrix, ...]

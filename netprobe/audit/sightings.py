@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.agent.wire.host_messages import Sockets
@@ -29,8 +30,7 @@ _UNIT: Final = re.compile(r"[^/]+\.(?:service|scope)")
 _SHORT: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class HostView:
+class HostView(Struct, frozen=True):
     """The sockets of a host; ``clients`` and ``ours`` count those that are left out.
 
     ``clients``: UDP sockets on ports of ``client_ports`` that no row has; ``ours``: sockets of

@@ -6,8 +6,9 @@ Every row is looked at: a port may break several rules at once. docs/port-audit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from netprobe.model.audit import AuditKind, AuditWeight
 
@@ -24,8 +25,7 @@ RangeWord = Literal["in", "out", "undocumented"]
 Count = Literal["one", "several"]
 
 
-@dataclass(frozen=True, slots=True)
-class PortFacts:
+class PortFacts(Struct, frozen=True):
     """What the audit knows of one port of one host."""
 
     entry: Entry
@@ -36,8 +36,7 @@ class PortFacts:
     owners: Count
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRule:
+class AuditRule(Struct, frozen=True):
     """``when`` lists for a fact the words that fit; a fact that is not listed may be any.
 
     ``because`` and ``remedy`` are sentences with places for words of the port.

@@ -12,9 +12,10 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from netprobe.batch.file_names import escape_first, safe_name
 from netprobe.batch.limits import MOST_PLAN_BYTES
@@ -76,8 +77,7 @@ _RUN_BUNDLE = (
 PLAN_NAME = "plan"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedBundle:
+class OpenedBundle(Struct, frozen=True):
     """What a bundle holds for those who merge: its header, and the plan as it was put in."""
 
     header: Mapping[str, Any]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from hmac import compare_digest
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from netprobe.agent.wire.batch import BATCH_FORMAT, ResultHeader
 from netprobe.agent.wire.codec import read_record
@@ -36,8 +37,7 @@ class ResultsRefused(RequestError):
         self.hosts = hosts
 
 
-@dataclass(frozen=True, slots=True)
-class BatchIdentity:
+class BatchIdentity(Struct, frozen=True):
     """Which results belong to a run.
 
     ``results_key``: of which the key of each host's results is made. ``rounds``: how many there

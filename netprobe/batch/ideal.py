@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, TypeVar, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from netprobe.agent.wire import answers, host_messages, orders, parts
 from netprobe.agent.wire.frames import WIRE_VERSION
@@ -25,6 +26,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.rules import ANSWERS_TO
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
+from netprobe.vantage.accepting import PortPlace, Serve
 from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")
@@ -48,8 +50,7 @@ _OPEN = _KIND._replace(op="connect", answer="unasked")
 _SENT = _KIND._replace(op="send", left=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """An order as a host gets it, with an id of its own."""
 
     host: str
@@ -61,6 +62,10 @@ class ScriptedAgent(AgentMethods):
 
     def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
         """Raise AgentError: a stream needs somebody who speaks over it."""
+        raise NO_STREAM
+
+    def open_port(self, place: PortPlace, serve: Serve) -> AbstractAsyncContextManager[str | None]:
+        """Raise AgentError: what comes in needs somebody who speaks over it."""
         raise NO_STREAM
 
     async def packet_counts(self, dst: str) -> host_messages.PacketCounts:
@@ -243,7 +248,7 @@ _ANSWERS: dict[type[Any], Callable[[IdealAgent, Any], Any]] = {
     orders.StoryOrder: _tell_all,
     orders.KeptOrder: lambda _, order: answers.PacketsKept(order.id, [], [], 0, [], sure=False),
     orders.WalkOrder: lambda _, order: answers.Walked(
-        order.id, [parts.WalkHop(1, order.dst)], reached=True, failure=None
+        order.id, [parts.WalkHop(1, order.dst)], reached=True, failure=None, refusal=None
     ),
     host_messages.RouteOrder: _give_route,
     host_messages.ReturnPathOrder: lambda _, order: host_messages.ReturnPath(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire import answers, orders, parts
 from netprobe.batch.ideal import MANY_FILES, NO_AGENT, Note, ScriptedAgent
@@ -336,9 +337,9 @@ class RecordedFleet(Fleet):
 
 def _report_host(host: Host, agent: RecordedAgent) -> HostReport:
     if host.vantage.kind == "none":
-        return HostReport(host.name, "none")
+        return HostReport(name=host.name, state="none")
     if agent.told is None or agent.told.recording.hello is None:
-        return HostReport(host.name, "failed", words=str(agent.error))
+        return HostReport(name=host.name, state="failed", words=str(agent.error))
     recording = agent.told.recording
     assert recording.hello is not None
     report = report_hello(host.name, recording.hello)

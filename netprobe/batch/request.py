@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from netprobe.agent.wire.batch import HostBudgets
 from netprobe.agent.wire.codec import read_record
@@ -32,8 +34,7 @@ REQUEST_FORMAT = 8
 _BY_NAME = ("sources", "destinations")
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRequest:
+class BatchRequest(Struct, frozen=True):
     """One run in batch mode.
 
     ``hosts``: all of its hosts in the order of their indices. ``templates``: all packets so far, by
@@ -155,8 +156,7 @@ def _read_key(values: dict[str, Any], name: str) -> bytes:
 
 
 def _write_settings(settings: ProbeSettings) -> dict[str, Any]:
-    every = {one.name: getattr(settings, one.name) for one in fields(settings)}
-    return {name: value for name, value in every.items() if name != "keep"}
+    return {name: value for name, value in asdict(settings).items() if name != "keep"}
 
 
 def _write_template(template: NumberedTemplate) -> Any:

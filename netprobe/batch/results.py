@@ -10,9 +10,11 @@ import os
 import zlib
 from base64 import b85decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import HelloLine
 from netprobe.agent.wire.batch import IN_RESULTS, PhaseClock, ResultHeader
@@ -37,8 +39,7 @@ PLAN_FILE = "plan.json"
 MOST_WORDS = 400
 
 
-@dataclass(frozen=True, slots=True)
-class HostRecording:
+class HostRecording(Struct, frozen=True):
     """What one host has written, in the order in which it happened.
 
     ``orders``: what it carried out and has answers to, its own ones too, each before its answers.
@@ -147,8 +148,7 @@ def _word_cut(marks: Sequence[PhaseClock], lines: int) -> str:
     return f"is cut off after {lines} lines{last}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(Struct, frozen=True):
     """What was asked, what hosts wrote, and ``missing``: why hosts have no results: in the words of
     an engine, or because their files were refused. ``notes``: on files that count for no host."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire import orders
 from netprobe.agent.wire.batch import BATCH_FORMAT, BatchStart

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from netprobe.agent.wire.numbers import MOST
 from netprobe.batch.script import FIRST_OWN_ID, KEY_BYTES
@@ -22,8 +24,7 @@ _RANGES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSettings:
+class StoredSettings(Struct, frozen=True):
     """How a run is probed, as a file keeps it: see ProbeSettings."""
 
     timeout_s: float | None
@@ -35,8 +36,7 @@ class StoredSettings:
     ready_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class RunValues:
+class RunValues(Struct, frozen=True):
     """What a file says of a run beside its plan: see BatchRequest. ``order``: the hosts."""
 
     run: str
@@ -59,7 +59,7 @@ def read_run_values(values: Any) -> RunValues:
     """Read them. Raises ValueError, which names the value that is wrong."""
     found = from_json(RunValues, values)
     for part in (found, found.settings):
-        for name in part.__dataclass_fields__:
+        for name in part.__struct_fields__:
             if name in _RANGES:
                 _check_range(name, getattr(part, name))
     if not re.fullmatch(r"[0-9a-f]{16}", found.run):
@@ -73,8 +73,7 @@ def read_run_values(values: Any) -> RunValues:
 
 def make_settings(stored: StoredSettings) -> ProbeSettings:
     """Give the settings of a merge: no agent is asked to keep packets."""
-    given = {name: getattr(stored, name) for name in stored.__dataclass_fields__}
-    return replace(ProbeSettings(), **given)
+    return replace(ProbeSettings(), **asdict(stored))
 
 
 def check_key(name: str, key: bytes) -> bytes:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
+
+from msgspec import Struct
 
 from netprobe.agent.wire.batch import BARRIERS, BATCH_FORMAT, PHASES, BatchStart, PhaseMark
 from netprobe.agent.wire.frames import WIRE_VERSION, encode_message
@@ -32,8 +33,7 @@ def derive_result_key(results_key: bytes, host: int) -> bytes:
     return blake2b(b"results of host %d" % host, key=results_key, digest_size=KEY_BYTES).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class HostScript:
+class HostScript(Struct, frozen=True):
     """What one host does: ``phases`` are (name, orders) in the order of ``PHASES``; a name may
     repeat, and then each waits for the end of the one before."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from netprobe.agent.wire import host_messages, orders
 from netprobe.agent.wire.parts import ListenBlock
@@ -24,8 +25,7 @@ SIZED_MS = 600
 PhaseOrders = list[tuple[str, list[Any]]]
 
 
-@dataclass(slots=True)
-class HostOrders:
+class HostOrders(Struct):
     """One host's orders by what they are about, in the order in which they were noted."""
 
     listening: list[Any] = field(default_factory=list)
@@ -185,8 +185,7 @@ class Scripting:
         return [*phases, ("tell", some.telling)]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedPorts:
+class OpenedPorts(Struct, frozen=True):
     """When a destination opens its first listeners, and all that it opens."""
 
     place: int

@@ -315,6 +315,11 @@ class WatchOptions(PlanOptions, LookOptions, LaunchOptions):
         "--every", metavar="TIME", default="5m", help="From one round to the next: 30s, 5m, 1h."
     )
     history: str = _HISTORY
+    maintenance: str | None = file_option(
+        "--maintenance",
+        "FILE",
+        "Hosts that may be down, and when: a YAML list of {hosts, from, until}.",
+    )
     metrics: str | None = option(
         "--metrics",
         metavar="HOST:PORT",

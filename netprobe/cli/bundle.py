@@ -115,7 +115,8 @@ def _make_run(
     if read_rehearsals(options.rehearse):
         tell_note(
             "--rehearse is not possible here: hosts that probe by themselves cannot play the two "
-            "ends of a tunnel together; nothing is rehearsed"
+            "ends of a tunnel together, nor netprobe the back ends of a balancer; nothing is "
+            "rehearsed"
         )
     plan = make_plan(options, options.zone_groups, probing=True)
     part = choose_asked_part(options, plan)

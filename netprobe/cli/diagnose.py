@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from netprobe.cli.asked import DiagnoseOptions
-from netprobe.cli.find_tunnel import HOW_TO_TELL, STDIN, ask_clusters, has_piped_manifest
+from netprobe.cli.find_tunnel import STDIN, ask_clusters, has_piped_manifest, how_to_tell
 from netprobe.cli.given import read_outputs
 from netprobe.cli.launch import make_runtimes
 from netprobe.cli.options import TUNNEL_FORMATS
@@ -85,17 +85,23 @@ def _find_server(options: DiagnoseOptions, manifests: Manifests) -> tuple[str, P
     server, publishing = options.server, options.publishing
     if server and publishing:
         return server, publishing
-    said = read_tunnels(manifests.objects) if manifests.objects else ask_clusters()
-    said = list({(one.server, one.publishing): one for one in said}.values())
+    said = _list_tunnels(manifests) if manifests.objects else ask_clusters()
+    said = list({(one.server, one.publishing, one.printing): one for one in said}.values())
     if len(said) == 1:
         (found,) = said
         server, publishing = server or found.server, publishing or found.publishing
         taken = [("--server", server), ("--publishing", publishing)]
         words = [word for option, text in taken if text for word in (option, text)]
         tell(f"netprobe: {found.place}: {word_command(words)}")
-        if publishing:
+        if server and publishing:
             return server, publishing
     raise RequestError(_word_missing(_list_missing(server, publishing), said))
+
+
+def _list_tunnels(manifests: Manifests) -> list[TunnelSaid]:
+    """Give what manifests say: they are about one cluster, so one that names its host is enough."""
+    said = read_tunnels(manifests.objects)
+    return [one for one in said if one.server] or said
 
 
 def _list_missing(server: str | None, publishing: str | None) -> list[str]:
@@ -114,13 +120,14 @@ def _word_missing(missing: Sequence[str], said: Sequence[TunnelSaid]) -> str:
             "--publishing: route, nodeport or loadbalancer? Give it; the HostedCluster says it: "
             "oc -n NAMESPACE get hostedcluster NAME -o jsonpath='{.spec.services}'"
         )
-    ways = "".join(f"\n  {one}" for one in HOW_TO_TELL)
-    return f"{what}: give {_word_them(missing)}, or what says it:{ways}"
+    known = "".join(f"{one.title} names no host; " for one in said)
+    ways = how_to_tell("".join(one.printing for one in said))
+    return f"{what}: {known}give {_word_them(missing)}, or what says it:{ways}"
 
 
 def _word_tunnel(one: TunnelSaid) -> str:
     publishing = f" ({one.publishing})" if one.publishing else ""
-    return f"{one.server}{publishing}: {one.title}, {one.place}"
+    return f"{one.server or 'no host'}{publishing}: {one.title}, {one.place}"
 
 
 def _word_them(missing: Sequence[str]) -> str:

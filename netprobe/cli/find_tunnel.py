@@ -24,10 +24,17 @@ AGENTS = ("-n", "kube-system", "get", "daemonset", "konnectivity-agent", "-o", "
 PATIENCE_S = 10.0
 
 _PIPED = "| netprobe diagnose konnectivity"
-HOW_TO_TELL = (
-    f"on the management cluster: oc -n NAMESPACE get hostedcluster NAME -o yaml {_PIPED}",
-    f"in the hosted cluster: kubectl {' '.join(AGENTS)} {_PIPED}",
-)
+_OF_MANAGEMENT = f"oc -n NAMESPACE get hostedcluster NAME -o yaml {_PIPED}"
+_OF_HOSTED = f"kubectl {' '.join(AGENTS)} {_PIPED}"
+
+
+def how_to_tell(printing: str = "") -> str:
+    """Name the commands that print what is missing; ``printing`` where one is known for it."""
+    ways = (
+        f"on the management cluster: {printing or _OF_MANAGEMENT}",
+        f"in the hosted cluster: {_OF_HOSTED}",
+    )
+    return "".join(f"\n  {one}" for one in ways)
 
 
 def has_piped_manifest() -> bool:

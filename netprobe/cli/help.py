@@ -20,8 +20,8 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "rehearse", "cover", "seed", "zone-groups", "timeout", "retries", "rate", "forks",
         "ask-become-pass", "agent-python", "no-listen", "no-recorder", "strict", "live",
         "max-results", "engine", "start", "window", "margin", "with-runtime", "proxy", "ca",
-        "client-cert", "client-key", "repeat", "hold", "every", "into", "stateless", "one-per-row",
-        "same-place", "append",
+        "client-cert", "client-key", "repeat", "hold", "every", "maintenance", "into", "stateless",
+        "one-per-row", "same-place", "append",
     ),
     "Reports": (
         "output", "undo", "folder", "per-host", "redact", "title", "record", "evidence",

@@ -6,9 +6,10 @@ import os
 import re
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from netprobe.cli.asked import HistoryAddOptions, HistoryOptions
 from netprobe.cli.given import read_outputs

@@ -178,7 +178,7 @@ def watch(options: WatchOptions) -> int:
     """Probe every required flow again and again, and keep outages in a history.
 
     Agents stay connected, and listeners are open only during a look. It runs until a signal ends
-    it; SIGHUP reads matrices and inventories again.
+    it; SIGHUP reads matrices, inventories and maintenance again.
 
     \b
       netprobe watch -m deckhouse-nodes --every 5m

@@ -297,7 +297,7 @@ class LookOptions(SilenceOptions):
 REHEARSE_OPTION = option(
     "--rehearse",
     metavar="[=NAME,NAME]",
-    help="Let agents play parts of the platform: overlay.",
+    help="Let agents play parts of the platform: overlay, balancer.",
 )
 
 

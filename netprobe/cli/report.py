@@ -7,9 +7,11 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.cli.asked import AcceptOptions, DiffOptions, ReportOptions, TellingOptions
 from netprobe.cli.given import read_days, read_last_day, read_outputs
@@ -152,8 +154,7 @@ def diff_verb(options: DiffOptions) -> int:
     return BLOCKED if changes.worse or changes.decided else PASS
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     """What is said of judged results: that they are accepted, or known of a baseline."""
 
     accepted: Acceptances | None

@@ -8,9 +8,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.cli.asked import RunOptions, TellingOptions
 from netprobe.cli.given import read_outputs
@@ -81,8 +83,7 @@ def run_verb(options: RunOptions) -> int:
     return run_and_report(asked, lambda tell: open_fleet(hosts, launcher, tell))
 
 
-@dataclass(frozen=True, slots=True)
-class AskedRun:
+class AskedRun(Struct, frozen=True):
     """A run that is asked for, and where it is told.
 
     ``taken``: an earlier run of which results are kept. ``evidence``: where packets are kept.
@@ -113,7 +114,7 @@ def run_and_report(
         before = taken.fates() if taken else None
         counts = Counter(collector.summary(0).counts) + Counter(open_passes.summary(0).counts)
         earlier = taken.word_kept(counts, taken.count_again(plan)) if taken else None
-        if earlier:
+        if earlier and not options.quiet:
             tell_note(earlier)
         with _begin_record(options.record, request, collector.results) as writer:
             sinks: list[Sink] = [one for one in (collector, writer, evidence) if one is not None]

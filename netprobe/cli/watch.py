@@ -19,11 +19,14 @@ from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.history.ledger import HistoryFile, open_ledger
 from netprobe.judge.verdict import Rules
+from netprobe.load.maintenance import load_maintenance
 from netprobe.model.exit import PASS
+from netprobe.model.maintenance import MaintenanceWindow
 from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
 from netprobe.probe.collect import list_hosts
+from netprobe.report.page.progress import host_words, word_failed_hosts
 from netprobe.report.page.times import word_begin, word_end
 from netprobe.report.page.wording import plural
 from netprobe.signals import run_until_signal
@@ -42,29 +45,32 @@ def watch_verb(options: WatchOptions) -> int:
     """Watch until a signal; what was seen is in the history then."""
     every_s = read_seconds("--every", options.every)
     _check_receivers(options.notify)
+    windows = _load_windows(options)
     password = read_become_password(options)
     runtimes = make_runtimes(options.agent_python)
     plan = make_plan(options, probing=True)
     if not plan.flow_count():
         raise RequestError("nothing to watch: the plan has no flows")
     make_room_for_agents(list_hosts(plan))
+    lines = HostLines()
     request = WatchRequest(
         every_s=every_s,
         settings=settings_of(options, options.rate, options.forks),
         rules=Rules(options.strict, options.live),
         load=lambda: make_plan(options, probing=True),
+        load_maintenance=lambda: _load_windows(options),
         make_launcher=lambda: Launcher(become_password=password, runtimes=runtimes),
-        tell_host=HostLines().tell,
+        tell_host=lines.tell,
         tell=tell_note,
     )
     with (
-        _open_metrics(options.metrics) as metrics,
+        _open_metrics(options.metrics, every_s) as metrics,
         _lock_history(options.history),
         open_ledger(options.history, create=True) as ledger,
     ):
         gc.freeze()
         gc.set_threshold(GARBAGE_OBJECTS)
-        run_until_signal(_watch_plan(options, request, ledger, plan, metrics))
+        run_until_signal(_watch_plan(options, request, ledger, (plan, windows), metrics, lines))
     return PASS
 
 
@@ -72,11 +78,12 @@ async def _watch_plan(
     options: WatchOptions,
     request: WatchRequest,
     ledger: HistoryFile,
-    plan: Plan,
+    watched: tuple[Plan, Sequence[MaintenanceWindow]],
     metrics: WatchMetrics | None,
+    lines: HostLines,
 ) -> None:
     told = OutageTelling(options.history)
-    takers: list[Callable[[RoundSeen], None]] = []
+    takers: list[Callable[[RoundSeen], None]] = [lambda _: lines.tell_held()]
     notifiers: list[Notifier] = []
     if metrics is not None:
         takers.append(metrics.take_round)
@@ -92,7 +99,7 @@ async def _watch_plan(
             notifiers.append(Notifier(read_receiver(text), ledger, rules, request.every_s))
         told.histories += (one.take_history for one in notifiers)
     keeper = LookKeeper(ledger, told)
-    _tell_start(options, plan, keeper)
+    _tell_start(options, watched[0], keeper)
     told.changed(keeper.history)
 
     def take_round(seen: RoundSeen) -> None:
@@ -102,7 +109,12 @@ async def _watch_plan(
     async with asyncio.TaskGroup() as group:
         for one in notifiers:
             group.create_task(one.run())
-        await Watch(request, ledger, keeper, take_round).run(plan)
+        await Watch(request, ledger, keeper, take_round).run(*watched)
+
+
+def _load_windows(options: WatchOptions) -> Sequence[MaintenanceWindow]:
+    """Raises FileErrors."""
+    return load_maintenance(options.maintenance) if options.maintenance is not None else ()
 
 
 def _check_receivers(texts: Sequence[str]) -> None:
@@ -122,14 +134,14 @@ def _tell_start(options: WatchOptions, plan: Plan, keeper: LookKeeper) -> None:
 
 
 @contextmanager
-def _open_metrics(where: str | None) -> Iterator[WatchMetrics | None]:
+def _open_metrics(where: str | None, every_s: float) -> Iterator[WatchMetrics | None]:
     """Serve metrics meanwhile, where that is asked for."""
     if where is None:
         yield None
         return
     from netprobe.watch.metrics import WatchMetrics
 
-    with closing(WatchMetrics()) as metrics:
+    with closing(WatchMetrics(every_s)) as metrics:
         metrics.listen(where)
         yield metrics
 
@@ -179,16 +191,29 @@ class OutageTelling:
 
 
 class HostLines:
-    """Prints a line when a host is lost, or cannot be reached, and when it is back."""
+    """Prints a line when a host is lost, or cannot be reached, and when it is back.
+
+    Hosts whose keys ssh does not trust are one line, at the end of a round.
+    """
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
+        self._held: dict[str, HostReport] = {}
 
     def tell(self, report: HostReport) -> None:
         """Print what has changed."""
         before = self._states.get(report.name, "agent")
         self._states[report.name] = report.state
         if report.state in ("lost", "failed") and before == "agent":
-            tell(f"netprobe: blind for {report.name}: {report.words}")
+            if report.host_key is not None:
+                self._held[report.name] = report
+                return
+            tell(f"netprobe: blind for {report.name}: {host_words(report)}")
         elif report.state == "agent" and before in ("lost", "failed"):
             tell(f"netprobe: {report.name} is back")
+
+    def tell_held(self) -> None:
+        """Print what is held: one line for each command that mends it."""
+        for text in word_failed_hosts(self._held.values()):
+            tell(f"netprobe: {text}")
+        self._held = {}

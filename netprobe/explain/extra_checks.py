@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import Routed
@@ -41,8 +43,7 @@ Answer = TypeVar("Answer")
 MOST_BESIDE = 4
 
 
-@dataclass(slots=True)
-class Further:
+class Further(Struct):
     """The answers to questions asked after the run's evidence was complete. None: no answer.
 
     ``controls`` has an outcome for each of ``icmp``, ``tcp/64999`` ...; ``flow_walk`` is the walk
@@ -60,8 +61,7 @@ class Further:
     beside: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """Everything seen: evidence in the plan's order, further checks by address, the hosts.
 
     ``left_out``: a sentence for each rehearsal that is skipped on purpose.
@@ -86,6 +86,7 @@ async def watch(
     work, stage = Work(probed), Work(played)
     destination = work.destinations[0]
     arrivals, left_out = RowArrivals(), list[str]()
+    arrivals.expect(plan)
     async with open_fleet(list_hosts(plan), launcher, tell) as fleet:
         begin_run(fleet, plan, settings)
         wants = list(work.wants(destination))

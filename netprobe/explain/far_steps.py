@@ -8,8 +8,10 @@ from typing import Any
 from netprobe.explain.near_steps import wire_facts
 from netprobe.explain.view import NO_RECORDER, View
 from netprobe.judge.words import word_root
+from netprobe.model.balanced import BalancerFacts
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.notes import InterceptionNote, word_failure, word_route
+from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.story import Sight, Step, StoryPlace, TrailEntry, TrailStatus
 from netprobe.probe.flows.reachability import is_answer
 
@@ -203,14 +205,22 @@ def rehearsal_step(view: View) -> Step:
     result, seen = view.result, view.evidence.rehearsed
     if seen is None:
         return Step("rehearsal", "not-possible", (result.because,))
+    status: TrailStatus = "ok" if result.verdict == "pass" else "bad"
+    words = (result.because, *result.warnings)
+    return Step("rehearsal", status, words, _list_rehearsed(seen))
+
+
+def _list_rehearsed(seen: OverlayFacts | BalancerFacts) -> dict[str, Any]:
+    if isinstance(seen, BalancerFacts):
+        checks = [one._asdict() for one in seen.checks]
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in seen._asdict().items()}
+        return {**plain, "checks": checks}
     trial = seen.trial
-    facts = {
+    return {
         "network": seen.network, "mtu": seen.mtu, "echo": trial.echo, "opened": trial.opened,
         "full": trial.full, "bytes": trial.bytes, "took_us": trial.took_us,
         "device": seen.near.device, "driver": seen.near.driver, "mended_at": seen.mended_at,
     }  # fmt: skip
-    status: TrailStatus = "ok" if result.verdict == "pass" else "bad"
-    return Step("rehearsal", status, (result.because,), facts)
 
 
 def checks_step(view: View) -> Step:

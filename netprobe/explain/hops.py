@@ -7,7 +7,6 @@ from typing import Any
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.parts import WalkHop
-from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.explain.view import BY_VERDICT, View
 from netprobe.model.story import Step
 
@@ -95,12 +94,8 @@ def walk_words(walk: Walked, what: str) -> str:
 
 
 def refused(walk: Walked) -> bool:
-    """Tell whether the last hop that answered ended the walk: its word was no time-exceeded.
-
-    A walk that nobody ends goes on into silence, or to the last TTL that it was to ask.
-    """
-    hops = walk.hops
-    return not walk.reached and 0 < len(hops) < MAX_TTL and hops[-1].address is not None
+    """Tell whether the last hop that answered ended the walk: its word was no time-exceeded."""
+    return walk.refusal is not None
 
 
 def heard(walk: Walked) -> list[WalkHop]:

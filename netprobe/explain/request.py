@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.load.inventory.addresses import parse_address
@@ -29,16 +31,14 @@ _TURNED = re.compile(r"(\d{1,5})/(tcp|udp)")
 _MOST = {"tcp": 65535, "udp": 65535, "ipproto": 255}
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(Struct, frozen=True):
     """``protocol`` as blocks have it: ``tcp``, ``udp``, ``icmp``, ``ipproto/4``."""
 
     protocol: str
     port: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FlowRequest:
+class FlowRequest(Struct, frozen=True):
     """What the user asked to explain; without matrices the flow is plain."""
 
     source: str
@@ -90,7 +90,7 @@ def plan_flow(request: FlowRequest, today: date, rehearse: Sequence[str] = ()) -
         blocks = [one for pair in zip(blocks, mtus, strict=True) for one in pair]
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
     flow = replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
-    return with_rehearsals(flow, rehearse)
+    return with_rehearsals(flow, rehearse, inventory)
 
 
 def _load_files(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from netprobe.explain.extra_checks import Further
 from netprobe.model.evidence import Evidence
@@ -20,8 +21,7 @@ BY_VERDICT: dict[Verdict, TrailStatus] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """One address: its evidence with the trail, the judge's result, and the looks beside it.
 
     ``mtu`` is the path's evidence with its result; None where nobody measured. ``recorded``: packet

@@ -10,7 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model.outage import (
     Blindness,
@@ -27,8 +31,7 @@ from netprobe.model.ports import Ports, count, intersect, subtract
 from netprobe.model.result import ResultKey
 
 
-@dataclass(slots=True, eq=False)
-class _Part:
+class _Part(Struct, eq=False):
     """Ports of one flow that are bad together; ``seen``: the last look that saw them bad."""
 
     key: ResultKey
@@ -55,8 +58,7 @@ class _Part:
         return look.begun >= self.seen.decided
 
 
-@dataclass(slots=True, eq=False)
-class _Course:
+class _Course(Struct, eq=False):
     """An outage while looks are replayed; ``seen``: the last look that saw it."""
 
     id: str
@@ -65,7 +67,7 @@ class _Course:
     proof: str
     seen: RunLook | None = None
     looks: int = 0
-    parts: list[_Part] = field(default_factory=list)
+    parts: list[_Part] = msgspec.field(default_factory=list)
 
     def see(self, look: RunLook) -> None:
         """Count a look, once."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import date
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from netprobe.model.accepted import (
     EXPIRING_DAYS,
@@ -73,7 +75,7 @@ class Acceptances:
         if entry.until != NEVER:
             days = (date.fromisoformat(entry.until) - self._today).days
         return CheckedAcceptance(
-            **{one.name: getattr(entry, one.name) for one in fields(Acceptance)},
+            **asdict(entry),
             state=self._choose_state(entry, counts, info, days),
             flows=counts["flows"],
             counting=counts["counting"],
@@ -94,8 +96,7 @@ class Acceptances:
         return "expiring" if days is not None and days <= EXPIRING_DAYS else "active"
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(Struct, frozen=True):
     """An entry with its names as sets: it may list hundreds of hosts."""
 
     entry: Acceptance

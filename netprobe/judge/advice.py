@@ -54,7 +54,7 @@ def kind_and_title(
         flows += " (each where it is required)"
     routers = _list_routers(members)
     if routers and first.where == ("path",):
-        verb = reason.router_does or ("rejects" if len(routers) == 1 else "reject")
+        verb = (reason.router_does or ("rejects", "reject"))[len(routers) > 1]
         return "router", f"{' and '.join(routers)} {verb} {flows}{both}"
     if first.state == "closed" and first.where == ("service",):
         return "missing", f"nothing listens on {what} of {naming.names(destinations)}"
@@ -129,7 +129,10 @@ def advice(members: Sequence[Result], first: Result, *, everything: bool = False
     People order firewall rules by it, so it names every port and every host.
     """
     words = _words_for_templates(members, first)
-    templates = _choose_templates(first, common_places(members))
+    places = common_places(members)
+    templates = _choose_templates(first, places)
+    if everything and "path" in places and _word_end(members) == "dropped":
+        templates.append(_NO_WORD)
     cut_off = host_of_link(first) if everything else None
     if cut_off is not None:
         words, templates = {**words, "cut_off": cut_off}, [_CUT_OFF]
@@ -181,6 +184,8 @@ _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports}
 _CUT_OFF = (
     "Check the link of {cut_off}: its device and cable, and the port and VLAN at the other end."
 )
+# Nothing gets through, and nobody says why: a firewall's silence is that of a router.
+_NO_WORD = "If no firewall there drops it, a router there has no route for it, or forwards nothing."
 _BY_PLACE: dict[Place, str] = {
     "path": "Allow {rule} on {router}.",
     "destination": "Allow {rule} in the firewall of {destination} itself.",

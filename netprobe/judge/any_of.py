@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.judge.rules import Stopped
 from netprobe.model.plan import AnyOf, Block, Plan
@@ -90,8 +92,7 @@ class _Members:
         return count(self._block.ports) or 1
 
 
-@dataclass(slots=True)
-class _PairRows:
+class _PairRows(Struct):
     """What is known of the rows of a group for one pair: how many flows, and which rows pass."""
 
     expected: int

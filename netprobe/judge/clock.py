@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.model.evidence import Evidence, ServerClock
 from netprobe.model.result import Result

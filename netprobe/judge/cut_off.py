@@ -17,6 +17,10 @@ from netprobe.model.result import Result
 _SHOWN_BY: Final = ("no-carrier", "host-unreach", "next-hop-down")
 # What else it explains.
 _FEWEST_PEERS = 2
+# A device that is down takes the routes of its host along.
+_NO_WAY_OUT: Final = "no-route"
+# So does a router's device of the routes to that host.
+_NO_WAY_THERE: Final = "net-unreach"
 _SILENT: Final = ("no-response", "host-unreach", "no-carrier")
 
 
@@ -58,15 +62,18 @@ class CutOffHosts:
             (host, decides): proof
             for (host, decides), proof in self._proofs.items()
             if host not in known
-            and len(peers[host]) >= _FEWEST_PEERS
+            # Its own kernel knows its link; what others see of it may be between them and it.
+            and (len(peers[host]) >= _FEWEST_PEERS or proof.reason == "no-carrier")
             and (host in addressed or proof.reason != "next-hop-down")
         }
 
     def explain(self, result: Result) -> Result | None:
         """Give the failure that shows the cause of this one, where a host is cut off."""
-        ends = (result.source, result.destination)
-        if rank_of_lookup(result):
-            ends = (result.source, result.source)
+        ends: tuple[str, ...] = (result.source, result.destination)
+        if rank_of_lookup(result) or result.reason == _NO_WAY_OUT:
+            ends = (result.source,)
+        elif result.reason == _NO_WAY_THERE:
+            ends = (result.destination,)
         elif not _may_be_lost(result):
             return None
         proofs: Mapping[tuple[str, bool], Result] = self._proofs

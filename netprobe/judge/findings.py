@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from ipaddress import ip_address
+
+from msgspec.structs import replace
 
 from netprobe.judge.advice import advice, kind_and_title
 from netprobe.judge.any_of import join_again, set_apart
@@ -22,6 +24,7 @@ from netprobe.judge.rules import (
     Stopped,
     find_rejecters,
     group_by_rule,
+    is_own_stop,
     is_stopped_by_rule,
     speaker_of,
 )
@@ -93,7 +96,7 @@ def _find_causes(
 ) -> list[Stopped]:
     """Group the failures that share a likely cause."""
     failures, followers = set_apart(failures)
-    failures, lookups = set_lookups_apart(failures, passes)
+    failures, lookups = set_lookups_apart(failures, passes, some_ports=some_ports)
     names, failures = group_by_name(failures, passes)
     rejecters = find_rejecters(failures)
     facts = WayFacts(failures, passes, some_ports=some_ports)
@@ -109,8 +112,10 @@ def _find_causes(
         elif is_stopped_by_rule(speaker):
             stopped.append(result)
         else:
-            key = (fact is not None, *_cause_key(speaker))
-            cause = causes.setdefault(key, Stopped([], proof=fact))
+            # What a firewall of the source stops needs no proof of another flow.
+            proof = None if is_own_stop(speaker) else fact
+            key = (proof is not None, *_cause_key(speaker))
+            cause = causes.setdefault(key, Stopped([], proof=proof))
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
     rules = _find_rules(stopped, passes, zones, some_ports=some_ports)
@@ -151,17 +156,27 @@ def _cause_key(result: Result) -> tuple[object, ...]:
     """Give the key that two failures with one cause share, where no firewall on the way is it."""
     shares = find_reason(result.reason).shares
     common = (result.verdict, result.reason, result.decides)
+    if shares == "link":
+        # One end says it of itself, of what comes from the other one it may drop all.
+        return (result.verdict, shares, result.decides)
     everywhere = _find_shared(result).get(shares)
     if everywhere is not None:
         return (*common, *everywhere)
     place = (result.where, result.rejected_by)
     if shares == "next-hop":
-        return (*common, *place, result.source, result.next_hop)
+        return (*common, *place, result.next_hop, _find_link(result))
     if result.where == ("source",):
         return (*common, *place, result.source)
     if shares == "holder":
         return (*common, *place, result.destination, result.holder)
     return (*common, *place)
+
+
+def _find_link(result: Result) -> str | None:
+    """Give the host whose link alone knows the address of its next hop; None: it is no such
+    address, and the next hop of several hosts is one router."""
+    local = result.next_hop is None or ip_address(result.next_hop).is_link_local
+    return result.source if local else None
 
 
 def _find_shared(result: Result) -> dict[Share, tuple[object, ...]]:
@@ -170,7 +185,6 @@ def _find_shared(result: Result) -> dict[Share, tuple[object, ...]]:
         "address": (result.address,),
         "machine": (result.address,),
         "resolver": result.name_servers,
-        "link": (),
         "driver": (result.driver,),
         "sentence": (result.because,),
         "reason": (result.rejected_by,),
@@ -181,7 +195,7 @@ def _split_by_pairs(cause: Stopped) -> list[Stopped]:
     """Split one cause's failures by which pairs of hosts they hit: equal pairs stay together."""
     if cause.everything:
         return [cause]
-    first = cause.proof or cause.members[0]
+    first = cause.proof or next(filter(is_own_stop, cause.members), cause.members[0])
     shares = find_reason(first.reason).shares
     if shares == "link":
         return [Stopped(members) for members in group_by_link(cause.members)]
@@ -237,6 +251,8 @@ def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], 
     """
     if _is_link(cause):
         return _name_ways(members), []
+    if own := [one for one in members if is_own_stop(one)]:
+        return own, [turn_round(one) for one in members if not is_own_stop(one)]
     if cause.proof is None or (cause.everything and host_of_link(cause.proof) is not None):
         return members, []
     held = cause.proof.address if shows_machine(cause.proof) else None
@@ -267,7 +283,12 @@ def _find_places(members: Sequence[Result], cause: Stopped) -> tuple[Place, ...]
         # Seen from the other end a card is at the destination.
         return max(one.where for one in members)
     if _is_link(cause):
+        # A router that says it knows the place.
+        members = [one for one in members if one.rejected_by is not None] or members
         return tuple(sorted({place for one in members for place in one.where}))
+    if any(map(is_own_stop, members)):
+        answers: set[Place] = set() if all(map(is_own_stop, members)) else {"destination"}
+        return tuple(sorted({"source", *answers}))
     return common_places(members)
 
 

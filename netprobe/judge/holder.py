@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.model.evidence import Evidence

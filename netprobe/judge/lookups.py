@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Final
 
 from netprobe.judge.machines import shows_machine
+from netprobe.judge.rules import is_own_stop
 from netprobe.judge.walls import group_by_box
 from netprobe.model.reason import Share
 from netprobe.model.reasons import find_reason
@@ -35,14 +36,17 @@ def choose_leading(members: Iterable[Result]) -> list[Result]:
 
 
 def set_lookups_apart(
-    failures: Sequence[Result], passes: Iterable[Result]
+    failures: Sequence[Result], passes: Iterable[Result], *, some_ports: bool
 ) -> tuple[list[Result], dict[int, list[Result]]]:
     """Set apart the lookups that fail for the cause of another failure.
 
-    They have its finding, and stand in the dictionary by its ``id``.
+    They have its finding, and stand in the dictionary by its ``id``. ``some_ports``: nobody knows
+    what a host's own firewall lets out.
     """
     resolvers = [one for one in failures if rank_of_lookup(one) == 1]
     lost = _find_lost_ways(failures, passes) if resolvers else {}
+    if resolvers and not some_ports:
+        lost |= _find_sealed(failures, passes)
     causes = {
         (one.source, one.decides): _find_cause(one, failures, lost) or one for one in resolvers
     }
@@ -105,6 +109,27 @@ def _find_lost_ways(
         (host, decides): one
         for (host, decides), one in facts.items()
         if len(senders[host] - heard.get(host, set())) > len(heard.get(host, ()))
+    }
+
+
+def _find_sealed(
+    failures: Sequence[Result], passes: Iterable[Result]
+) -> dict[tuple[str, bool], Result]:
+    """Find the hosts whose own firewall lets nothing out to anybody, with one that it stops."""
+    found = {(one.source, one.decides): one for one in failures if is_own_stop(one)}
+    peers: dict[str, set[str]] = {}
+    for one in failures:
+        if one.source != one.destination:
+            peers.setdefault(one.source, set()).add(one.destination)
+    heard: set[str] = set()
+    for one in passes if found else ():
+        if one.source != one.destination:
+            heard.add(one.source)
+            heard.update([] if one.proof == "witness" else [one.destination])
+    return {
+        (host, decides): one
+        for (host, decides), one in found.items()
+        if host not in heard and len(peers[host]) > 1
     }
 
 

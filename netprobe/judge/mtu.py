@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from netprobe.model.evidence import PathMtu
 from netprobe.model.result import Place, State, Verdict
@@ -20,8 +21,7 @@ Fit = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class MtuRow:
+class MtuRow(Struct, frozen=True):
     """One line of the table; ``because`` may use the names of ``PathMtu``."""
 
     verdict: Verdict

@@ -6,12 +6,12 @@ everything is supposed to be there, and a row with a ``reason`` is a failure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class NameRow:
+
+class NameRow(Struct, frozen=True):
     """One kind of trouble. ``reason``: of a failure with ``--live``; None: never a failure.
 
     ``early`` says why it may be no failure before the installation.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.model.names import names_text
 from netprobe.model.ports import PortRange, Ports, normalise, text
@@ -14,8 +16,7 @@ from netprobe.model.result import Result
 Name = TypeVar("Name")
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
+class Naming(Struct, frozen=True):
     """How many names and ports a text shows; None: all, with numbered names folded.
 
     Many hosts of one zone are named by it; ``zones`` are those of the hosts that have one.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.model.result import Place, Result
 
 
-@dataclass(slots=True)
-class _Cause:
+class _Cause(Struct):
     """Failures with common places; ``places`` are those that all of them leave possible."""
 
     first: tuple[Place, ...]

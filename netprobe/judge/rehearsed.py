@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model.rehearsed import Card, OverlayFacts, TunnelTrial
 from netprobe.model.result import Place, Proof, Result, State, Verdict
@@ -15,8 +17,7 @@ OverlayFate = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class RehearsedRow:
+class RehearsedRow(Struct, frozen=True):
     """One line of the table; ``because`` may use the words of ``_word_facts``."""
 
     verdict: Verdict

@@ -6,8 +6,9 @@ row is reached. ``make docs`` prints docs/verdicts.md from here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, cast
+
+from msgspec import Struct
 
 from netprobe.model.decision import Patterns, patterns
 from netprobe.model.result import Place, Proof, State, Verdict
@@ -52,8 +53,7 @@ WITNESSES: Final = (
 
 
 # Compared by identity: each look-up hashes the table.
-@dataclass(frozen=True, slots=True, eq=False)
-class VerdictRow:
+class VerdictRow(Struct, frozen=True, eq=False):
     """One line of a verdict table, by (symptom, protocol, listener, witness).
 
     ``because`` may use the names of ``judge.words``; ``{icmp}`` in ``reason`` is the ICMP word.

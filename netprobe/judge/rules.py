@@ -8,7 +8,8 @@ ports while others pass.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from netprobe.judge.naming import group_by_wire
 from netprobe.judge.places import split_by_place
@@ -36,8 +37,12 @@ def is_stopped_by_rule(result: Result) -> bool:
     return filtered and result.where != ("source",) and find_reason(result.reason).rule_causes
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+def is_own_stop(result: Result) -> bool:
+    """Tell whether the source's own firewall lets it not out."""
+    return result.reason == "local-firewall" and result.where == ("source",)
+
+
+class Stopped(Struct, frozen=True):
     """Failures with one cause; ``everything``: nothing else gets through there.
 
     ``proof``: the member that shows the cause of all, where one does.

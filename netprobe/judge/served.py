@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from netprobe.judge.words import join_some
 from netprobe.model.evidence import ANSWERING, Evidence

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.model.evidence import NOT_COUNTED, Evidence
 from netprobe.model.story import UNKNOWN, Sight, Story, StoryPlace

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from netprobe.judge import mtu
+from netprobe.judge.balanced import judge_balancer
 from netprobe.judge.clock import judge_clock
 from netprobe.judge.holder import holder_word, judge_beside, must_run
 from netprobe.judge.name_troubles import judge_names
@@ -15,6 +18,7 @@ from netprobe.judge.served import judge_served
 from netprobe.judge.stopped import fill_counted
 from netprobe.judge.symptom import is_down, reply_failure, symptom
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
+from netprobe.model.balanced import BalancerFacts
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import (
     NO_NEIGHBOUR,
@@ -27,6 +31,7 @@ from netprobe.model.evidence import (
 )
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.reasons import find_reason
+from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Place, Result
 from netprobe.model.story import Story
 
@@ -60,8 +65,7 @@ SAID_LIVE = "with --live everything is supposed to run"
 SAID_EXISTING = "the matrix says that this service runs before the installation (existing: true)"
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """``strict``: handshake and refusal prove nothing. ``live``: everything is supposed to run."""
 
     strict: bool = False
@@ -76,7 +80,7 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
         reason, words = evidence.untested or ("not-tested", "nobody looked")
         verdict = replace(base, reason=reason, because=words)
     elif evidence.rehearsed is not None:
-        verdict = judge_rehearsal(base, evidence.rehearsed)
+        verdict = _judge_rehearsed(base, evidence.rehearsed)
     else:
         row = find_row(evidence, outcome, rules)
         verdict = judge_row(row, base, evidence, outcome, rules)
@@ -88,6 +92,12 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
     if not evidence.ports:
         return [verdict]
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
+
+
+def _judge_rehearsed(base: Result, facts: OverlayFacts | BalancerFacts) -> Result:
+    if isinstance(facts, BalancerFacts):
+        return judge_balancer(base, facts)
+    return judge_rehearsal(base, facts)
 
 
 def begin_result(evidence: Evidence, order: tuple[int, int, int]) -> Result:

@@ -6,14 +6,15 @@ way back is lost on the way from the destination to the source.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
+
+from msgspec.structs import replace
 
 from netprobe.judge.cut_off import CutOffHosts
 from netprobe.judge.machines import MachineFacts, rank_of_machine, shows_machine
-from netprobe.judge.rules import Stopped
-from netprobe.judge.walls import Pair, group_by_box, split_into_boxes
+from netprobe.judge.rules import Stopped, is_own_stop
+from netprobe.judge.walls import Pair, group_by_box, port_of, split_into_boxes
 from netprobe.model.reason import Share
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
@@ -72,8 +73,10 @@ class WayFacts:
         self._machines = MachineFacts(sorted(failures, key=lambda one: way_of_packets(one) in said))
         self._cut_off = CutOffHosts(failures, some_ports=some_ports)
         facts = [one for one in failures if _is_of_way(one)]
+        own = [] if some_ports else list(filter(is_own_stop, failures))
+        self._own_stops: dict[PacketWay, Result] = {}
         self._dead = {way_of_packets(one): None for one in failures}
-        if not facts and not self._machines and not self._cut_off:
+        if not facts and not own and not self._machines and not self._cut_off:
             return
         dead = self._dead
         connected: set[str] = set()
@@ -85,11 +88,21 @@ class WayFacts:
         for one in sorted(facts, key=lambda fact: (fact.rejected_by is None, fact.order)):
             if way_of_packets(one) in dead:
                 self._facts.setdefault(way_of_packets(one), one)
+        self._own_stops = _find_sealed_ways(own, dead)
+        self._refute_silence()
         self._count_words(failures)
         for six in (False, True):
             pairs: dict[Pair, None] = {(a, b): None for a, b, family in dead if family == six}
             for box in split_into_boxes(pairs) if pairs else ():
                 self._lend_in_box([(*pair, six) for pair in box])
+
+    def _refute_silence(self) -> None:
+        """Let a router that says that it has no route be the cause where it was held to be a next
+        hop that answers nothing."""
+        said = {(fact.rejected_by, fact.decides): fact for fact in self._facts.values()}
+        for way, fact in self._facts.items():
+            if fact.reason == _INFERRED:
+                self._facts[way] = said.get((fact.next_hop, fact.decides), fact)
 
     def _count_words(self, failures: Iterable[Result]) -> None:
         """Count the failures of each way with a fact, and those of which its router said so; note
@@ -100,7 +113,7 @@ class WayFacts:
                 self._last_hops.setdefault(way, set()).add(one.last_hop)
             if way in self._facts and not is_lost_back(one):
                 heard, all_ = self._words.get(way, (0, 0))
-                self._words[way] = (heard + _is_of_way(one), all_ + 1)
+                self._words[way] = (heard + _is_said(one), all_ + 1)
 
     def _tells_all(self, ways: Iterable[PacketWay]) -> bool:
         """Tell whether a router rations its errors so little that it would tell of other ways."""
@@ -116,9 +129,9 @@ class WayFacts:
     def _lend_in_box(self, box: Sequence[PacketWay]) -> None:
         """Let a router that has no route speak for the hosts of a box to which it said nothing.
 
-        Routers ration their errors. Where two spoke to one sender, or to several, none does. Nor
-        does one that speaks of nearly every packet to some hosts, and of none to others where a
-        walk ends before it.
+        Routers ration their errors. Where one sender heard two, none of them does: what each sender
+        hears of one address may be one router. Nor does one that speaks of nearly every packet to
+        some hosts, and of none to others where a walk ends before it.
         """
         known = {way: self._facts[way] for way in box if way in self._facts}
         routers = {fact.rejected_by for fact in known.values()}
@@ -129,12 +142,22 @@ class WayFacts:
         by_sender: dict[str, set[str | None]] = {}
         for (sender, _, _), fact in known.items():
             by_sender.setdefault(sender, set()).add(fact.rejected_by)
+        may_be_one = None not in routers and all(len(some) == 1 for some in by_sender.values())
         for way in box:
-            heard = by_sender.get(way[0], routers)
-            fits = (one for one in known.values() if {one.rejected_by} == heard)
+            heard = by_sender.get(way[0], set() if may_be_one else routers)
+            fits = (one for one in known.values() if not heard or {one.rejected_by} == heard)
             lent = next((one for one in fits if one.rejected_by is not None), None)
+            lent = lent or self._find_common_hop(way, known)
             if lent is not None:
                 self._facts.setdefault(way, lent)
+
+    def _find_common_hop(self, way: PacketWay, known: Mapping[PacketWay, Result]) -> Result | None:
+        """Find the next hop that takes all other packets of a sender in a box, where no walk got
+        farther: a host has few walks, and not every way shows it."""
+        facts = [fact for (sender, _, _), fact in known.items() if sender == way[0]]
+        if len({fact.next_hop for fact in facts}) != 1 or way in self._last_hops:
+            return None
+        return facts[0] if facts[0].next_hop is not None else None
 
     def find_cut_off(self, result: Result) -> Result | None:
         """Give the failure that shows a host to be cut off, where that is the cause of this one."""
@@ -147,6 +170,9 @@ class WayFacts:
             # What a router refuses to the sender comes to neither of the two machines.
             heard = way_of_packets(result) in self._words and fact is not None and _is_said(fact)
             return fact if heard else self._machines.of_address(result)
+        own = self._find_own_stop(result)
+        if own is not None:
+            return own
         if fact is None or fact.reason == _INFERRED:
             fact = self._find_machine(result) or fact
         if fact is None or (_is_of_way(result) and not shows_machine(fact)):
@@ -154,6 +180,14 @@ class WayFacts:
         if result.reason not in ("no-response", _INFERRED) or fact.decides != result.decides:
             return None
         return fact if is_lost_back(result) or {*fact.where} & {*result.where} else None
+
+    def _find_own_stop(self, result: Result) -> Result | None:
+        """Find the firewall of the destination itself that lets nothing out to the source, and so
+        no answers either."""
+        own = self._own_stops.get((result.destination, result.source, ":" in result.address))
+        if own is None or result.reason != "no-response" or own.decides != result.decides:
+            return None
+        return own if {*result.where} <= {"destination", "return-path"} else None
 
     def _find_machine(self, result: Result) -> Result | None:
         """Find who else has the address that the lost packets were sent to."""
@@ -163,6 +197,19 @@ class WayFacts:
             return None
         found = self._machines.of_address(result)
         return found or (self._machines.of_answers(result) if result.reason == _INFERRED else None)
+
+
+def _find_sealed_ways(own: Iterable[Result], dead: Container[PacketWay]) -> dict[PacketWay, Result]:
+    """Find the ways on which the sender's own firewall stops everything, and more than one port:
+    one alone says nothing of the answers that it sends from others."""
+    stopped: dict[PacketWay, list[Result]] = {}
+    for one in own:
+        stopped.setdefault(way_of_packets(one), []).append(one)
+    return {
+        way: some[0]
+        for way, some in stopped.items()
+        if way in dead and len({port_of(one) for one in some}) > 1
+    }
 
 
 def find_proof(members: Iterable[Result]) -> Result | None:

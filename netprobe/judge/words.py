@@ -187,4 +187,6 @@ def _word_trace(evidence: Evidence) -> str:
         return ""
     if evidence.trace.last_hop is None:
         return "; no router on the way answered"
+    if evidence.trace.refusal is not None and evidence.trace.refusal == evidence.refusal:
+        return "; its probes got no answer, a walk with rising TTL got this one"
     return f"; last hop that answered: {evidence.trace.last_hop}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.konnectivity import identity
 from netprobe.konnectivity.clocks import MOST_SKEW_S, OF_DATES, judge_dates

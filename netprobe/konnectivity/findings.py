@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.konnectivity.tables import fill, names_words
@@ -21,8 +22,7 @@ _TCP_SHOWN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Conclusion:
+class Conclusion(Struct, frozen=True):
     """A verdict with its evidence, which sentences and programs read; ``because`` is filled.
 
     ``where`` and ``variant`` are known where the verdict's own place and words are not the best.

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found
 from netprobe.konnectivity.reach import UNSTEADY_TRIES, Reach, open_tunnel, repeat, try_often
@@ -35,8 +37,7 @@ FLIGHT_S = 5.0
 PROOF_S = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """How a hold ended: ``alive``, ``fin``, ``reset``, ``silent``, ``goaway``, or ``unheld``."""
 
     how: str

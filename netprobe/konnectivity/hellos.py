@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.konnectivity import identity
 from netprobe.konnectivity.findings import Conclusion, Log, facts_of, found, icmp_evidence

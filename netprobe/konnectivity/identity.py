@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.konnectivity.clocks import DATES_LOG, clock_of
 from netprobe.konnectivity.reach import (
@@ -44,8 +46,7 @@ _H2_ERRORS = {1: "PROTOCOL_ERROR", 2: "INTERNAL_ERROR", 7: "REFUSED_STREAM", 8: 
 _WHO_WORDS = {"ignition": "the ignition server", "stranger": "something else that speaks TLS"}
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownCall:
+class UnknownCall(Struct, frozen=True):
     """What the unknown method got of AgentService, in a ``word`` of the tables; and the alert.
 
     ``UNHEARD`` is no word of theirs: every try met silence, so nobody knows how it is answered.
@@ -56,8 +57,7 @@ class UnknownCall:
     alert: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
+class Who(Struct, frozen=True):
     """The key of the identity table, and the handshakes behind it.
 
     ``refused``: a hello that offers h2 alone, as the agent's does, is refused by an alert.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from netprobe.konnectivity.findings import Conclusion, Log, found
 from netprobe.konnectivity.reach import Reach, open_tunnel
@@ -41,8 +42,7 @@ _SYNS_ONLY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """What became of a packet: ``again`` is how often it was sent again; ``torn``: a part of its
     answer came before an earlier one."""
 
@@ -51,8 +51,7 @@ class Tried:
     torn: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """Packets by what became of them: answered at once, ``late``: when something was sent again, or
     ``never``; and how many were sent."""
 
@@ -84,8 +83,7 @@ class Sent:
         return round(100 * (self.sent - answered) / self.sent)
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
+class Losses(Struct, frozen=True):
     """What became of the SYNs, and of the ClientHellos on the connections that opened."""
 
     syns: Sent

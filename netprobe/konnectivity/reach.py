@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.konnectivity.request import DEFAULT_REPEAT, Tunnel
 from netprobe.konnectivity.symptoms import HelloSymptom, hello_symptom
@@ -45,8 +47,7 @@ T = TypeVar("T")
 Then = Callable[[TlsTalk], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """One way from one worker: ``address`` and ``port`` are what TCP dials, a proxy's included.
 
     ``begun_s``: by the loop's clock; all
@@ -114,8 +115,7 @@ class Reach:
         return Target(self.address, self.port, self.source, mss, timeout_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Tries:
+class Tries(Struct, frozen=True):
     """Tries of one hello. ``symptom`` None: they do not agree. ``segmented`` are those with small
     segments, made only where silence needs them."""
 

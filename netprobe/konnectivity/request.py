@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct
+
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host
 from netprobe.protocols.base import is_address
@@ -33,8 +35,7 @@ _SERVER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyRoute:
+class ProxyRoute(Struct, frozen=True):
     """The way of one worker: ``proxy`` None is direct; ``said`` names the setting that decided.
 
     ``passed`` is a proxy that is not used, because this ``entry`` of NO_PROXY says so.
@@ -61,8 +62,7 @@ class Tunnel:
     hold_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelOptions:
+class TunnelOptions(Struct, frozen=True):
     """The options as they were given."""
 
     server: str

@@ -6,8 +6,9 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError, RequestError
 from netprobe.konnectivity.clocks import compare_clocks

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.konnectivity import clocks, dialling
 from netprobe.konnectivity.answers import REACHED, look_at_answers

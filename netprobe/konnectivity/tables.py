@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from netprobe.konnectivity.symptoms import TcpSymptom
 from netprobe.model.decision import Patterns, patterns
@@ -21,8 +22,7 @@ TCP: Mapping[TcpSymptom, str | None] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelRow:
+class TunnelRow(Struct, frozen=True):
     """One line of a table."""
 
     patterns: Patterns

@@ -11,13 +11,12 @@ certificate, ``no application protocol`` and the front-end port against the real
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from netprobe.model.konnectivity import FaultKind, TunnelOutcome, TunnelPlace
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelVerdict:
+class TunnelVerdict(Struct, frozen=True):
     """One verdict. ``stage`` is where it is found, None for a tunnel that is fine."""
 
     outcome: TunnelOutcome

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
+
+from msgspec import Struct
 
 from netprobe.errors import Problem, all_problems
 from netprobe.load.accepted import check_names, read_accepted
@@ -27,8 +28,7 @@ from netprobe.model.printable import word_note
 _MATRIX_KEYS = {"extends", "requirements", "roles", "override", "waive", "name", "title"}
 
 
-@dataclass(frozen=True, slots=True)
-class GivenBeside:
+class GivenBeside(Struct, frozen=True):
     """Manifests to check, and what a run would hold them against."""
 
     manifests: GivenManifests

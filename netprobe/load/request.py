@@ -83,7 +83,7 @@ def load_request(
 def check_roles(
     chosen: Sequence[ChosenMatrix], inventory: Inventory, problems: list[Problem]
 ) -> tuple[str, ...]:
-    """Notes, also on unknown roles; a host of a YAML inventory must have a known one.
+    """Notes, also on unknown roles; a host of a YAML inventory must have a known one, or balance.
 
     Where `roles_map:` gave it an unknown one, that line is told once, and not every host.
     """
@@ -102,7 +102,7 @@ def check_roles(
                 who = f"roles_map gives {quoted(host.name)} no role of {names}"
                 place = inventory.map_places[lines[0]]
                 problems.append(problem_at(place, f"{who}: {_word_no_role(strange, known, '')}"))
-        elif host.place and len(strange) == len(host.roles):
+        elif host.place and len(strange) == len(host.roles) and not host.balances:
             who = f"host {quoted(host.name)} has no role of {names}"
             why = f"{_word_no_role(host.roles, known)}{_name_layers(host.roles)}"
             problems.append(problem_at(host.place, f"{who}: {why}"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.load.inventory.suspects import NETWORK, placeholder_name
 from netprobe.load.matrix.bundled import bundled_names

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, get_args
+
+from msgspec import Struct
 
 from netprobe.model.ports import Ports
 from netprobe.model.result import AcceptedBy, Place
@@ -35,8 +36,7 @@ AcceptanceState = Literal[
 STATES: Final[tuple[AcceptanceState, ...]] = get_args(AcceptanceState)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True, kw_only=True):
     """One entry: these failures, of all of these sources to all of these destinations.
 
     A host to itself is meant only where it alone stands at both ends. No ``addresses``: whatever
@@ -75,8 +75,7 @@ class Acceptance:
         return AcceptedBy(self.id, self.reason, self.owner, self.until)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedAcceptance(Acceptance):
+class CheckedAcceptance(Acceptance, frozen=True, kw_only=True):
     """An entry held against a run: ``flows`` of the run fail as it says, ``passing`` ones pass.
 
     ``counting`` of ``flows`` decide the exit status: nothing else excuses them. ``elsewhere`` flows

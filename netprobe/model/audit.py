@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from netprobe.model.host_key import HostKey
 from netprobe.model.matrix import SettingValue
@@ -16,8 +17,7 @@ AuditKind = Literal[
 AuditWeight = Literal["violation", "unseen", "advice"]
 
 
-@dataclass(frozen=True, slots=True)
-class SocketHolder:
+class SocketHolder(Struct, frozen=True):
     """Who has a socket: the kernel's name of the process, its program file, and where it runs.
 
     ``process`` is ``kernel`` for the kernel itself (then ``pid`` is 0). ``unit`` is a unit of
@@ -44,8 +44,7 @@ class SocketHolder:
         return f"pod {self.pod}" if self.pod else self.unit or self.container
 
 
-@dataclass(frozen=True, slots=True)
-class HostSocket:
+class HostSocket(Struct, frozen=True):
     """A socket that listens; ``holder`` is None where nobody could see who has it."""
 
     protocol: str
@@ -54,8 +53,7 @@ class HostSocket:
     holder: SocketHolder | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedPort:
+class AuditedPort(Struct, frozen=True):
     """A listening port of a host: its sockets, and the rows that register it for this host."""
 
     protocol: str
@@ -65,8 +63,7 @@ class AuditedPort:
     rows: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditFinding:
+class AuditFinding(Struct, frozen=True):
     """What is wrong with a port of a host. ``rows`` are those of the matrices that speak of it,
     ``pod`` is the pod whose declaration is meant, if one is."""
 
@@ -83,8 +80,7 @@ class AuditFinding:
     pod: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedHost:
+class AuditedHost(Struct, frozen=True):
     """A host: ``looked-at``, ``failed`` (``words`` say why), or ``none`` where no way leads onto
     it. ``roles`` are those of the matrices; ``host_key``: ssh does not trust its key."""
 
@@ -97,16 +93,14 @@ class AuditedHost:
     host_key: HostKey | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedMatrix:
+class AuditedMatrix(Struct, frozen=True):
     """A matrix that the sockets were compared with, and its settings."""
 
     name: str
     settings: dict[str, SettingValue]
 
 
-@dataclass(frozen=True, slots=True)
-class PortAudit:
+class PortAudit(Struct, frozen=True):
     """A whole run of ``audit ports``."""
 
     started_at: str

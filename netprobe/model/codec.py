@@ -7,8 +7,10 @@ that an older netprobe reads a newer file of the same schema number.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model.coverage import Coverage
 from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
@@ -35,7 +37,6 @@ RESULT_DEFAULTS: Json = {
     "purpose": "", "row": "", "optional": False, "expect": "allowed", "waived": None,
     "proof": "none", "where": [], "because": "",
 }  # fmt: skip
-_PLACE = fields(StoryPlace)
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
     "path_mtu_bytes", "needed_mtu_bytes", "holder", "device", "driver", "accepted", "known",
@@ -43,13 +44,12 @@ LEFT_OUT_OF_RESULT = (
 )  # fmt: skip
 LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything", "no_evidence")
 # The keys by which a member of a finding names its result.
-MEMBER_KEYS = tuple(one.name for one in fields(Member))
+MEMBER_KEYS = Member.__struct_fields__
 # A line with the members of more could not be read again: such a record keeps no numbers.
 MOST_KEPT_MEMBERS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class RecordHeader:
+class RecordHeader(Struct, frozen=True):
     """What a record's first line has beside the keys of a run: the port ranges of the plan.
 
     An element of ``ranges`` is matrix, requirement, protocol and its ranges.
@@ -58,15 +58,13 @@ class RecordHeader:
     ranges: tuple[tuple[Name, RowId, ProtocolText, tuple[tuple[int, int], ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPlace(StoryPlace):
+class NamedPlace(StoryPlace, frozen=True):
     """One of the six, with its name as ``source-out``."""
 
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StoryJson:
+class StoryJson(Struct, frozen=True):
     """``story`` of a result: the six places in their order, and errors and resets."""
 
     places: tuple[NamedPlace, ...] = ()
@@ -109,7 +107,9 @@ def _story_from_json(data: object) -> Story:
     return Story(
         errors=read.errors,
         **{
-            name.replace("-", "_"): StoryPlace(*(getattr(one, each.name) for each in _PLACE))
+            name.replace("-", "_"): StoryPlace(
+                *(getattr(one, key) for key in StoryPlace.__struct_fields__)
+            )
             for name, one in names.items()
         },
     )

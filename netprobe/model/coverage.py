@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.model.matrix import Expect
 from netprobe.model.ports import Ports
@@ -14,8 +15,7 @@ from netprobe.model.shapes import LineText, Name, ProtocolText, ReasonWord, RowI
 StandIn = tuple[LineText, LineText, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unprobed:
+class Unprobed(Struct, frozen=True, kw_only=True):
     """The flows of one requirement between two zones that have no result of their own.
 
     They are all flows from the hosts of one set to those of another at ``ports`` (none where the
@@ -57,8 +57,7 @@ class Unprobed:
         return not self.optional and self.waived is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
+class Coverage(Struct, frozen=True, kw_only=True):
     """How a run covered its plan: each host to and from each zone, each port between two zones.
 
     ``copies`` is how often (K of ``--cover zones:K``), ``seed`` chose the pairs. ``zones`` are the

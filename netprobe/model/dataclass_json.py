@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from itertools import repeat
 from typing import (
@@ -25,6 +24,9 @@ from typing import (
     get_origin,
     get_type_hints,
 )
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, fields
 
 from netprobe.model.shapes import TextShape
 
@@ -87,7 +89,7 @@ def _keys_of_fields(kind: Any) -> tuple[tuple[str, str, object], ...]:
     """Each field's name and key, and the value without which JSON does: of ``SPARSE`` kinds."""
     sparse = getattr(kind, "SPARSE", False)
     return tuple(
-        (one.name, key_of_field(one.name), one.default if sparse else MISSING)
+        (one.name, key_of_field(one.name), one.default if sparse else NODEFAULT)
         for one in fields(kind)
     )
 
@@ -108,7 +110,7 @@ def from_json(kind: type[T], data: object) -> T:
         key = key_of_field(name)
         if key in given:
             values[name] = _read_within(key, read, given[key])
-        elif default is MISSING:
+        elif default is NODEFAULT:
             raise WrongValue(f'the key "{key}" is missing')
         else:
             values[name] = default
@@ -126,7 +128,7 @@ def _read_within(step: str, read: FieldReader, value: Any) -> Any:
 
 @cache
 def _field_readers(kind: Any) -> list[tuple[str, FieldReader, object]]:
-    """Each field's name and reader, and what stands for a missing key (MISSING: it must be there).
+    """Each field's name and reader, and what stands for a missing key (NODEFAULT: it must be).
 
     All objects share a default that a factory makes: no code writes to values of the model.
     """
@@ -137,15 +139,19 @@ def _field_readers(kind: Any) -> list[tuple[str, FieldReader, object]]:
     ]
 
 
-def _default_of_field(field: Field[Any]) -> object:
-    return field.default if field.default_factory is MISSING else field.default_factory()
+def _default_of_field(field: FieldInfo) -> object:
+    return field.default if field.default_factory is NODEFAULT else field.default_factory()
+
+
+def _is_struct(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Struct)
 
 
 def _make_reader(hint: Any) -> FieldReader:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint in (Any, Nanoseconds):
         return _check_any if hint is Any else _check_time
-    if is_dataclass(hint):
+    if _is_struct(hint):
         return lambda value: from_json(cast(type, hint), value)
     if origin is Literal:
         return lambda value: _check_word(value, arguments)
@@ -253,12 +259,8 @@ def schema_of_dataclass(kind: Any) -> Json:
         "properties": {
             key_of_field(one.name): schema_of_hint(hints[one.name]) for one in fields(kind)
         },
-        "required": [key_of_field(one.name) for one in fields(kind) if _is_needed(one)],
+        "required": [key_of_field(one.name) for one in fields(kind) if one.required],
     }
-
-
-def _is_needed(one: Field[Any]) -> bool:
-    return one.default is MISSING and one.default_factory is MISSING
 
 
 def schema_of_hint(hint: Any) -> Json:
@@ -266,7 +268,7 @@ def schema_of_hint(hint: Any) -> Json:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return {}
-    if is_dataclass(hint):
+    if _is_struct(hint):
         return schema_of_dataclass(hint)
     if origin in (Literal, Annotated):
         return _schema_of_words(arguments)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from netprobe.agent.wire import failures
+from netprobe.model.balanced import BalancerFacts
 from netprobe.model.icmp import icmp_words
 from netprobe.model.names import NameFacts
 from netprobe.model.plan import Flow
@@ -43,8 +46,7 @@ _ORIGINS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Icmp:
+class Icmp(Struct, frozen=True):
     """An ICMP error from the source's error queue; ``offender`` is the address that sent it.
 
     ``origin`` says who the offender is: the source's own kernel, the destination, or another host
@@ -93,8 +95,7 @@ class ServerClock(NamedTuple):
     error_ms: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What the source saw. ``failure`` is a name of ``agent/wire/failures.py``, or None.
 
     Through a proxy (operation ``proxy``) ``answered_by`` is the proxy, and ``refusal`` is why it
@@ -139,8 +140,7 @@ class Outcome:
         return replace(self, left_host=left_host, attempts=attempts, packets=sent)
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """What is known of the destination's port while it was probed.
 
     ``ours`` our listener was bound and self-dialled · ``live`` a service held the port on the
@@ -172,8 +172,7 @@ NO_NEIGHBOUR = "no-neighbour"
 OWN_ADDRESS = "own-address"
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(Struct, frozen=True):
     """What the destination's agent knows of the packets, beside what its recorder saw.
 
     ``socket``: it reached a socket of ours (datagram received, connection in SYN_RECV or accepted).
@@ -193,17 +192,19 @@ class Witness:
     way_out: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """The TTL walk: ``last_hop`` the last router that still answered, ``hops`` how many did."""
+class Trace(Struct, frozen=True):
+    """The TTL walk: ``last_hop`` the last router that still answered, ``hops`` how many did.
+
+    ``refusal``: what that router said which ended the walk.
+    """
 
     last_hop: str | None
     hops: int
     reached: bool = False
+    refusal: Icmp | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PathMtu:
+class PathMtu(Struct, frozen=True):
     """What a path carries, in bytes of the whole IP packet.
 
     ``path`` is None where nothing could be measured. ``needed``: the source interface's MTU, which
@@ -293,8 +294,7 @@ class ServiceFinding(NamedTuple):
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowFacts:
+class FlowFacts(Struct, frozen=True, kw_only=True):
     """What the agents saw of one flow, and what follow-up checks concluded from further looks.
 
     No check changes what was measured (``outcome``, ``listener``): conclusions are fields of their
@@ -303,13 +303,13 @@ class FlowFacts:
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
     to tell. ``conclusion``: what a check found out. ``reset``: whose a reset is. ``maker``: who
     made a refusal in the destination's name; None: nobody looked. ``stopped``: where a
-    silent flow's packets are stopped. ``refusal``: the ICMP error that recorders saw about the data
-    of a connection; no errno says that. ``service``:
-    what the service told that was asked who it is, where a connection opened. ``greeting``: what a
-    port said of itself of which nobody knows who holds it; None: not asked. ``names``: what a
-    name server told of the names of the installation. ``rehearsed``: what agents saw that played a
-    part of the platform. ``slow_start``: connections open by a
-    repeated SYN only, each time. ``trail``: every look, in order.
+    silent flow's packets are stopped. ``refusal``: the ICMP error that only recorders saw, about
+    the data of a connection, or that only a walk heard; no errno says that. ``service``: what the
+    service told that was asked who it is, where a connection opened. ``greeting``: what a port said
+    of itself of which nobody knows who holds it; None: not asked. ``names``: what a name server
+    told of the names of the installation. ``rehearsed``: what agents saw that played a part of the
+    platform. ``slow_start``: connections open by a repeated SYN only, each time. ``trail``: every
+    look, in order.
     """
 
     outcome: Outcome | None
@@ -318,7 +318,7 @@ class FlowFacts:
     story: Story | None = None
     trace: Trace | None = None
     mtu: PathMtu | None = None
-    rehearsed: OverlayFacts | None = None
+    rehearsed: OverlayFacts | BalancerFacts | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     limited: bool = False
@@ -335,7 +335,7 @@ class FlowFacts:
 
     @property
     def heard(self) -> Outcome | None:
-        """The outcome, with the ICMP error that only recorders saw."""
+        """The outcome, with the ICMP error that only recorders or a walk heard."""
         if self.outcome is None or self.refusal is None:
             return self.outcome
         return replace(self.outcome, icmp=self.refusal)
@@ -350,7 +350,7 @@ class FlowFacts:
         return None if self.conclusion is None else self.conclusion.name
 
 
-_FACTS = tuple(one.name for one in fields(FlowFacts))
+_FACTS = FlowFacts.__struct_fields__
 
 
 def facts_of(flow: FlowFacts) -> dict[str, Any]:
@@ -358,8 +358,7 @@ def facts_of(flow: FlowFacts) -> dict[str, Any]:
     return {name: getattr(flow, name) for name in _FACTS}
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence(FlowFacts):
+class Evidence(FlowFacts, frozen=True):
     """Everything seen of one flow on these ports; all of them share it.
 
     ``ports`` is empty where the protocol has none. ``address`` is the address that was probed (a

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from netprobe.model.result import HostReport, Result
 from netprobe.model.story import Step
 
 
-@dataclass(frozen=True, slots=True)
-class FlowStory:
+class FlowStory(Struct, frozen=True):
     """One address of the destination: its steps and its result, which is the judge's own.
 
     ``where`` and ``advice`` are sentences; ``remarks`` what the steps show beside the verdict.
@@ -21,8 +20,7 @@ class FlowStory:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Every address of one flow, one after the other. ``port`` is None where there are none."""
 
     started_at: str

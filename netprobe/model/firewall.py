@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from netprobe.model.inventory import Family
 from netprobe.model.plan import PlannedMatrix
@@ -29,8 +30,7 @@ RULE_PLACES: tuple[RulePlace, ...] = ("path", "destination", "source")
 PERMANENT = "permanent"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleEnd:
+class RuleEnd(Struct, frozen=True):
     """One address of one host, at either end of a rule."""
 
     host: LineText
@@ -43,8 +43,7 @@ class RuleEnd:
         return (address.version, int(address), self.host)
 
 
-@dataclass(frozen=True, slots=True)
-class Enforcer:
+class Enforcer(Struct, frozen=True):
     """Who can apply a rule; ``router`` is the address that refused, None where nobody did."""
 
     place: RulePlace
@@ -62,8 +61,7 @@ class Enforcer:
         return "the firewall on the way"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleNeed:
+class RuleNeed(Struct, frozen=True):
     """Why: a line of a matrix."""
 
     matrix: Name
@@ -81,8 +79,7 @@ class RuleNeed:
         return f"{self.purpose or self.requirement} ({where})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirewallRule:
+class FirewallRule(Struct, frozen=True, kw_only=True):
     """All sources to all destinations, for one protocol of one family.
 
     ``ports`` are those of the destinations, for ``answers`` those of the sources: then the rule
@@ -135,15 +132,13 @@ class FirewallRule:
         return tuple(need.words for need in self.needs)
 
 
-@dataclass(frozen=True, slots=True)
-class FirewallRules:
+class FirewallRules(Struct, frozen=True):
     """What is read of the file of a request beside its results."""
 
     rules: tuple[FirewallRule, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unmended:
+class Unmended(Struct, frozen=True):
     """What no rule will mend, or what no rule can be written for; ``help`` says what helps.
 
     ``flows`` is 0 where it is not about flows that were probed.
@@ -154,8 +149,7 @@ class Unmended:
     flows: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirewallRequest:
+class FirewallRequest(Struct, frozen=True, kw_only=True):
     """Everything that one request asks for. ``id`` names it on devices: 6 hexadecimal digits.
 
     ``roles`` are those of the hosts. ``asked`` are the results that the rules are to mend, none

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostKey:
+
+class HostKey(Struct, frozen=True, kw_only=True):
     """Why ssh does not trust a host's key.
 
     ``state``: nobody has accepted a key yet, or it is another one than the accepted one. ``target``

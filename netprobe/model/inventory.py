@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct, field
+
+from netprobe.model.compared import PartlyCompared
 from netprobe.model.shapes import AddressText, LineText
 
 Family = Literal[4, 6]
 VantageKind = Literal["local", "ssh", "command", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """An IP address (``family`` 4 or 6, text in its canonical form) or a name (``family`` None)."""
 
     text: AddressText
     family: Family | None
 
 
-@dataclass(frozen=True, slots=True)
-class Ssh:
+class Ssh(Struct, frozen=True):
     """How OpenSSH reaches a host; the user's own ssh configuration decides what is None here."""
 
     host: str
@@ -30,8 +30,7 @@ class Ssh:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Vantage:
+class Vantage(Struct, frozen=True):
     """A command that gives a Python on the host. ``command`` is the prefix for kind ``command``."""
 
     kind: VantageKind
@@ -39,8 +38,7 @@ class Vantage:
     command: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(Struct, frozen=True):
     """The proxy settings of the host's software: URLs, and the exceptions (Go's NO_PROXY)."""
 
     https_proxy: str | None = None
@@ -48,15 +46,31 @@ class Proxy:
     no_proxy: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Health(Struct, frozen=True):
+    """What a balancer asks its back ends: a path over HTTPS or HTTP, or only a connection.
+
+    ``port``: where, if that is not the port that it balances. ``of``: the port that it balances;
+    None: all of them.
+    """
+
+    kind: Literal["https", "http", "tcp"]
+    path: LineText = ""
+    port: int | None = None
+    of: int | None = None
+
+
+class Host(PartlyCompared, frozen=True):
     """One machine. ``source_addresses`` are the addresses its probes start from, one a family.
 
     ``place`` is its ``file:line:column`` in a YAML inventory, and empty for other sources.
     ``zone`` names the hosts that firewalls are supposed to treat alike.
     ``proxies`` are those of single services (``ignition``), which count before ``proxy``.
     ``own_vantage``: its vantage is said of itself, not of every host.
+    ``balances``: the roles that it hands connections on to; ``health``: what it asks
+    them.
     """
+
+    UNCOMPARED = ("own_vantage",)
 
     name: LineText
     addresses: tuple[Address, ...]
@@ -68,11 +82,23 @@ class Host:
     place: str = ""
     zone: LineText | None = None
     proxies: tuple[tuple[str, Proxy], ...] = ()
-    own_vantage: bool = field(default=False, compare=False)
+    own_vantage: bool = False
+    balances: tuple[LineText, ...] = ()
+    health: tuple[Health, ...] = ()
 
     def proxy_for(self, service: object) -> Proxy | None:
         """Give the proxy that software asks a service through; the service is a ``probe:``."""
         return next((proxy for name, proxy in self.proxies if name == service), self.proxy)
+
+    def health_at(self, port: int) -> Health | None:
+        """Give what it asks the back ends of a port that it balances; None: nobody says."""
+        known = {one.of: one for one in self.health}
+        return known.get(port, known.get(None))
+
+    def balances_port(self, port: int) -> bool:
+        """Tell whether it balances a port: where ``health`` names ports, those alone."""
+        named = [one.of for one in self.health if one.of is not None]
+        return bool(self.balances) and (not named or port in named)
 
     @property
     def probing_addresses(self) -> tuple[str, ...]:
@@ -92,8 +118,7 @@ class Host:
 RolesMap = Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """Something that a manifest says, and what the run makes of it (``gives``).
 
     ``place`` is file:line:column, ``path`` such as spec.platform.type. No text holds a password.
@@ -105,8 +130,7 @@ class Taken:
     gives: str
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Struct, frozen=True):
     """All hosts in file order, and the settings of the file (raw, checked by each matrix).
 
     ``taken`` is what manifests gave it.

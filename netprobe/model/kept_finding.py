@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from netprobe.model.shapes import AddressText, LineText, Name, ProtocolText, RowId
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """The result, or the part of one, that a finding of a file has; files of 0.1.0 name no matrix.
 
     A file keeps no text of a finding: it is made of the finding's results when the file is read.
@@ -25,8 +25,7 @@ class Member:
     matrix: Name | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFinding:
+class KeptFinding(Struct, frozen=True):
     """A finding as a file keeps it: its number, and which results it has.
 
     ``everything``: nothing that was probed got through between its hosts. ``evidence`` is the file

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.model.story import Facts, Step
@@ -43,8 +44,7 @@ TunnelPlace = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """How a stream opened; ``failure`` is a name of agent/wire/failures.py, or None.
 
     ``left`` False: no packet left the host; ``syns`` how many SYNs were sent into silence.
@@ -60,8 +60,7 @@ class Opened:
     tcp: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One thing that happened on a stream.
 
     ``soft`` names an errno that ended nothing: the kernel heard an ICMP error about the open
@@ -69,7 +68,7 @@ class Event:
     """
 
     kind: EventKind
-    data: bytes = field(default=b"", repr=False)
+    data: bytes = b""
     elapsed_ms: float = 0.0
     since_sent_ms: float | None = None
     failure: str | None = None
@@ -123,8 +122,7 @@ class ResolvedName(NamedTuple):
     addresses: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """One worker's verdict. ``stage`` is the first that failed, None where none did.
 
     ``because`` is the evidence in a sentence, ``title`` the cause without this worker's numbers,
@@ -157,8 +155,7 @@ class Diagnosis:
     stages: tuple[Step, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CommonCause:
+class CommonCause(Struct, frozen=True):
     """Workers that share one cause, of how many."""
 
     code: str
@@ -170,8 +167,7 @@ class CommonCause:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelReport:
+class TunnelReport(Struct, frozen=True):
     """A whole run of ``diagnose konnectivity``. ``notes`` compare the workers with each other."""
 
     server: str

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
+from msgspec import Struct, field
+
+from netprobe.model.compared import PartlyCompared
 from netprobe.model.inventory import Family
 from netprobe.model.ports import PortRange, Ports
 from netprobe.model.shapes import Name
@@ -49,8 +51,7 @@ DNS_NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """A part that hosts play; ``implies`` names further roles that such a host has too.
 
     ``existing``: its services run before the installation. ``aliases`` are the names that
@@ -73,22 +74,19 @@ def fold_role(name: str) -> str:
     return name.replace("_", "-")
 
 
-@dataclass(frozen=True, slots=True)
-class SettingRef:
+class SettingRef(Struct, frozen=True):
     """A port, name or default that is the value of a setting: ``{setting: konnectivity-port}``."""
 
     setting: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimRef(SettingRef):
+class ClaimRef(SettingRef, frozen=True):
     """``{setting: flannel-backend, says: flannel}``: what every value but ``none`` comes to."""
 
     says: str
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """Something the user says of the installation.
 
     ``values`` limits a ``choice`` or the elements of a ``list``. The default is typed: ``str`` for
@@ -109,8 +107,7 @@ class Setting:
 PortEntry = PortRange | SettingRef
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """Keys AND, listed values OR. ``terms`` maps a setting to the values that satisfy it.
 
     For a ``version`` setting a value is a range such as ``>=4.10,<4.16``. No terms: always holds
@@ -120,16 +117,14 @@ class Condition:
     terms: tuple[tuple[str, tuple[str | bool | int, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Warn:
+class Warn(Struct, frozen=True):
     """A sentence on the results while ``when`` holds. It never changes a verdict."""
 
     text: str
     when: Condition = Condition()
 
 
-@dataclass(frozen=True, slots=True)
-class HttpProbe:
+class HttpProbe(Struct, frozen=True):
     """An HTTP request that a matrix describes, and the answer that is right.
 
     ``status`` are ranges of right statuses; ``header`` and ``body`` are regular expressions that
@@ -174,16 +169,14 @@ def rank_weight(weight: Weight | None) -> int:
     return len(WEIGHTS) if weight is None else WEIGHTS.index(weight)
 
 
-@dataclass(frozen=True, slots=True)
-class Stops:
+class Stops(Struct, frozen=True):
     """What a failing row stops; ``reason`` is empty where the platform's document says it."""
 
     weight: Weight
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(PartlyCompared, frozen=True):
     """One line of a matrix: every source role must (or must not) reach every destination role.
 
     ``sni`` is the name that TLS asks for, where the service shares its address with others.
@@ -195,6 +188,8 @@ class Requirement:
     rows of this name one that passes is enough for a pair of hosts. ``multicast``: the group that
     its packets go to in truth, which no probe proves. ``place`` is its ``file:line:column``.
     """
+
+    UNCOMPARED = ("place",)
 
     id: Name
     sources: tuple[Name, ...]
@@ -220,7 +215,7 @@ class Requirement:
     stops: Stops | None = None
     any_of: Name | None = None
     multicast: str | None = None
-    place: str = field(default="", compare=False)
+    place: str = ""
 
     @property
     def weight(self) -> Weight | None:
@@ -228,8 +223,7 @@ class Requirement:
         return self.stops.weight if self.stops else None
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentedPorts:
+class DocumentedPorts(Struct, frozen=True):
     """Ports that the document sets apart (a range to use, ports given up), while ``when`` holds."""
 
     tcp: tuple[PortEntry, ...] = ()
@@ -238,8 +232,7 @@ class DocumentedPorts:
     when: Condition = Condition()
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentSource:
+class DocumentSource(Struct, frozen=True):
     """A file that the rows of a matrix come from, as it stood at a commit of a repository.
 
     ``hash`` is that of the cells of its tables; empty where nobody says it. ``note`` is what else
@@ -253,8 +246,7 @@ class DocumentSource:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiver:
+class Waiver(Struct, frozen=True):
     """A requirement that the user accepts as it is: reported, does not decide the exit status.
 
     ``until`` is an ISO date, the last day on which it holds; None: it does not expire.
@@ -265,8 +257,7 @@ class Waiver:
     until: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """A named list of requirements for one platform.
 
     ``local``: a host is tested against its own address where it is source and destination.
@@ -330,8 +321,7 @@ def _common_words(role: Role) -> tuple[str, ...]:
     return () if role.common is None else COMMON_WORDS[role.common]
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenMatrix:
+class ChosenMatrix(Struct, frozen=True):
     """A matrix with the value of every one of its settings, as one run uses it."""
 
     matrix: Matrix

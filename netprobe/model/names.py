@@ -8,8 +8,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from netprobe.model.plan import AskedName
 
@@ -88,8 +89,7 @@ def _run_text(run: Sequence[str]) -> list[str]:
     return [f"{first[1]}[{first[2]}-{last[2]}]{first[3] or ''}"]
 
 
-@dataclass(frozen=True, slots=True)
-class NameTold:
+class NameTold(Struct, frozen=True):
     """What one server told one source of one name.
 
     ``said`` is the code of DNS (``NOERROR`` with addresses, ``NXDOMAIN`` ...), or ``no record``,
@@ -112,8 +112,7 @@ class NameTold:
         return (self.said, self.addresses) if is_view else None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerTold:
+class ServerTold(Struct, frozen=True):
     """What one server told one source: of names, of names that nobody made, and of its zones.
 
     ``strangers`` and ``serials`` go by the domain that the names are in. ``resolver``: it stands in
@@ -139,8 +138,7 @@ class ServerTold:
         return next((one for one in self.told if one.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class NameFacts:
+class NameFacts(Struct, frozen=True):
     """All about the names that one flow's server was asked for.
 
     ``others`` are other servers that the same source asked, ``elsewhere`` what this server told
@@ -153,8 +151,7 @@ class NameFacts:
     elsewhere: tuple[ServerTold, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ResolverFacts:
+class ResolverFacts(Struct, frozen=True):
     """What the name servers told one host that it is configured with, each one ``ServerTold``.
 
     ``unresolved``: names set to look up that its programs get no address for. ``gateway``: the next

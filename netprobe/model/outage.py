@@ -8,7 +8,8 @@ packet where it saw a flow good last or bad last, and by its end where it saw it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from netprobe.model.ports import Ports, intersect, subtract
 from netprobe.model.result import Place, ResultKey, Verdict
@@ -17,8 +18,7 @@ from netprobe.model.result import Place, ResultKey, Verdict
 FlowPorts = Mapping[ResultKey, Ports]
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """What stops flows: the parts of a finding that stay the same from look to look."""
 
     verdict: Verdict
@@ -27,8 +27,7 @@ class Cause:
     rejected_by: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SeenFinding:
+class SeenFinding(Struct, frozen=True):
     """A finding of one look, with its flows."""
 
     title: str
@@ -37,8 +36,7 @@ class SeenFinding:
     flows: FlowPorts
 
 
-@dataclass(frozen=True, slots=True)
-class RunLook:
+class RunLook(Struct, frozen=True):
     """One run over required flows: when, which flows it asked, and which did not pass.
 
     ``blind``: the flows of which it found nothing out, by source host and reason. ``retried``: when
@@ -60,8 +58,7 @@ class RunLook:
         return good
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """Four times of an outage; ``last_good`` None: never seen good before, ``first_good`` None:
     it goes on."""
 
@@ -71,8 +68,7 @@ class Interval:
     first_good: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class OutageMember:
+class OutageMember(Struct, frozen=True):
     """A flow, or a range of ports, of an outage, with its own times."""
 
     key: ResultKey
@@ -80,8 +76,7 @@ class OutageMember:
     times: Interval
 
 
-@dataclass(frozen=True, slots=True)
-class Outage:
+class Outage(Struct, frozen=True):
     """An outage: one cause over time. ``id`` stays the same while it lasts; ``looks`` saw it."""
 
     id: str
@@ -103,8 +98,7 @@ class Outage:
         return tuple(sorted({member.key[1] for member in self.members}))
 
 
-@dataclass(frozen=True, slots=True)
-class Blindness:
+class Blindness(Struct, frozen=True):
     """A time in which flows of a source could not be looked at; ``until`` None: it goes on."""
 
     host: str
@@ -113,8 +107,7 @@ class Blindness:
     until: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """What looks tell together. ``looks``: when each began and ended."""
 
     looks: tuple[tuple[float, float], ...]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import ClassVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.model.coverage import Coverage
 from netprobe.model.inventory import Address, Family, Host, Taken
@@ -24,7 +26,8 @@ PATH_MTU = "path-mtu"
 # What is rehearsed, by the word of ``--rehearse``: the ``probe`` of requirements whose id is that
 # of a row and this word (``vxlan/overlay``).
 OVERLAY = "overlay"
-REHEARSALS = (OVERLAY,)
+BALANCER = "balancer"
+REHEARSALS = (OVERLAY, BALANCER)
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"
@@ -33,8 +36,12 @@ OF_HOSTS = (RESOLVER, CLOCK)
 ADDED = (PATH_MTU, *OF_HOSTS)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedName:
+def find_row(requirement: str) -> str:
+    """Give the id of the row that a requirement is, or is rehearsed for."""
+    return requirement.partition("/")[0]
+
+
+class AskedName(Struct, frozen=True):
     """A name that name servers are asked for, and the setting that gives it.
 
     A ``name`` such as ``*.apps.example.com`` stands for any name there. ``addresses`` are those
@@ -46,16 +53,14 @@ class AskedName:
     addresses: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     """Rows of a matrix that have one name as ``any_of``: one of them is enough for a pair."""
 
     matrix: Name
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """One requirement × its hosts, for one protocol and one family.
 
     ``protocol`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto/N``; the last two have no ``ports``.
@@ -68,7 +73,8 @@ class Block:
     ``names`` are what its name servers are asked for. ``any_of``: the rows that it is one of, of
     which one is enough; ``alone``: it is demanded by itself all the same. ``also``: the rows of
     other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
-    matrix says it.
+    matrix says it. ``back_ends``: the hosts to which its destinations, which are balancers, hand
+    connections on; only of what is rehearsed.
     """
 
     index: int
@@ -91,6 +97,7 @@ class Block:
     alone: bool = False
     also: tuple[Also, ...] = ()
     overlay_mtu: int | None = None
+    back_ends: tuple[Host, ...] = ()
 
     @property
     def rehearsal(self) -> str | None:
@@ -180,8 +187,7 @@ class Block:
         return self.pair_count() * (count_ports(self.ports) or 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """One source host, one destination address, one protocol; the ports are the block's."""
 
     block: Block
@@ -190,8 +196,7 @@ class Flow:
     address: Address
 
 
-@dataclass(frozen=True, slots=True)
-class HostFlow:
+class HostFlow(Struct, frozen=True):
     """What a result of one host is of: a flow from the host to itself, and its place in the plan.
 
     ``asked`` are names that its name servers are asked for, ``ends`` those of destinations that it
@@ -204,8 +209,7 @@ class HostFlow:
     ends: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """A requirement, or a part of one, that is not tested on purpose, with the reason.
 
     ``source`` and ``destination`` are host names where the reason is about hosts, else None.
@@ -218,8 +222,7 @@ class Skipped:
     destination: LineText | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedMatrix:
+class PlannedMatrix(Struct, frozen=True):
     """A matrix of the plan with the settings it was planned with, and the document it is of.
 
     ``names`` are the settings whose values hosts look up.
@@ -233,8 +236,7 @@ class PlannedMatrix:
     names: tuple[Name, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRequirement:
+class PlannedRequirement(Struct, frozen=True, kw_only=True):
     """A requirement of the plan with one of its protocols: what is to be opened between roles.
 
     ``from_`` and ``to`` are roles of the matrix, ``ports`` the whole ranges that it lists, also
@@ -259,8 +261,7 @@ class PlannedRequirement:
     any_of: Name | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Everything that a run will send. ``notes`` are sentences for the reader.
 
     ``requirements`` are those of the blocks. ``roles`` gives, by the host's name, the roles of the
@@ -289,7 +290,7 @@ class Plan:
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""
         ends = (host for block in self.blocks for host, _ in block.destinations)
-        starts = (host for block in self.blocks for host in block.sources)
+        starts = (host for block in self.blocks for host in (*block.sources, *block.back_ends))
         return {host.name: host for host in (*ends, *starts)}
 
     def flows(self) -> Iterator[Flow]:
@@ -314,8 +315,7 @@ class Plan:
         return len(asked.union(end.text for block in named for _, end in block.destinations))
 
 
-@dataclass(frozen=True, slots=True)
-class PlanCost:
+class PlanCost(Struct, frozen=True):
     """What a plan costs, estimated from counts; ``flows`` counts ports.
 
     ``seconds`` is about how long while nothing is blocked, ``seconds_dropped`` where something is
@@ -331,8 +331,7 @@ class PlanCost:
     paced_udp_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class PodPort:
+class PodPort(Struct, frozen=True):
     """A port of the node that a container declares."""
 
     protocol: str
@@ -340,8 +339,7 @@ class PodPort:
     container: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(Struct, frozen=True):
     """One pod. ``uids`` are its own and, for a static pod, that by which its node knows it.
 
     ``ports`` are those that it declares on the node: of a pod in the host's network all, of

@@ -41,21 +41,22 @@ class Reason(NamedTuple):
 
     ``kind`` and ``title``: of a finding, where the reason says it all; empty where they are made of
     ends, hosts and places. ``end``: what became of the packets. ``by``: who did that to them, where
-    the place alone would say something else. ``router_does``: the verb of a router on the way that
-    answers with this reason, and ``router_is`` its part in it. ``source_is``: what of the source is
-    at fault where it is that, and ``destination_is`` of the destination. ``rule_causes``: a
-    firewall rule may be the cause of a filtered flow;
-    ``rule_mends``: a firewall rule may let it through. ``shares``: what findings fold by.
-    ``always_found``: a finding although it is neither blocked nor exposed. ``of_port``: it is the
-    port's own, whoever asks. ``advice``: what to do, by the places that are left; other places have
-    advice of their own. ``owner``: who must act, where the places say something else.
+    the place alone would say something else. ``router_does``: the verb of one router on the way
+    that answers with this reason, and of several, and ``router_is`` its part in it. ``source_is``:
+    what of the source is at fault where it is that, and ``destination_is`` of the destination.
+    ``rule_causes``: a firewall rule may be the cause of a filtered flow; ``rule_mends``: a firewall
+    rule may let it through. ``shares``: what findings fold by. ``always_found``: a finding although
+    it is neither blocked nor exposed. ``of_port``: it is the port's own, whoever asks. ``advice``:
+    what to do, by the places that are left; other places have advice of their own. ``owner``: who
+    must act, where the places say something else. ``waits``: nobody looked, because what stops the
+    same port of its row comes first.
     """
 
     kind: str = ""
     title: str = ""
     end: End = "rejected"
     by: str = ""
-    router_does: str = ""
+    router_does: tuple[str, str] | None = None
     router_is: str = "{router} refused it"
     source_is: str = "its own firewall or routing table"
     destination_is: str = ""
@@ -66,3 +67,4 @@ class Reason(NamedTuple):
     of_port: bool = False
     advice: Advice = MappingProxyType({})
     owner: Team | None = None
+    waits: bool = False

@@ -297,14 +297,14 @@ REASONS: Final[Mapping[str, Reason]] = {
         },
     ),
     "net-unreach": Reason(
-        router_does="has no route for",
+        router_does=("has no route for", "have no route for"),
         router_is="{router} has no route",
         rule_causes=False,
         shares="router",
         advice={_PATH: "Give {router} a route to {hosts}."},
     ),
     "routing-loop": Reason(
-        router_does="is in a routing loop for",
+        router_does=("is in a routing loop for", "are in a routing loop for"),
         router_is="a routing loop at {router}",
         rule_causes=False,
         shares="router",

@@ -10,8 +10,28 @@ SWITCH_OFF = (
     "the CNI switch off transmit checksums on its tunnel device."
 )
 
+_REFLECT = (
+    "Let back ends reach themselves through {destination} ({address}): translate the source "
+    "address of connections that come from a back end, or let the balancer proxy them."
+)
+
+
+def _make_balancer(title: str, remedy: str) -> Reason:
+    """Give the reason of a fault of a balancer: one finding for each of its addresses."""
+    return Reason(
+        kind="balancer",
+        title=title,
+        rule_causes=False,
+        rule_mends=False,
+        shares="address",
+        advice={("service",): remedy},
+        owner="network",
+    )
+
+
 OF_REHEARSALS: Final[Mapping[str, Reason]] = {
     "tunnel-transfer": Reason(),
+    "row-stopped": Reason(waits=True),
     "overlay-offload": Reason(
         source_is="its network card",
         destination_is="its network card",
@@ -36,5 +56,42 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
             ("path",): "Look at what stands on the way {between}, hypervisors included: filters of "
             "tunnels (by network id, size or content), MTUs of links, and what spoils checksums."
         },
+    ),
+    "balancer-pool": Reason(),
+    "balancer-foreign": _make_balancer(
+        "{ends} answers {what} with something that is no back end of it",
+        "Take from the pool of {destination} ({address}) what is none of its back ends, or have "
+        "it hand connections on instead of answering itself.",
+    ),
+    "balancer-ends-tls": _make_balancer(
+        "{ends} ends TLS on {what} itself",
+        "Have {destination} ({address}) pass TCP through unchanged on {ports} (layer 4): clients "
+        "and servers of the platform check each other's certificates.",
+    ),
+    "balancer-proxy-header": _make_balancer(
+        "{ends} sends a header of the PROXY protocol on {what}",
+        "Switch off the PROXY protocol towards the back ends of {destination} ({address}) on "
+        "{ports}.",
+    ),
+    "balancer-lacks": _make_balancer(
+        "{ends} hands {what} on to less than all of its back ends",
+        "Compare the pool of {destination} ({address}) for {ports} with the hosts: each must be in "
+        "it with its address and port, not as a backup, and reachable from the balancer.",
+    ),
+    "balancer-hairpin": _make_balancer(
+        "back ends of {ends} do not reach themselves through it on {what}",
+        _REFLECT,
+    )._replace(
+        advice={
+            ("service",): _REFLECT,
+            ("source",): "See why {source} alone does not reach itself through {destination} "
+            "({address}): its address twice, its routes, or its reverse path filter.",
+        },
+        source_is="its routes or addresses",
+    ),
+    "balancer-sticks": _make_balancer(
+        "{ends} keeps clients on one back end on {what}",
+        "Switch off the persistence of {destination} ({address}) on {ports} (such as balance "
+        "source): OpenShift forbids it for the API, and a client keeps a back end that fails.",
     ),
 }

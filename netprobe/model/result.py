@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.model.host_key import HostKey
 from netprobe.model.matrix import Expect, Weight
@@ -43,8 +45,7 @@ PORTLESS: Ports = ((0, 0),)
 ResultKey = tuple[str, str, str, str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedBy:
+class AcceptedBy(Struct, frozen=True):
     """The entry of a file of accepted flows that holds for a result (docs/accepted-format.md)."""
 
     id: Name
@@ -53,8 +54,7 @@ class AcceptedBy:
     until: LastDay
 
 
-@dataclass(frozen=True, slots=True)
-class Also:
+class Also(Struct, frozen=True):
     """Another row that demands the same flow, in another matrix of the run."""
 
     matrix: Name
@@ -62,8 +62,7 @@ class Also:
     purpose: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """The result of one flow, or of a run of neighbouring ports with equal evidence.
 
     ``order`` is the place in the plan (block, source, destination, address): results are sorted by
@@ -104,7 +103,7 @@ class Result:
     rejected_by: AddressText | None = None
     last_hop: AddressText | None = None
     next_hop: AddressText | None = None
-    because: str = field(kw_only=True)
+    because: str
     warnings: tuple[str, ...] = ()
     rtt_ms: float | None = None
     attempts: int = 0
@@ -163,8 +162,7 @@ class Result:
         return self.end_port - self.port + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """Failures with one likely cause, reported as one.
 
     ``number`` is the same in every report of the run, from 1. ``kind`` names the common factor
@@ -184,13 +182,13 @@ class Finding:
     where: tuple[Place, ...]
     rejected_by: str | None = None
     last_hop: str | None = None
-    members: tuple[Result, ...] = field(kw_only=True)
+    members: tuple[Result, ...]
     evidence: str | None = None
-    number: int = field(default=0, kw_only=True)
+    number: int = 0
     stops: Weight | None = None
     everything: bool = False
     no_evidence: str | None = None
-    shown_by: Result | None = field(default=None, kw_only=True)
+    shown_by: Result | None = None
 
     @property
     def speaker(self) -> Result:
@@ -203,8 +201,7 @@ class Finding:
         return frozenset(end for one in self.members for end in (one.source, one.destination))
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """How many flows (ports, not results) have each verdict; ``refusals``: passes that rest on one.
 
     ``accepted``, ``waived``, ``spared``, ``optional`` and ``known`` count the flows that did not
@@ -223,8 +220,7 @@ class Summary:
     spared: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostFacts(Struct, frozen=True):
     """What an agent said of its host: first the fields of its ``HelloLine``.
 
     ``python_sent``: it runs with a Python that travelled. ``sudo_failed``: it runs without the
@@ -265,8 +261,7 @@ class HostFacts:
 NOTHING_SAID = HostFacts()
 
 
-@dataclass(frozen=True, slots=True)
-class HostReport:
+class HostReport(Struct, frozen=True, kw_only=True):
     """One host and its agent; ``cost`` has a sentence for each capability that missing rights cost.
 
     ``state``: ``agent``, ``none`` (declared destination only), ``failed``, ``lost``, ``unknown``
@@ -280,9 +275,9 @@ class HostReport:
     """
 
     name: LineText
-    roles: tuple[LineText, ...] = field(default=(), kw_only=True)
-    addresses: tuple[AddressText, ...] = field(default=(), kw_only=True)
-    zone: LineText | None = field(default=None, kw_only=True)
+    roles: tuple[LineText, ...] = field(default=())
+    addresses: tuple[AddressText, ...] = field(default=())
+    zone: LineText | None = None
     state: Literal["agent", "none", "failed", "lost", "unknown"]
     words: str = ""
     python: str | None = None

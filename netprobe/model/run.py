@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.coverage import Coverage, Unprobed
@@ -14,8 +15,7 @@ from netprobe.model.result import HostReport, Result
 from netprobe.model.story import FlowPackets
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInfo:
+class RunInfo(Struct, frozen=True, kw_only=True):
     """Everything about a run that is not a result.
 
     ``started_at`` is UTC, ISO 8601 with ``Z``. ``complete``: every planned flow has its result, and
@@ -61,8 +61,8 @@ def info_before(plan: Plan, started_at: str) -> RunInfo:
     """Give what is known of a run before its first agent has started."""
     hosts = [
         HostReport(
-            host.name,
-            "unknown",
+            name=host.name,
+            state="unknown",
             roles=plan.roles.get(host.name, ()),
             addresses=host.probing_addresses,
             zone=host.zone,

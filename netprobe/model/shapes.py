@@ -8,13 +8,13 @@ mean more there than what it is; all other texts are for people, and every synta
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class TextShape:
+
+class TextShape(Struct, frozen=True):
     """The form of a text: all of it matches ``pattern``, which people read as ``words``.
 
     A pattern is a regular expression that Python and JSON Schema read alike.

@@ -11,8 +11,10 @@ Packets of a flow as recorders kept them, for ``--evidence``; no part of the evi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.ports import Ports
@@ -27,8 +29,7 @@ TrailStatus = Literal["ok", "bad", "doubt", "not-needed", "not-possible"]
 Facts = Mapping[str, Any]  # Any: JSON values
 
 
-@dataclass(frozen=True, slots=True)
-class EndPackets:
+class EndPackets(Struct, frozen=True):
     """What the recorder of one end kept. ``sure``: what it did not see there did not come;
     ``left_out``: how many more packets of these flows it has."""
 
@@ -38,8 +39,7 @@ class EndPackets:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FlowPacket:
+class FlowPacket(Struct, frozen=True):
     """One packet: the flow's port (0: it has none), when (ns of that host's own clock), where, and
     its first bytes from its network header on; ``length`` is the whole packet's."""
 
@@ -51,8 +51,7 @@ class FlowPacket:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class FlowPackets:
+class FlowPackets(Struct, frozen=True):
     """What both ends kept of some flows that did not pass; ``ports`` are those of the flows, and
     ``asked`` those of them that the ends were asked for."""
 
@@ -68,8 +67,7 @@ class FlowPackets:
 Keep = Callable[[FlowPackets], None]
 
 
-@dataclass(frozen=True, slots=True)
-class StoryPlace:
+class StoryPlace(Struct, frozen=True):
     """What was seen at one place: ``count`` packets of a port (the most, of several ports), the
     first of them at ``first_ns`` of that host's own clock, with this TTL, at this interface."""
 
@@ -80,8 +78,7 @@ class StoryPlace:
     ttl: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoryError:
+class StoryError(Struct, frozen=True):
     """ICMP errors about the flow, or resets of it (``type`` None) in the name of ``sender``.
 
     ``quoted`` is the packet that they are about, as ``tcp 443``. ``left``: the recorder of this
@@ -104,8 +101,7 @@ class StoryError:
 UNKNOWN = StoryPlace()
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """The six places in the order in which a request and its answer pass them.
 
     ``source_out``: the request left the source · ``destination_in``: it came to the destination's
@@ -125,8 +121,8 @@ class Story:
 
     def places(self) -> Iterator[tuple[str, StoryPlace]]:
         """Give the places with their names in JSON, as ``source-out``."""
-        for one in fields(self)[:6]:
-            yield one.name.replace("_", "-"), getattr(self, one.name)
+        for name in self.__struct_fields__[:6]:
+            yield name.replace("_", "-"), getattr(self, name)
 
     def settled(self) -> Story:
         """Give the story in which a later "yes" makes an earlier "no" unknown.
@@ -135,12 +131,12 @@ class Story:
         """
         changes: dict[str, Any] = {}
         passed: set[str] = set()
-        for one in reversed(fields(self)[:6]):
-            place: StoryPlace = getattr(self, one.name)
+        for name in reversed(self.__struct_fields__[:6]):
+            place: StoryPlace = getattr(self, name)
             if place.seen == "yes":
-                passed.add(one.name)
-            elif place.seen == "no" and passed & _LATER[one.name]:
-                changes[one.name] = replace(place, seen="unknown")
+                passed.add(name)
+            elif place.seen == "no" and passed & _LATER[name]:
+                changes[name] = replace(place, seen="unknown")
         return replace(self, **changes)
 
 
@@ -156,8 +152,7 @@ _LATER: dict[str, frozenset[str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TrailEntry:
+class TrailEntry(Struct, frozen=True):
     """What one check saw of a flow; ``name`` is the check's own.
 
     ``note`` is one of ``model/notes.py``, or an answer of the wire;
@@ -178,8 +173,7 @@ class TrailEntry:
         return {name: one for name, one in given if name not in defaults or one != defaults[name]}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step on a page: ``words`` are sentences for people, ``facts`` the same for programs."""
 
     name: str

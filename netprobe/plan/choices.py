@@ -9,7 +9,9 @@ source or destination of a requirement is still used as one; of a range its edge
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.coverage import Coverage
@@ -92,8 +94,7 @@ def _assign_to_first_source(block: Block, peer: int, chosen: Sequence[list[int]]
             return
 
 
-@dataclass(frozen=True, slots=True)
-class CoverChoice:
+class CoverChoice(Struct, frozen=True):
     """What ``--cover`` says; ``copies`` is None where everything is to be probed.
 
     ``is_said``: the user chose it, however long it takes.
@@ -108,8 +109,7 @@ class CoverChoice:
         return None if self.copies is None else cover(plan, self.copies, self.seed)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanPart:
+class PlanPart(Struct, frozen=True):
     """The plan to probe, and the plan that reports are of.
 
     ``sample``: the words for a sample. ``cover``: how the plan covers a larger one.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.model.names import names_text
 from netprobe.model.plan import Block
@@ -15,8 +16,7 @@ NAMES_SHOWN = 5
 RowName = tuple[str, str]
 
 
-@dataclass(slots=True)
-class _Contradiction:
+class _Contradiction(Struct):
     """A row that needs ports, and rows of one matrix by which they must not answer."""
 
     needing: RowName

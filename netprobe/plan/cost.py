@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from netprobe.model import ports as port_sets
-from netprobe.model.plan import Block, Plan, PlanCost
+from netprobe.model.plan import BALANCER, Block, Plan, PlanCost
 from netprobe.model.ports import Ports
 
 # What one open or refused flow takes in packets: SYN, SYN-ACK, ACK, nonce, answer, reset; or one
@@ -28,6 +28,8 @@ STARTS_AT_ONCE = 8
 OWN_S = 0.5
 # A tunnel that is rehearsed (docs/rehearsal.md).
 TRIAL_S = 0.2
+# A port of a balancer: checks of it must find the back ends up.
+BALANCER_S = 5
 # What flows that stay silent cost, however many they are: first looks, second looks, walks.
 SILENCE_S = 2.5
 # Closed UDP ports: each source sends a destination 6 datagrams at once, then one per 1.02 s
@@ -138,11 +140,29 @@ def _pairs_of_unanswered_udp(block: Block) -> list[tuple[str, str]]:
 
 
 def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
-    """Give about how many seconds the tunnels take: a host has one at a time."""
+    """Give about how many seconds the rehearsals take: a host has one tunnel at a time, and all
+    back ends of a balancer are played together."""
     load: dict[str, int] = {}
+    balancers = []
     for block in blocks:
+        if block.rehearsal == BALANCER:
+            balancers.append(block)
+            continue
         for place, source in enumerate(block.sources):
             for peer in block.peers(place):
                 for name in (source.name, block.destinations[peer][0].name):
                     load[name] = load.get(name, 0) + 1
-    return max(load.values(), default=0) * TRIAL_S
+    tunnels_s = max(load.values(), default=0) * TRIAL_S
+    return tunnels_s + count_balancers(balancers) * BALANCER_S
+
+
+def count_balancers(blocks: Iterable[Block]) -> int:
+    """Count the ports of balancers: several rows to one are one."""
+    return len(
+        {
+            (host.name, address.text, port)
+            for block in blocks
+            for host, address in block.destinations
+            for port in port_sets.each(block.ports)
+        }
+    )

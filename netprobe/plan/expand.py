@@ -7,8 +7,9 @@ the plan asks no name server for them, all sources look them up as their program
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
+
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Family, Host, Inventory

@@ -7,7 +7,9 @@ one matrix stay as they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model.inventory import Address, Host
 from netprobe.model.matrix import Requirement, Stops, rank_weight
@@ -38,16 +40,14 @@ def merge_blocks(blocks: Sequence[Block]) -> list[Block]:
     return [piece.block for piece in sorted(pieces, key=lambda piece: piece.number)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A part of a block, and the number of the block."""
 
     number: int
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Struct, frozen=True):
     """The hosts and the ports that two blocks have in common."""
 
     sources: frozenset[str]

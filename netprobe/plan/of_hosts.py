@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from netprobe.model.inventory import Address, Host
 from netprobe.model.matrix import DNS_NAME, Condition, Requirement, rank_weight

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.model.matrix import Condition, Requirement
 from netprobe.model.plan import PATH_MTU, Block

@@ -1,23 +1,32 @@
 """What is rehearsed for the rows of a plan: flows of its own beside theirs, with the id ROW/WORD.
 
-A rehearsal is a function of a block in ``_MAKERS``; the probe stage and the judge have one of the
-same name.
+A rehearsal is a function of a block in ``with_rehearsals``; the probe stage and the judge have one
+of the same name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from netprobe.errors import RequestError
-from netprobe.model.plan import OVERLAY, REHEARSALS, Block, Plan, Skipped
-from netprobe.plan.cost import estimate_rehearsals_s
+from netprobe.model.inventory import Inventory
+from netprobe.model.plan import BALANCER, OVERLAY, REHEARSALS, Block, Plan, Skipped, find_row
+from netprobe.model.ports import Ports, each, union
+from netprobe.model.ports import text as ports_text
+from netprobe.plan.balancers import make_balancers
+from netprobe.plan.cost import BALANCER_S, count_balancers, estimate_rehearsals_s
 from netprobe.plan.planned import list_requirements
 
 ALL: Final = "all"
 # One whose TCP fails is tried up to four times, and each time silence is waited for.
 LONGEST_TRIAL_S = 15
+# So long sources dial at most.
+LONGEST_DIALLING_S = 45
+Maker = Callable[[Block], Iterator[Block | Skipped]]
 _GENEVE: Final = "only VXLAN is rehearsed: netprobe plays no Geneve tunnel"
 
 
@@ -35,9 +44,13 @@ def read_rehearsals(text: str | None) -> tuple[str, ...]:
     return words
 
 
-def with_rehearsals(plan: Plan, words: Iterable[str]) -> Plan:
+def with_rehearsals(plan: Plan, words: Iterable[str], inventory: Inventory) -> Plan:
     """Give the plan with what is rehearsed of its rows; without words the plan itself."""
     words = tuple(words)
+    makers: Mapping[str, Maker] = {
+        OVERLAY: _make_overlay,
+        BALANCER: partial(make_balancers, inventory=inventory, roles=plan.roles),
+    }
     if not words:
         return plan
     blocks: list[Block] = []
@@ -45,7 +58,7 @@ def with_rehearsals(plan: Plan, words: Iterable[str]) -> Plan:
     for block in plan.blocks:
         blocks.append(block)
         for word in words if block.requirement.expect == "allowed" else ():
-            for one in _MAKERS[word](block):
+            for one in makers[word](block):
                 if isinstance(one, Block):
                     blocks.append(one)
                 else:
@@ -91,7 +104,8 @@ def _make_overlay(block: Block) -> Iterator[Block | Skipped]:
             id=f"{row.id}/{OVERLAY}",
             probe=OVERLAY,
             any_of=None,
-            purpose=f"TCP through a VXLAN tunnel of the kernels ({row.id}): {row.purpose}",
+            purpose=f"TCP through a VXLAN tunnel of the kernels ({row.id}: "
+            f"{ports_text(block.ports)}): {row.purpose}",
         ),
         destinations=ends,
         local=False,
@@ -102,28 +116,59 @@ def _make_overlay(block: Block) -> Iterator[Block | Skipped]:
         yield played
 
 
-_MAKERS: Final[Mapping[str, Callable[[Block], Iterator[Block | Skipped]]]] = {
-    OVERLAY: _make_overlay,
-}
-
-
 def note_cost(plan: Plan) -> Plan:
     """Give the plan with a note of what is done, for how long, and what is touched.
 
     Only now: a covering plan has fewer tunnels than rows have pairs.
     """
-    tunnels = [block for block in plan.blocks if block.rehearsal == OVERLAY]
-    return replace(plan, notes=(*plan.notes, _word_cost(tunnels))) if tunnels else plan
+    notes = [
+        word(some)
+        for name, word in ((OVERLAY, _word_tunnels), (BALANCER, _word_balancers))
+        if (some := [block for block in plan.blocks if block.rehearsal == name])
+    ]
+    return replace(plan, notes=(*plan.notes, *notes)) if notes else plan
 
 
-def _word_cost(tunnels: Sequence[Block]) -> str:
+def _word_tunnels(tunnels: Sequence[Block]) -> str:
     count = sum(block.flow_count() for block in tunnels)
     about = max(1, round(estimate_rehearsals_s(tunnels)))
-    ports = sorted({first for block in tunnels for first, _ in block.ports})
     return (
         f"--rehearse=overlay: {count:,} {'tunnel' if count == 1 else 'tunnels'}, about {about} s "
         f"in all; up to {LONGEST_TRIAL_S} s for one that carries no TCP. For each, both hosts open "
-        f"UDP port {', '.join(map(str, ports))} and a VXLAN device in a network namespace that "
+        f"UDP port {_word_ports(tunnels)} and a VXLAN device in a network namespace that "
         "the agent alone holds; 400 kB go through. No device, route or setting of the hosts "
         "changes; the kernel's module vxlan may stay loaded"
+    )
+
+
+def _word_balancers(blocks: Sequence[Block]) -> str:
+    count = count_balancers(blocks)
+    ports = sorted({port for block in blocks for port in _list_back_ports(block)})
+    hosts = {host.name: None for block in blocks for host in block.back_ends}
+    return (
+        f"--rehearse=balancer: {count} {'port' if count == 1 else 'ports'} of balancers, about "
+        f"{count * BALANCER_S} s in all; up to {LONGEST_DIALLING_S} s for one behind which a back "
+        f"end is missing. {', '.join(hosts)} open TCP port {', '.join(map(str, ports))} at all of "
+        "their addresses for that time, and answer with certificates that exist in memory only; "
+        "sources and back ends dial the balancer, and its health checks find the back ends up"
+    )
+
+
+def _list_back_ports(block: Block) -> Iterator[int]:
+    for port in each(block.ports):
+        yield port
+        for host, _ in block.destinations:
+            health = host.health_at(port)
+            if health is not None and health.port is not None:
+                yield health.port
+
+
+def _word_ports(tunnels: Iterable[Block]) -> str:
+    """Say which ports the tunnels have, and which rows list them."""
+    rows: dict[tuple[str, str], Ports] = {}
+    for block in tunnels:
+        row = (block.matrix, find_row(block.requirement.id))
+        rows[row] = union((rows.get(row, ()), block.ports))
+    return ", ".join(
+        f"{ports_text(ports)} (row {row} of {matrix})" for (matrix, row), ports in rows.items()
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
@@ -18,8 +20,7 @@ from netprobe.plan.planned import keep_requirements
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Hosts or roles (``limit``, ``from_``, ``to``), requirement ids, protocols; empty: all.
 
     ``limit`` keeps flows that touch the host or role at either end.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.orders import RecordOrder
 from netprobe.errors import FAULT, bug_words
@@ -44,6 +45,7 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     watch: Callable[[Phases], None] = lambda _: None,
     next_plan: Callable[[], Plan | None] = lambda: None,
     skip: SkipFlow = lambda _what, _ports: None,
+    arrivals: RowArrivals | None = None,
 ) -> None:
     """Probe the whole plan; ``emit`` gets every flow once, as soon as its evidence is final.
 
@@ -51,16 +53,15 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     again, and at the end, with the times of the run so far and whom it waits for. ``next_plan``
     is asked for more as long as it has some: flows between the same hosts, over the same agents.
     What a plan rehearses comes after what it probes; ``skip`` gets what is left out on purpose.
+    ``arrivals`` is what is known already of the rows that are rehearsed.
 
     Cancelled, it emits what was not probed as untested. Its listeners are then still open: the
     fleet is of no further use.
     """
-    arrivals = RowArrivals()
-    rehearses = any(block.rehearsal is not None for block in plan.blocks)
+    arrived = arrivals or RowArrivals()
 
     def note(want: Want, found: list[Evidence]) -> None:
-        if rehearses:
-            arrivals.note(found)
+        arrived.note(found)
         emit(want, found)
 
     begin_run(fleet, plan, settings)
@@ -68,10 +69,11 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
     further: Plan | None = plan
     try:
         while further is not None:
+            arrived.expect(further)
             probed, played = further.split_rehearsals()
             listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
             await _work_through(listed, fleet, settings, note)
-            await play_all(stage.all_wants(), fleet, arrivals, emit, skip)
+            await play_all(stage.all_wants(), fleet, arrived, emit, skip)
             further, done = next_plan(), None
         await fleet.tell_losses()
     finally:
@@ -89,8 +91,7 @@ def begin_run(fleet: Fleet, plan: Plan, settings: ProbeSettings) -> None:
 
 def list_hosts(plan: Plan) -> tuple[Host, ...]:
     """List the hosts that a run of the plan needs agents on, in the order of their indices."""
-    work = Work(plan)
-    return tuple({host.name: host for host in (*work.sources, *work.destinations)}.values())
+    return Work(plan).hosts
 
 
 async def _watch_phases(phases: Phases, watch: Callable[[Phases], None]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
+
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
@@ -34,7 +35,7 @@ async def check_hosts(
     """
     probed, played = plan.split_rehearsals()
     work = Work(probed)
-    everybody = {host.name: host for host in (*work.sources, *work.destinations)}
+    everybody = {host.name: host for host in Work(plan).hosts}
     wanted = plan.limited_to or everybody
     hosts = {name: host for name, host in everybody.items() if name in wanted}
 
@@ -93,7 +94,7 @@ async def _add_held_ports(
     except AgentError as error:
         return replace(report, state="lost", words=str(error))
     held = list(_held_flows(work, host, listeners, runs_platform(agent)))
-    facts = replace(report.facts, **say_held(held))  # type: ignore[arg-type]  # names of fields
+    facts = replace(report.facts, **say_held(held))  # names of fields
     return replace(report, facts=facts)
 
 

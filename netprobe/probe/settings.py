@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from netprobe.model.story import Keep
 
@@ -44,8 +45,7 @@ class Timing(NamedTuple):
     looks: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeSettings:
+class ProbeSettings(Struct, frozen=True):
     """``timeout_s``: how long one look waits (None: learned); ``looks``: how many (None: as many as
     the chance of error demands).
 
@@ -78,8 +78,7 @@ class ProbeSettings:
         return Timing(first_ms, self.look_ms, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class QuickSettings(ProbeSettings):
+class QuickSettings(ProbeSettings, frozen=True):
     """Those of a look that asks only whether flows get through."""
 
     places: ClassVar[bool] = False

@@ -10,8 +10,9 @@ import ipaddress
 import os
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from netprobe.agent.wire import templates as wire
 from netprobe.model.evidence import ServerClock
@@ -26,8 +27,7 @@ _SHOWN_BYTES = 8
 _SHOWN_TEXT = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Facts about bytes that came back; the judge decides what they mean for a requirement.
 
     ``recognised``: the right service answered. ``said``: one short plain phrase without control

@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TextIO, TypeVar
+
+from msgspec import Struct
 
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.files import open_output
@@ -19,8 +20,7 @@ Told = TypeVar("Told")
 WriteTold = Callable[[Told, TextIO], None]
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTarget:
+class OutputTarget(Struct, frozen=True):
     """One ``-o``; ``path`` None is standard output."""
 
     format: str

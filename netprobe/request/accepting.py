@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
 from typing import TextIO, cast
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from netprobe.model.accepted import ACCEPTED_SCHEMA, Acceptance, AcceptedVerdict
 from netprobe.model.dataclass_json import to_json
@@ -22,8 +24,7 @@ EndAddress = tuple[str, str]  # destination and the address that was probed
 _Alike = tuple[str, str, str, AcceptedVerdict, tuple[Place, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Struct, frozen=True):
     """What people say when they accept: why, who, where it is written, from when to when."""
 
     reason: str

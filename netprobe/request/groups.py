@@ -7,7 +7,8 @@ name, so that adding members to it can open nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd
 from netprobe.model.inventory import Family
@@ -16,8 +17,7 @@ from netprobe.request.safe import digest_of, symbol
 from netprobe.request.services import protocol_number
 
 
-@dataclass(frozen=True, slots=True)
-class AddressGroup:
+class AddressGroup(Struct, frozen=True):
     """The addresses of one end of a rule, all of one family."""
 
     name: str

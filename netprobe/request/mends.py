@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from netprobe.model.firewall import RULE_PLACES, Enforcer
 from netprobe.model.reasons import find_reason

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.model.firewall import (
     PERMANENT,
@@ -36,8 +38,7 @@ _UNRESOLVED = "{host} is known by name only ({address}), and rules need addresse
 _SEVERAL = "{host} has several addresses, and its kernel chooses: all of them are asked for"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestWishes:
+class RequestWishes(Struct, frozen=True):
     """What the user wants; ``at`` keeps the rules of one place, or of one router by its address."""
 
     by: By = "device"

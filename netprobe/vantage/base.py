@@ -7,8 +7,9 @@ NAME``, ``kubectl exec -i POD --``, ``podman run -i ...``. No shell reads it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from netprobe.errors import AgentError
 from netprobe.model.host_key import HostKey
@@ -19,8 +20,7 @@ from netprobe.model.printable import word_command
 LAST_LINES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """Why a start failed: whether another try may help, the words for the user, and the fix.
 
     ``host_key``: it is the host's key that ssh does not trust.
@@ -40,8 +40,7 @@ class HostKeyError(AgentError):
         self.host_key = host_key
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """One kind of vantage.
 
     ``argv(host, script, folder)`` is the command that runs the shell script on the host; ``folder``

@@ -6,8 +6,9 @@ import asyncio
 import re
 import secrets
 import time
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from netprobe.agent.wire.answers import HelloLine
 from netprobe.agent.wire.codec import decode_message
@@ -45,8 +46,7 @@ class StartFailed(Exception):
         self.stage: StageName = stage
 
 
-@dataclass(frozen=True, slots=True)
-class Greeting:
+class Greeting(Struct, frozen=True):
     """The hello of an agent, and the bytes of its frames that were read with it.
 
     ``skew_s``: by how many seconds at least its clock is ahead of ours; below zero: behind.

@@ -8,8 +8,9 @@ import itertools
 import logging
 import signal
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from netprobe.agent.wire.answers import Alive, Done, EchoOutcomes, Fault, ProbeOutcomes
 from netprobe.agent.wire.frames import BEAT_S, SILENCE_S, FrameReader, encode_frame
@@ -50,8 +51,7 @@ STREAMED = (ProbeOutcomes, EchoOutcomes, Done)
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True)
-class LinkLost:
+class LinkLost(Struct, frozen=True):
     """The last message of every order when the agent is gone."""
 
     words: str
@@ -63,8 +63,7 @@ LOST, SLOW = "agent-lost", "agent-slow"
 ALIVE_BEATS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Beats:
+class Beats(Struct, frozen=True):
     """How often we send a beat, and how long the other end may be silent. Seconds.
 
     ``grace_s``: what an agent may take for an order beyond the order's own work. ``stalled_s``: so
@@ -173,6 +172,10 @@ class AgentLink:
         A lost agent adds a last ``LinkLost``. Read it to its end or ``unsubscribe``: it is bounded.
         """
         return self._streams.setdefault(order_id, asyncio.Queue(QUEUE_FRAMES))
+
+    def awaits(self, order_id: int) -> bool:
+        """Tell whether somebody has subscribed to the answers of this order."""
+        return order_id in self._streams
 
     def unsubscribe(self, order_id: int) -> None:
         """Answers of this order are no longer wanted; harmless when it is over."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from netprobe.agent.wire import host_messages, orders, stream_messages, tunnel_messages
 from netprobe.agent.wire.parts import ProbeBlock
@@ -36,8 +37,7 @@ SELF_TEST_S = 2.0
 WAVE_S, WAVE_TTLS, WALKS_IN_TURN, ANSWER_EVERY_S = 2.2, 8, 3, 1.02
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
+class Effort(Struct, frozen=True):
     """The work of one order.
 
     ``what``: in words. ``wait_s``: how long its answers are waited for. ``starts``: how many
@@ -58,8 +58,7 @@ class Moment(NamedTuple):
     stalled: float
 
 
-@dataclass(slots=True)
-class OpenOrder:
+class OpenOrder(Struct):
     """An order that has not been answered to its end: its work, when it was sent, and the most that
     it was ever expected to take beside the others."""
 
@@ -74,8 +73,7 @@ def effort_of(order: Any) -> Effort:
     return _EFFORTS[kind](order) if kind in _EFFORTS else Effort(_name_order(order))
 
 
-@dataclass(slots=True)
-class OrderPatience:
+class OrderPatience(Struct):
     """How long an agent's open orders may take. ``files``: how many it may have open at once.
 
     ``per_s``: how many probes a second it may start, where that is limited.

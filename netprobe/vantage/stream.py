@@ -8,8 +8,9 @@ import itertools
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast, get_args
+
+from msgspec import Struct
 
 from netprobe.agent.wire import stream_messages as wire
 from netprobe.agent.wire.answers import Fault
@@ -28,8 +29,12 @@ EVENTS = frozenset(get_args(EventKind)) - {"data"}
 _IDS = itertools.count(1 << 40)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+def next_id() -> int:
+    """Give an id that no other stream or port has."""
+    return next(_IDS)
+
+
+class Target(Struct, frozen=True):
     """Where a stream goes, and how: ``mss`` is the most that TCP may put into one segment."""
 
     address: str
@@ -54,12 +59,13 @@ async def open_stream(link: AgentLink, target: Target) -> AsyncIterator[Stream]:
 
 
 class Stream:
-    """A stream of one agent; use ``open_stream``."""
+    """A stream of one agent; use ``open_stream``, or ``open_port`` for those that come in."""
 
-    def __init__(self, link: AgentLink) -> None:
-        self.opened = Opened(failure="no-answer")
+    def __init__(self, link: AgentLink, accepted: int | None = None) -> None:
+        """``accepted``: the id of one that came in."""
+        self.opened = Opened(failure="no-answer" if accepted is None else None)
         self._link = link
-        self._id = next(_IDS)
+        self._id = next_id() if accepted is None else accepted
         self._credit = CREDIT_BYTES
         # How many bytes came and were not credited yet, and how many events may still come.
         self._uncredited = 0

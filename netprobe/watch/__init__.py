@@ -3,6 +3,7 @@
 clock      times of looks: labels that never go back, and whether this process stood still
 flows      results by their flows and ports
 blind      hosts that nothing can be found out of
+maintenance hosts that may be down now
 held       ports that services hold: no listener is ever opened there
 looking    one look: a request over the fleet, and what it saw
 suspects   which failures become outages

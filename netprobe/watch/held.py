@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.errors import AgentError

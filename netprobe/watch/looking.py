@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.judge.verdict import Rules
 from netprobe.model.plan import Plan
@@ -20,8 +22,7 @@ from netprobe.watch.clock import LabelClock, Stillness
 QUICK_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class LookEnd:
+class LookEnd(Struct, frozen=True):
     """When a look began and ended. ``whole``: this process ran all the time."""
 
     begun: float

@@ -24,7 +24,8 @@ ENDED_S: Final = 3600.0
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 VERDICTS: Final = ("pass", "blocked", "exposed", "inconclusive", "not-tested")
 # Why nothing can be found out of a host; every other reason is that there is no way in.
-_LOST: Final = ("agent-lost", "agent-slow")
+BLIND_WORDS: Final = ("agent-lost", "no-way-in", "maintenance")
+_WORDS: Final = {word: word for word in BLIND_WORDS} | {"agent-slow": "agent-lost"}
 
 # Requirement, role of the source, role of the destination.
 RolePair = tuple[str, str, str]
@@ -36,22 +37,24 @@ PAIR: Final = ("requirement", "source_role", "destination_role")
 
 
 class WatchMetrics:
-    """What a scrape gives. ``listen`` opens the port."""
+    """What a scrape gives. ``listen`` opens the port; ``every_s``: from round to round."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, every_s: float, now: Callable[[], float] = time.time) -> None:
         self.registry = CollectorRegistry()
         self._server: WSGIServer | None = None
         gauges = {
             "round_duration_seconds": "How long the last round took.",
             "last_round_timestamp_seconds": "When the last round ended.",
             "history_writable": "Whether the history can be written.",
+            "round_interval_seconds": "From one round to the next, as it is asked for.",
         }
         made = {
             name: Gauge(f"netprobe_{name}", text, registry=self.registry)
             for name, text in gauges.items()
         }
-        self._took, self._ended, self._writable = made.values()
+        self._took, self._ended, self._writable, interval = made.values()
         self._writable.set(1)
+        interval.set(every_s)
         self._looks = Counter(
             "netprobe_looks", "Looks at flows.", ["result"], registry=self.registry
         )
@@ -173,9 +176,7 @@ class OutageSeries(MetricCollector):
                 ("matrix", *PAIR, "verdict"),
                 self._flows,
             )
-            blind: FlowValues = {
-                (reason,): self._blind[reason] for reason in ("agent-lost", "no-way-in")
-            }
+            blind: FlowValues = {(reason,): self._blind[reason] for reason in BLIND_WORDS}
             yield _make_gauge("blind_hosts", "Hosts of which nothing is known.", ("reason",), blind)
             yield from self._collect_outages()
             seconds = CounterMetricFamily(
@@ -218,6 +219,4 @@ def _find_pair(result: Result, index: RunIndex) -> RolePair:
 
 
 def _count_blind(seen: RoundSeen) -> Counts[str]:
-    return Counts(
-        "agent-lost" if reason in _LOST else "no-way-in" for reason, _ in seen.blind.values()
-    )
+    return Counts(_WORDS.get(reason, "no-way-in") for reason, _ in seen.blind.values())

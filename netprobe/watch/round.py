@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.history.looks import make_look
 from netprobe.judge.findings import fold
@@ -48,8 +50,7 @@ def settle(seen: Collector, suspects: Suspects, blind: BlindHosts, into: Collect
     return into
 
 
-@dataclass(frozen=True, slots=True)
-class RoundSeen:
+class RoundSeen(Struct, frozen=True):
     """A round: all of its results, and the flows of them that its look does not count."""
 
     plan: Plan

@@ -6,13 +6,16 @@ import asyncio
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, closing, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.errors import NetprobeError
 from netprobe.history.ledger import HistoryFile
 from netprobe.judge.verdict import Rules
+from netprobe.model.maintenance import MaintenanceWindow
 from netprobe.model.outage import RunLook
 from netprobe.model.plan import Plan
 from netprobe.model.result import Result
@@ -29,6 +32,7 @@ from netprobe.watch.flows import flows_of, is_bad, leave, pick
 from netprobe.watch.held import HeldLedger, PortsHeld, find_held, without_listeners
 from netprobe.watch.keeping import LookKeeper
 from netprobe.watch.looking import LookEnd, Looker
+from netprobe.watch.maintenance import Maintenance
 from netprobe.watch.round import RoundSeen, look_of_results, settle
 from netprobe.watch.suspects import Suspects, choose_controls, says_something
 
@@ -40,14 +44,15 @@ YOUNG_S: Final = 60.0
 AGAIN_S: Final = 3.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchRequest:
-    """What a watch is asked for. ``load``: reads the plan, also later. Raises NetprobeError."""
+class WatchRequest(Struct, frozen=True, kw_only=True):
+    """What a watch is asked for. ``load`` reads the plan and ``load_maintenance`` the windows, also
+    later; both raise NetprobeError."""
 
     every_s: float
     settings: ProbeSettings
     rules: Rules
     load: Callable[[], Plan]
+    load_maintenance: Callable[[], Sequence[MaintenanceWindow]]
     make_launcher: Callable[[], Launcher]
     tell_host: TellHost
     tell: Callable[[str], None]
@@ -74,6 +79,7 @@ class Watch:
         self._held = HeldLedger(ledger.held())
         self._reload = asyncio.Event()
         self._reached: set[str] = set()
+        self._maintenance = Maintenance(request.tell)
         # Flows that are outages, with the results that found them; and healthy ones beside them.
         self._open: list[Result] = []
         self._controls: list[Result] = []
@@ -84,8 +90,9 @@ class Watch:
         self._served: tuple[Plan, PortsHeld, Plan] | None = None
         self._last: RunLook | None = None
 
-    async def run(self, plan: Plan) -> None:
-        """Watch until it is cancelled."""
+    async def run(self, plan: Plan, windows: Sequence[MaintenanceWindow] = ()) -> None:
+        """Watch until it is cancelled; ``windows``: the times of maintenance, as they are now."""
+        self._maintenance.take(windows, _name_hosts(plan))
         ticking = asyncio.create_task(self._stillness.watch())
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload.set)
         fleets = AsyncExitStack()
@@ -119,6 +126,7 @@ class Watch:
             if self._reload.is_set():
                 self._reload.clear()
                 before, plan = plan, self._load_again(plan)
+                self._load_windows(plan)
                 if list_hosts(plan) != list_hosts(before):
                     return plan
 
@@ -127,10 +135,17 @@ class Watch:
         try:
             plan = self._request.load()
         except NetprobeError as error:
-            self._request.tell(f"the old inventory and matrices stay: {error}")
+            self._request.tell(f"the old inventory and matrices stay: {_word_first(error)}")
             return plan
         self._request.tell(f"read again: {plan.flow_count():,} flows of {len(plan.hosts())} hosts")
         return plan
+
+    def _load_windows(self, plan: Plan) -> None:
+        """Load the times of maintenance; what cannot be read leaves the old ones."""
+        try:
+            self._maintenance.take(self._request.load_maintenance(), _name_hosts(plan))
+        except NetprobeError as error:
+            self._request.tell(f"the old times of maintenance stay: {_word_first(error)}")
 
     async def _wait_round(self, fleet: LiveFleet, plan: Plan, due: float) -> None:
         """Ask open outages until the next round is due, or a signal comes."""
@@ -143,6 +158,12 @@ class Watch:
                 return
             if self._open and now() < due:
                 await self._ask_open(fleet, self._serve_plan(plan))
+
+    async def _find_blind(self, fleet: LiveFleet) -> BlindHosts:
+        return {**await find_blind(fleet, self._reached), **self._find_maintained(fleet)}
+
+    def _find_maintained(self, fleet: LiveFleet) -> BlindHosts:
+        return self._maintenance.find({agent.host.name for agent in fleet.agents()})
 
     def _choose_pause(self, now: float) -> float:
         """Choose the pause before outages are asked again: it grows when the youngest is old."""
@@ -166,6 +187,7 @@ class Watch:
 
     async def _ask_open(self, fleet: LiveFleet, plan: Plan) -> None:
         """Ask the flows that are outages whether they still are."""
+        self._open = [one for one in hide(self._open, self._find_maintained(fleet)) if is_bad(one)]
         if not self._open:
             return
         begun = asyncio.get_running_loop().time()
@@ -198,7 +220,7 @@ class Watch:
             with suppress(NetprobeError):  # this watch knows it anyhow
                 self._ledger.keep_held(place, ports)
         served = self._serve_plan(plan)
-        blind = await find_blind(fleet, self._reached)
+        blind = await self._find_blind(fleet)
         # What nobody can look at is open in the history, and a suspect when it is seen again.
         self._open = [one for one in hide(self._open, blind) if is_bad(one)]
         kept = [*self._open, *blind_results(served, blind, self._request.rules)]
@@ -219,7 +241,7 @@ class Watch:
         """Ask new failures every second until each is an outage or good; gives whom it is blind
         for by then."""
         now = asyncio.get_running_loop().time
-        blind = await find_blind(fleet, self._reached)
+        blind = await self._find_blind(fleet)
         failures = filter(is_bad, hide(seen.failures(), blind))
         suspects = Suspects(leave(failures, flows_of(self._open)))
         asked = [*suspects.waiting, *self._open]
@@ -233,7 +255,8 @@ class Watch:
             suspects.note(again if told else ())
             await asyncio.sleep(max(0.0, begun + ASK_S - now()) if suspects.waiting else 0.0)
         ends = {end for one in suspects.hard for end in (one.source, one.destination)}
-        return suspects, blind | await find_dead(fleet, ends, self._reached)
+        dead = await find_dead(fleet, ends, self._reached)
+        return suspects, {**blind, **dead, **self._find_maintained(fleet)}
 
     def _keep_round(self, seen: RoundSeen, suspects: Suspects, asked_at: float) -> None:
         """Keep the look. Open outages are a part of it only where new ones may join them."""
@@ -263,3 +286,12 @@ class Watch:
             last.findings,
             last.blind,
         )
+
+
+def _name_hosts(plan: Plan) -> set[str]:
+    return {host.name for host in list_hosts(plan)}
+
+
+def _word_first(error: NetprobeError) -> str:
+    """A file may have many problems; a watch prints a line."""
+    return str(error).partition("\n")[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from netprobe.agent.wire.parts import HeldSocket
 from netprobe.audit.declared import pods_of

@@ -7,9 +7,10 @@ import os
 import secrets
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.batch.engine_folder import write_engine_folder
 from netprobe.batch.results import HostRecording, read_results

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from netprobe.batch.engine_folder import results_file, write_engine_folder
 from netprobe.batch.script import HostScript

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.batch.request import read_request, write_request
 from netprobe.batch.rounds import make_first_round

@@ -57,7 +57,7 @@ def test_a_walk_counts_for_every_port_and_for_shorter_ones() -> None:
     """Cut to the length that is asked; a shorter walk says nothing about a longer one."""
     hops = [WalkHop(ttl, f"192.0.2.{ttl}") for ttl in range(1, 4)]
     walk = WalkOrder(1, "tcp", THERE, 80, None, 16, 0)
-    host = told((walk, Walked(1, hops, True, None)))
+    host = told((walk, Walked(1, hops, True, None, None)))
 
     whole = host.find_walk(walk._replace(id=7, port=443))
     cut = host.find_walk(walk._replace(id=7, max_ttl=2))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes, Seen
 from netprobe.agent.wire.batch import BatchStart, HostBudgets, PhaseClock, ResultHeader

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.report.run import REPORTS
 from tests.cli.command import netprobe

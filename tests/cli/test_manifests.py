@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -263,6 +264,33 @@ def test_diagnose_asks_which_of_several_clusters(capsys: pytest.CaptureFixture[s
     told = capsys.readouterr().err
     assert "--server 127.0.0.1:6443\n" in told
     assert "--publishing: route, nodeport or loadbalancer? Give it; the HostedCluster says" in told
+
+
+def test_diagnose_asks_for_the_host_that_a_cluster_does_not_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the command that prints it; how the server is published is known by then."""
+    cluster = {
+        "apiVersion": "hypershift.openshift.io/v1beta1",
+        "kind": "HostedCluster",
+        "metadata": {"name": "hc.1", "namespace": "clusters"},
+    }
+    for way, command in (
+        ("Route", "get route konnectivity-server -o 'jsonpath={.spec.host}'"),
+        ("LoadBalancer", "get service konnectivity-server -o 'jsonpath={.status."),
+    ):
+        service = {"service": "Konnectivity", "servicePublishingStrategy": {"type": way}}
+        Path("hc.json").write_text(json.dumps({**cluster, "spec": {"services": [service]}}))
+        assert status_of(["diagnose", "konnectivity", "--manifest", "hc.json"]) == 2
+        told = capsys.readouterr().err
+        assert re.search(rf"hc.json:1:\d+: --publishing {way.lower()}\n", told)
+        assert "--server: HostedCluster hc.1 names no host; give it, or what says it:\n" in told
+        assert f"  on the management cluster: oc -n clusters-hc-1 {command}" in told
+        assert "get daemonset konnectivity-agent -o yaml | netprobe diagnose konn" in told
+    Path("agent.json").write_text(agent_manifest("6443"))
+    files = ("--manifest", "hc.json", "--manifest", "agent.json")
+    assert status_of(["diagnose", "konnectivity", *files]) == 2
+    assert "agent.json:16:8: --server 127.0.0.1:6443\n" in capsys.readouterr().err
 
 
 def test_diagnose_without_a_server(

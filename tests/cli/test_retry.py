@@ -168,6 +168,8 @@ def test_resume_says_what_it_keeps(before: Path, mended: list[CountingServer]) -
     assert first.endswith(" kept, not probed again; --retry r probes again what did not pass")
     assert second == "BLOCKED: 2 blocked of 3 required flows, 1 finding"
     assert done.stderr.splitlines()[0] == f"netprobe: note: {first}", "not said before it probes"
+    quiet = netprobe("run", *LIVE, "--resume", "r", "--quiet", cwd=before)
+    assert (quiet.stderr, quiet.stdout.splitlines()[0]) == ("", first)
     assert not mended[0].accepted
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import Resolved, Routed
@@ -63,19 +64,21 @@ FAR = host("far", "node", addresses=("10.0.2.9",), vantage=Vantage("none"))
 NAMED = host("api", "node", addresses=("api.example",), vantage=Vantage("none"))
 ROUTER = "10.0.0.254"
 REPORTS = {
-    "a": HostReport("a", "agent", python="3.11.7", user="root", privileged=True,
+    "a": HostReport(name="a", state="agent", python="3.11.7", user="root", privileged=True,
                     facts=HostFacts(kernel="6.1.0", net_raw=True)),
-    "b": HostReport("b", "agent", python="3.6.8", user="core", cost=("no recorder",)),
+    "b": HostReport(name="b", state="agent", python="3.6.8", user="core", cost=("no recorder",)),
 }  # fmt: skip
 OURS = Listener("ours")
 ROUTE = Routed(1, "10.0.0.1", "eth0", 1500, 1500, gateway=ROUTER, failure=None)
 BACK = Routed(2, "10.0.2.2", "eth1", 1450, 1500, gateway=None, failure=None)
-FULL_WALK = Walked(3, [WalkHop(1, ROUTER), WalkHop(2, "10.0.2.2")], True, None)
-LOST_WALK = Walked(3, [WalkHop(1, ROUTER), WalkHop(2, None), WalkHop(3, None)], False, None)
+FULL_WALK = Walked(3, [WalkHop(1, ROUTER), WalkHop(2, "10.0.2.2")], True, None, None)
+LOST_WALK = Walked(3, [WalkHop(1, ROUTER), WalkHop(2, None), WalkHop(3, None)], False, None, None)
 LONG_WALK = Walked(
-    4, [WalkHop(1, ROUTER), WalkHop(2, "10.0.1.254"), WalkHop(3, "10.0.2.2")], True, None
+    4, [WalkHop(1, ROUTER), WalkHop(2, "10.0.1.254"), WalkHop(3, "10.0.2.2")], True, None, None
 )
-REFUSED_WALK = Walked(5, [WalkHop(1, ROUTER), WalkHop(2, ROUTER)], False, None)
+REFUSED_WALK = Walked(
+    5, [WalkHop(1, ROUTER), WalkHop(2, ROUTER)], False, None, IcmpFact(3, 13, ROUTER, 64)
+)
 ECHO = Outcome("answer", None, answer="echo", ttl=62, rtt_ms=0.3)
 RESET = Outcome("connect", "refused", rtt_ms=0.2)
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=2, packets=6)
@@ -251,7 +254,7 @@ def _opened() -> Iterator[View]:
     opened = Outcome("answer", None, answer="silent")
     facts: dict[str, Any] = {"control_ports": [64999, 64998], "control_opened": True}
     nearer = CheckConclusion("intercepted", "something nearer opens it")
-    near = replace(FURTHER, flow_walk=Walked(1, [WalkHop(1, "10.0.2.2")], True, None))
+    near = replace(FURTHER, flow_walk=Walked(1, [WalkHop(1, "10.0.2.2")], True, None, None))
     noted = note("intercepted", InterceptionNote(**facts), "bad")
     yield view(opened, listener=OURS, trail=(sent, noted), conclusion=nearer, further=near)
     facts |= {"control_opened": False, "ttl": 1, "opened": True}
@@ -265,7 +268,9 @@ def _opened() -> Iterator[View]:
 
 
 def _without_agents() -> Iterator[View]:
-    failed = HostReport("a", "failed", words="a: ssh: connect to host 10.0.0.1 port 22: timed out")
+    failed = HostReport(
+        name="a", state="failed", words="a: ssh: connect to host 10.0.0.1 port 22: timed out"
+    )
     unasked = Further()
     yield view(None, untested=("no-vantage", "a: no way onto it"), further=unasked,
                reports={"a": failed, "b": REPORTS["b"]})  # fmt: skip

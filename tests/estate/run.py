@@ -7,9 +7,10 @@ say. Nothing of it depends on the machine or the day.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.judge.accepted import Acceptances
 from netprobe.judge.clocks_apart import judge_clocks
@@ -37,6 +38,7 @@ from netprobe.model.inventory import Host
 from netprobe.model.matrix import Expect, Waiver
 from netprobe.model.names import NameFacts, NameTold, ResolverFacts, ServerTold
 from netprobe.model.plan import (
+    BALANCER,
     CLOCK,
     OVERLAY,
     PATH_MTU,
@@ -52,7 +54,7 @@ from netprobe.model.result import HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.report.record.collector import Report, collect
-from pages.combinations import OVERLAYS
+from pages.combinations import BALANCERS, OVERLAYS
 from tests.judge.test_accepted import ENTRY, TODAY
 from tests.plan.conftest import host, requirement
 from tests.report.samples import INFO
@@ -204,6 +206,10 @@ def _rest_of_evidence(place: int) -> Iterator[Evidence]:
         ("no-python", "no Python 3.6 or newer; install python3"),
         ("agent-lost", "the agent of worker-1 was lost"),
         ("holder-changed", "another process holds the port each time"),
+        (
+            "row-stopped",
+            "UDP port 8472 itself is stopped on the way to worker-1",
+        ),
     ):
         yield make_evidence(
             make_block(reason, "tcp", place), outcome=None, untested=(reason, words)
@@ -217,10 +223,13 @@ def _rest_of_evidence(place: int) -> Iterator[Evidence]:
 
 
 def _rehearsed_evidence(first: int) -> Iterator[Evidence]:
-    """What agents saw that played an overlay."""
+    """What agents saw that played an overlay, and the back ends of a balancer."""
     for place, facts in enumerate(OVERLAYS.values(), first):
         block = make_block("vxlan/overlay", "udp", place, probe=OVERLAY)
         yield make_evidence(block, outcome=Outcome(OVERLAY, None), rehearsed=facts)
+    for place, seen in enumerate(BALANCERS.values(), first + len(OVERLAYS)):
+        block = make_block("api/balancer", "tcp", place, probe=BALANCER)
+        yield make_evidence(block, outcome=Outcome(BALANCER, None), rehearsed=seen)
 
 
 # The code of DNS that shows each kind of trouble with names.
@@ -301,7 +310,7 @@ def _report_hosts() -> tuple[HostReport, ...]:
         {"state": "none"},
     )  # fmt: skip
     return tuple(
-        HostReport(one.name, roles=one.roles, zone=one.zone, named=False,
+        HostReport(name=one.name, roles=one.roles, zone=one.zone, named=False,
                    addresses=tuple(each.text for each in one.addresses), **state)
         for one, state in zip(hosts, states, strict=True)
     )  # fmt: skip

@@ -9,11 +9,11 @@ import io
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 import pytest
+from msgspec.structs import replace
 
 import netprobe
 from netprobe.model import notes

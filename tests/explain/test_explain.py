@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
-from netprobe.agent.wire.parts import WalkHop
+from netprobe.agent.wire.parts import IcmpFact, WalkHop
 from netprobe.errors import RequestError
 from netprobe.explain.explain import summary_of
 from netprobe.explain.extra_checks import list_beside
@@ -233,19 +233,20 @@ def test_a_host_may_be_asked_about_itself(request_of: Callable[..., FlowRequest]
 
 
 @pytest.mark.parametrize(
-    ("hops", "reached", "words", "far"),
+    ("hops", "end", "words", "far"),
     [
-        ([(1, "10.0.0.1"), (2, "10.0.1.1")], True, "1 10.0.0.1, 2 10.0.1.1 answers", 2),
-        ([(1, "10.0.0.1"), (2, "10.0.0.1")], False, "2 10.0.0.1 (which refuses it)", None),
-        ([(1, None), (2, "10.0.0.2"), (3, None)], False, "1 no answer, 2 10.0.0.2, then", None),
-        ([(1, None), (2, None)], False, "no hop answers at all", None),
+        ([(1, "10.0.0.1"), (2, "10.0.1.1")], "reached", "1 10.0.0.1, 2 10.0.1.1 answers", 2),
+        ([(1, "10.0.0.1"), (2, "10.0.0.1")], "refused", "2 10.0.0.1 (which refuses it)", None),
+        ([(1, None), (2, "10.0.0.2"), (3, None)], "lost", "1 no answer, 2 10.0.0.2, then", None),
+        ([(1, None), (2, None)], "lost", "no hop answers at all", None),
     ],
 )
 def test_a_walk_is_said_in_one_line(
-    hops: list[tuple[int, str | None]], reached: bool, words: str, far: int | None
+    hops: list[tuple[int, str | None]], end: str, words: str, far: int | None
 ) -> None:
     """Every hop up to the last that answered, and how it ended."""
-    walk = Walked(1, [WalkHop(*hop) for hop in hops], reached, None)
+    refusal = IcmpFact(3, 0, "10.0.0.1", 64) if end == "refused" else None
+    walk = Walked(1, [WalkHop(*hop) for hop in hops], end == "reached", None, refusal)
 
     assert words in walk_words(walk, "tcp/1")
     assert distance(walk) == far

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.model.codec import info_to_json, result_to_json
 from netprobe.model.coverage import Coverage, Unprobed
@@ -48,7 +49,9 @@ INFO = replace(
             cost=("no recorder",),
         ),
         *samples.HOSTS[1:],
-        HostReport("gone", "failed", words="ssh: no route to host", addresses=("10.0.3.3",)),
+        HostReport(
+            name="gone", state="failed", words="ssh: no route to host", addresses=("10.0.3.3",)
+        ),
     ),
     skipped=(Skipped("deckhouse-nodes", "vcd", "no such setting", "worker-0", "master-0"),),
     accepted=(ENTRY,),

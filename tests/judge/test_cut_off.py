@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.codec import keep_finding
@@ -51,6 +51,18 @@ def unplugged() -> list[Result]:
 def titles(failures: Sequence[Result], passes: Sequence[Result] = (), **more: Any) -> list[str]:
     """The titles of the findings."""
     return [one.title for one in fold(failures, passes, **more)]
+
+
+def test_a_device_that_is_down_takes_the_routes_of_its_host_along() -> None:
+    """They are gone on that host alone: another one without a route has its own cause."""
+    no_route = NO_LINK | {"reason": "no-route", "where": ("source",)}
+    down = [*(flow(HOST, other, **no_route) for other in OTHERS), flow("c1", HOST, **NO_NEIGHBOUR)]
+
+    assert titles(down) == [
+        "c3 is cut off: nothing that was probed gets to it or from it: tcp 2379 (4 flows)"
+    ]
+    assert len(titles([*down, flow("a1", HOST, **no_route)])) == 2
+    assert len(titles([*down, flow("a1", "b1", **no_route)])) == 2
 
 
 def test_a_cable_that_is_out_is_one_finding() -> None:
@@ -123,3 +135,18 @@ def test_few_flows_cut_nobody_off() -> None:
     """One neighbour alone may be parted from it; and who asks for nothing hears nothing."""
     assert "cut off" not in titles([flow("c1", HOST, **NO_NEIGHBOUR)])[0]
     assert "cut off" not in titles([flow(HOST, one, **DEAD_HOP) for one in OTHERS])[0]
+
+
+def test_a_router_that_lost_its_way_there_is_the_same_cable() -> None:
+    """It says so to all that is sent there; of what is sent elsewhere it is another cause. The
+    host's own kernel knows its link, also where it has one peer alone."""
+    lost: dict[str, Any] = {
+        "state": "unreachable", "reason": "net-unreach", "where": ("path",),
+        "rejected_by": "10.9.0.2",
+    }  # fmt: skip
+    there = [flow(one, HOST, **lost) for one in OTHERS]
+
+    assert len(titles([*unplugged(), *there])) == 1
+    assert len(titles([*unplugged(), *there, flow("a1", "b1", **lost)])) == 2
+    assert len(titles([flow(HOST, "a1", **NO_LINK), there[0]])) == 1
+    assert len(titles([flow(HOST, "a1", **DEAD_HOP), there[0]])) == 2

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.reasons import owner_of
@@ -194,3 +194,21 @@ def test_a_dead_next_hop_forwards_no_questions() -> None:
     ]
     assert len(titles(silent("a", next_hop="10.0.0.253"), [hop])) == 2
     assert len(titles(silent("a"), [replace(hop, next_hop=None)])) == 2
+
+
+def test_a_firewall_that_lets_nothing_out_stops_questions_too() -> None:
+    """Of its own host. Where anything gets out, or one peer alone is known, nobody can say so."""
+    stop: dict[str, Any] = {"reason": "local-firewall", "where": ("source",)}
+    ends = (("b", "10.0.2.1"), ("c", "10.0.3.1"))
+    own = [flow("a", end, address, **stop) for end, address in ends]
+
+    assert titles(silent("a"), lookup("a", "api"), own) == [
+        "a itself stops tcp 2379 to b, c, and no names resolve on a (4 flows)"
+    ]
+    assert len(titles(silent("a"), own[:1])) == 2
+    out = replace(PASSED, source="a", destination="d")
+    assert len(titles(silent("a"), own, passes=[out])) == 2
+    answer = replace(PASSED, source="d", destination="a")
+    assert len(titles(silent("a"), own, passes=[answer])) == 2
+    one_way = replace(answer, proof="witness")
+    assert len(titles(silent("a"), own, passes=[one_way])) == 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.judge.clocks_apart import ServerAnswer, judge_clocks
 from netprobe.judge.findings import fold

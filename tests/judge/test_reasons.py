@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.parts import IcmpFact
-from netprobe.judge import mtu, name_rows, rehearsed
+from netprobe.judge import balanced, mtu, name_rows, rehearsed
 from netprobe.judge.findings import fold
 from netprobe.judge.of_hosts import REASONS_OF_HOSTS
 from netprobe.judge.rows import ALLOWED, DENIED
@@ -27,7 +27,9 @@ from tests.request.flows import ask
 
 # Given by code beside the tables: the clock of a server, names with other addresses, and a live
 # service that is missing.
-BESIDE_TABLES = ("clock-server", "name-other-address", "nothing-listens", "loopback-holder")
+BESIDE_TABLES = (
+    "clock-server", "name-other-address", "nothing-listens", "loopback-holder", "row-stopped",
+)  # fmt: skip
 
 
 def all_reasons() -> Iterator[str]:
@@ -35,6 +37,7 @@ def all_reasons() -> Iterator[str]:
     templates = {row.reason for row in (*ALLOWED, *DENIED)}
     templates |= {row.reason for row in mtu.ROWS.values()}
     templates |= {row.reason for row in rehearsed.ROWS.values()}
+    templates |= {row.reason for row in balanced.ROWS.values()}
     templates |= {row.reason for row in name_rows.ROWS.values() if row.reason is not None}
     templates |= set(REASONS_OF_HOSTS.values())
     for template in templates - {"{failure}"}:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.judge.rehearsed import ROWS, find_fate, judge_rehearsal

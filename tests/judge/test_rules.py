@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.judge.rows import ALLOWED
@@ -299,7 +300,8 @@ def test_what_to_do_opens_no_more_than_what_is_required() -> None:
     assert finding.advice == (
         "Allow tcp 2379-2380, 6443, 10250; udp 8472; icmp between m0 and m1"
         ", and tcp 6443; udp 8472; icmp from w1 to m0, and tcp 10250; udp 8472; icmp from m0 to w1 "
-        "on the firewall on the way."
+        "on the firewall on the way. If no firewall there drops it, a router there has no route "
+        "for it, or forwards nothing."
     )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from netprobe.model.evidence import UNDIALLED, Listener, Outcome, StoppedPackets, Witness
 from netprobe.model.result import Place, Result

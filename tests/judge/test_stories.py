@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.model.evidence import Listener, Outcome, Witness
 from netprobe.model.result import Place, Result

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.codec import keep_finding
@@ -150,7 +150,11 @@ def test_two_routers_that_one_host_hears_are_two_causes() -> None:
     other = {**NO_ROUTE, "rejected_by": "10.9.0.2"}
 
     assert len(found(one + flows(["c1"], ["b2"], **other))) == 2
-    assert len(found(one + flows(["c2"], ["b1"], **other))) == 1
+    both = one + flows(["c2"], ["b1"], **other)
+    assert len(found(both)) == 1
+    # Who hears none of them has the same cause.
+    mute = flows(["b2"], ["b1"], **SILENT)
+    assert len(found(both + mute)) == 1
 
 
 def test_a_dead_next_hop_takes_the_answers_with_it() -> None:
@@ -167,6 +171,72 @@ def test_a_dead_next_hop_takes_the_answers_with_it() -> None:
         "answers from c1 to b1, b2 (12 flows)"
     )
     assert hop.where == ("path", "return-path", "source")
+
+
+MUTE: dict[str, Any] = {
+    "reason": "next-hop-silent", "where": ("path", "source"), "next_hop": "10.0.3.77",
+}  # fmt: skip
+
+
+def test_the_next_hop_of_several_hosts_is_one_cause() -> None:
+    """Whose address it is, all of them agree; a link-local one is known to each link by itself."""
+    (finding,) = fold(flows(CS, BS, **MUTE))
+
+    assert finding.title.startswith("10.0.3.77, the next hop of c1, c2, answers nothing: tcp ")
+    assert len(fold(flows(CS, BS, **{**MUTE, "next_hop": "fe80::1"}))) == 2
+    assert len(fold(flows(["c1"], BS, **MUTE) + flows(["c2"], BS, **DEAD_HOP))) == 2
+
+
+def test_a_silent_next_hop_takes_ways_that_nobody_walked() -> None:
+    """A host has few walks. Where one got farther, the packets end behind that next hop."""
+    walked = flows(["c1"], ["b1"], **MUTE)
+    rest = flows(["c1"], ["b2"], **SILENT, last_hop=None)
+
+    assert len(fold(walked + rest)) == 1
+    assert len(fold(walked + [replace(one, last_hop="10.9.0.9") for one in rest])) == 2
+    other = flows(["c1"], ["c2"], **{**MUTE, "next_hop": "10.0.3.78"})
+    assert len(fold(walked + other + rest)) == 3
+
+
+def test_a_router_that_refuses_some_packets_is_no_silent_next_hop() -> None:
+    """It rations its words, and some senders hear none."""
+    said = {**NO_ROUTE, "rejected_by": MUTE["next_hop"]}
+    refused, mute = flows(["c1"], ["b1"], **said), flows(CS, ["b2"], **MUTE)
+
+    (finding,) = fold(refused + mute)
+
+    assert finding.title.startswith("10.0.3.77 has no route for tcp 6443, 7000, 9100 from c1")
+    assert finding.advice == "Give 10.0.3.77 a route to b1 (10.0.2.1), b2 (10.0.2.2)."
+    assert fold(refused + mute, kept=[keep_finding(finding)]) == (finding,)
+    assert len(fold(flows(["c1"], ["b1"], **NO_ROUTE) + mute)) == 2
+
+
+OWN_STOP: dict[str, Any] = {"reason": "local-firewall", "where": ("source",)}
+# What a host's own firewall does to its answers, its agent says.
+NO_ANSWER: dict[str, Any] = {"reason": "no-response", "where": ("destination",)}
+
+
+def test_a_firewall_that_lets_nothing_out_stops_the_answers_of_its_host() -> None:
+    """They are no further rule of it, unless something gets out, or the request may be lost."""
+    out, back = flows(["b1"], CS, **OWN_STOP), flows(CS, ["b1"], **NO_ANSWER)
+    datagrams = flows(CS, ["b1"], [8472], PASSED, protocol="udp", proof="witness")
+
+    (finding,) = fold(back + out, datagrams)
+
+    assert finding.title == (
+        "b1 itself stops tcp 6443, 7000, 9100 to c1, c2, and the answers from b1 to c1, c2 "
+        "(12 flows)"
+    )
+    assert finding.advice == "Allow tcp 6443, 7000, 9100 to c1, c2 in the firewall of b1 itself."
+    assert (finding.where, owner_of(finding)) == (("destination", "source"), "hosts")
+    assert len(fold(back + out, flows(["b1"], CS, [80], PASSED))) == 2
+    assert len(fold(flows(CS, ["b1"], **SILENT) + out)) == 2
+    assert fold(back + out, kept=[keep_finding(finding)]) == (finding,)
+    # One port says nothing of others, nor does who asks only what failed.
+    assert len(fold(back + flows(["b1"], CS, [6443], **OWN_STOP))) == 2
+    assert len(fold(back + out, some_ports=True)) == 2
+    (alone,) = fold(out)
+    assert alone.where == ("source",)
 
 
 def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> None:
@@ -242,6 +312,22 @@ def test_other_sizes_and_other_hosts_are_other_links() -> None:
     assert len(fold(one + narrow(["c1"], ["b1"]))) == 1
     assert len(fold(one + narrow(["b2"], ["c2"]))) == 2
     assert len(fold(one + narrow(["b1"], ["c1"], 1300, protocol="udp"))) == 2
+
+
+def test_a_router_speaks_for_both_ends_of_its_link() -> None:
+    """What comes from the other end, whose device is wider, it drops without a word."""
+    said: dict[str, Any] = {"reason": "mtu-too-small", "where": ("path",), "rejected_by": ROUTER}
+    there = flows(["b1"], ["c1"], path_mtu_bytes=1400, needed_mtu_bytes=1500, **said)
+    back = narrow(["c1"], ["b1"], 1404, "destination", "path")
+
+    for some in (there + back, back + there):
+        (finding,) = fold(some)
+        assert finding.title.startswith(f"{ROUTER} carries only 1400 bytes ")
+        assert finding.advice.startswith(f"Raise the MTU of the link behind {ROUTER} to 1500")
+        assert (finding.where, owner_of(finding)) == (("path",), "network")
+        assert fold(some, kept=[keep_finding(finding)]) == (finding,)
+    assert len(fold(there + narrow(["c1"], ["b1"], 1300))) == 2
+    assert len(fold(there + narrow(["b2"], ["c2"]))) == 2
 
 
 def test_a_link_has_two_ends_and_they_other_addresses() -> None:

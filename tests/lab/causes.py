@@ -211,6 +211,25 @@ def _lose_resolver(lab: Estate) -> None:
     lab.set_resolver("a1", "10.96.9.77")
 
 
+def _seal_host(lab: Estate) -> None:
+    lab.filter("b2", "output", "reject with icmp type admin-prohibited")
+
+
+def _lose_all_routes(lab: Estate) -> None:
+    """r2 rations its errors: most of what it refuses, it refuses without a word."""
+    lab["r2"].ip(*(f"route del 10.96.{number}.0/24" for number in (1, 2, 4)))
+
+
+def _narrow_one_end(lab: Estate) -> None:
+    """What r2 sends through it is too large for r1, which drops it as it comes in."""
+    lab["r1"].ip("link set core mtu 1400")
+
+
+def _stop_forwarding(lab: Estate) -> None:
+    lab["a3"].ip("route add 10.96.3.0/24 via 10.96.1.2", "route add 10.96.2.0/24 via 10.96.1.2")
+    lab["a1"].ip("route add 10.96.3.0/24 via 10.96.1.2", "route add 10.96.2.0/24 via 10.96.1.2")
+
+
 FLOWS = "tcp 6443, 7000, 9100, 10250; udp 8472; icmp"
 FAULTS = (
     Fault("mtu hole", _narrow_way, ("packets above 1400 bytes vanish from a1 to c1 (",)),
@@ -233,4 +252,24 @@ FAULTS = (
         "a2, a3, c1, c2 and 1 more cannot resolve registry.estate.test (5 flows)",
     )),
     Fault("resolver", _lose_resolver, ("no configured name server of a1 resolves names (",)),
+)  # fmt: skip
+# What hides other faults, or is hidden by them.
+ALONE = (
+    Fault("nothing out", _seal_host, (
+        f"b2 itself stops {FLOWS} to a1, a2, a3, b1 and 4 more, and the answers from b2 to a1, a2, "
+        "a3, b1 and 4 more, and no names resolve on b2 (",
+    ), rules=1),
+    # The name server of two more hosts is on r2 itself, of which no host knows the other address.
+    Fault("no route at all", _lose_all_routes, (
+        "10.96.3.254 has no route for tcp 5000, 6443, 7000, 9100, 10250; udp 8472; icmp from c1, "
+        "c2, c3 to a1, a2, a3, b1 and 4 more (each where it is required), and the answers ",
+        "no configured name server of a2, a3 resolves names (",
+    )),
+    Fault("one end narrow", _narrow_one_end, (
+        "10.96.1.254 and 10.96.2.254 carry only 1400 bytes between (a1, a2, a3, b1 and 2 more) and "
+        "(c1, c2, c3) (",
+    )),
+    Fault("a hop that forwards nothing", _stop_forwarding, (
+        f"10.96.1.2, the next hop of a1, a3, answers nothing: {FLOWS} to b1, b2, b3, c1 and 2 more",
+    )),
 )  # fmt: skip

@@ -140,12 +140,14 @@ class OverlayPair:
             for words in LISTINGS
         }
 
-    def look(self, family: int, *, by_cpu: bool = False, network: int = 77) -> Truth:
+    def look(
+        self, family: int, *, by_cpu: bool = False, network: int = 77, port: int = PORT
+    ) -> Truth:
         """Make a tunnel with ``ip`` from a to b, and see what passes it."""
         inside = INSIDE[family]
         for own, other, here in ((self.a, self.b, 0), (self.b, self.a, 1)):
             own.ip(
-                f"link add look type vxlan id {network} dstport {PORT} local {own.address(family)} "
+                f"link add look type vxlan id {network} dstport {port} local {own.address(family)} "
                 f"remote {other.address(family)}",
                 f"link set look mtu {1450 if family == 4 else 1430} up",
                 f"address add {inside[here]}/{inside[2]} dev look"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.causes import FAULTS, Estate, Fault
+from tests.lab.causes import ALONE, FAULTS, Estate, Fault
 from tests.lab.cli import Finished, netprobe
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.needs("dnsmasq")]
@@ -92,10 +92,19 @@ def test_a_fault_is_one_finding(fault: Fault) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("port", ["down", "nomaster"], ids=["cable out", "in another network"])
-def test_a_host_that_is_cut_off_is_one_finding(port: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "s-c link set p-c3 down",
+        "s-c link set p-c3 nomaster",
+        "c3 link set eth0 down",
+    ],
+    ids=["cable out", "in another network", "device down"],
+)
+def test_a_host_that_is_cut_off_is_one_finding(words: str) -> None:
     """Whatever its kernel, its neighbours and routers say; a rule elsewhere stays another one."""
-    cut_off = Fault("cut off", lambda lab: lab["s-c"].ip(f"link set p-c3 {port}"), (
+    machine, change = words.split(maxsplit=1)
+    cut_off = Fault("cut off", lambda lab: lab[machine].ip(change), (
         "c3 is cut off: nothing that was probed gets to it or from it: tcp 6443, 7000, 9100, "
         "10250; udp 8472; icmp, and no names resolve on c3 (",
     ))  # fmt: skip
@@ -104,6 +113,16 @@ def test_a_host_that_is_cut_off_is_one_finding(port: str) -> None:
 
     match_titles(list_titles(done.document), faults)
     assert len(json.loads(reports["request"])["rules"]) == 1
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", ALONE, ids=lambda fault: fault.name)
+def test_a_fault_of_everything_is_one_finding(fault: Fault) -> None:
+    """Though it shows in several ways, and hosts differ in what they hear of it."""
+    done, reports = probe_with([fault])
+
+    match_titles(list_titles(done.document), [fault])
+    assert bool(json.loads(reports["request"])["rules"]) == bool(fault.rules)
 
 
 @pytest.mark.full

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.cli import netprobe
 from tests.lab.netlab import Lab, unprivileged
-from tests.lab.overlays import FAMILIES, LARGE, OverlayPair, Truth, overlays
+from tests.lab.overlays import FAMILIES, LARGE, PORT, OverlayPair, Truth, overlays
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -197,6 +197,32 @@ def test_a_filter_of_network_ids(lab: Lab) -> None:
     for one in found.values():
         assert (one["verdict"], one["reason"]) == BROKEN[:2]
         assert "a filter for VXLAN network ids" in one["because"]
+
+
+OTHER_PORT = 8469
+
+
+@pytest.mark.full
+def test_one_port_of_a_row_is_stopped(lab: Lab) -> None:
+    """The tunnels on the row's other port pass, and those on this one wait for the finding: that is
+    the network team's, and no flow is our own matter. A resumed run says the same."""
+    pair = OverlayPair(lab)
+    pair.forward("meta nfproto ipv4 udp dport 8472 drop")
+    assert pair.look(4) == DEAD
+    assert [pair.look(family, port=OTHER_PORT) for family in FAMILIES] == [GOOD, GOOD]
+    row = {"udp": [OTHER_PORT, PORT]}
+    done = pair.run("--rehearse", "-o", "json", row=row)
+    earlier = str(lab.write("first.json", done.stdout))
+    for again in (done, pair.run("--rehearse", "--resume", earlier, "-o", "json", row=row)):
+        tunnels = [one for one in again.results if one["requirement"] == "vxlan/overlay"]
+        told = {(one["port"], ":" in one["address"]): one["reason"] for one in tunnels}
+        assert len(tunnels) == 8
+        assert told == {
+            (OTHER_PORT, False): "tunnel-transfer", (OTHER_PORT, True): "tunnel-transfer",
+            (PORT, False): "row-stopped", (PORT, True): "tunnel-transfer",
+        }  # fmt: skip
+        (actor,) = again.document["overview"]["who"]
+        assert (actor["owner"], actor["findings"], actor["untested"]) == ("network", [1], 2)
 
 
 # Words before an agent that may not make a tunnel, and what the answer says.

@@ -86,6 +86,9 @@ def check_installed(host: JumpHost, zsh: str) -> None:
     scripts = ["bash-completion/completions/netprobe", fish, zsh]
     for name in scripts:
         assert "_NETPROBE_COMPLETE" in (share / name).read_text()
+    for name in ("prometheus/netprobe.rules.yaml", "grafana/netprobe.json"):
+        assert (share / "netprobe" / name).read_bytes() == (ROOT / "contrib" / name).read_bytes()
+    assert (host.folder / "usr/lib/systemd/system/netprobe-watch.service").is_file()
     assert "| libc6 |" in (share / "doc/netprobe/COMPONENTS.md").read_text()
     files = [host.folder / name for name in files_of(host.folder)]
     loose = [one for one in files if not one.is_symlink() and one.stat().st_mode & 0o022]
@@ -110,7 +113,7 @@ def test_the_package_for_debian(host: JumpHost, packages: dict[str, Path]) -> No
 def test_the_package_for_rpm(host: JumpHost, packages: dict[str, Path]) -> None:
     """rpm installs it into an empty root, without other packages, and removes all of it again."""
     # What belongs to no package of ours: "filesystem" has it.
-    for name in ("bin", "lib", "share/doc", "share/man/man1"):
+    for name in ("bin", "lib/systemd/system", "share/doc", "share/man/man1"):
         (host.folder / "usr" / name).mkdir(parents=True)
     before = files_of(host.folder)
     rpm = ["rpm", f"--root={host.folder}", "--dbpath=/var/lib/rpm"]
@@ -165,6 +168,7 @@ def test_pip_without_an_index(tmp_path: Path) -> None:
     share = tmp_path / "venv/share"
     assert set(PAGES) <= {one.name for one in (share / "man/man1").iterdir()}
     assert (share / "bash-completion/completions/netprobe").exists()
+    assert (share / "netprobe/contrib/systemd/netprobe-watch.service").exists()
 
 
 def test_the_same_bytes_elsewhere(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from netprobe.model.result import Result
 from tests.lab.netlab import Lab, Namespace
@@ -26,6 +27,31 @@ flush ruleset
 table inet filter { chain forward { }; chain input { }; chain output { }; }
 """
 GOLDEN = Path(__file__).parents[1] / "golden" / "request"
+SAVE = """
+echo =====
+iptables-save | grep -v '^[#:]'
+ip6tables-save | grep -v '^[#:]'
+cat /etc/ufw/user*.rules
+"""
+UFW = f"""
+mount --make-rprivate /
+mount -t tmpfs none /run
+cp -a /etc/ufw /run/etc && mount --bind /run/etc /etc/ufw
+ufw --force enable
+ufw allow 1/tcp && ufw delete allow 1/tcp  # its first change completes its own chains
+{SAVE}
+sh {{golden}}/ufw.add >/dev/null
+{SAVE}
+sh {{golden}}/ufw.undo >/dev/null
+{SAVE}
+"""
+OWN = "iptables -N OWN; iptables -A OWN -d 10.0.0.10 -j DROP; ip6tables -N OWN"
+EDGE = """
+flush ruleset
+table inet edge {
+    chain own { tcp dport 22 accept; }; chain input { tcp dport 22 drop; }; chain output { };
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +140,40 @@ def test_ufw_takes_every_rule(machine: Namespace) -> None:
         told = machine.run("sh", "-c", line.replace("ufw ", "ufw --dry-run ", 1))
         assert "ERROR" not in told
         assert "### tuple ###" in told
+
+
+@pytest.mark.needs("ufw")
+@pytest.mark.full
+def test_ufw_is_as_before_after_the_undo(machine: Namespace) -> None:
+    """Enabled, in files and kernel of its own, it takes every rule and gives each back."""
+    if not os.access("/etc/ufw/user.rules", os.R_OK):
+        skip("ufw's own rules cannot be read here", "root that may read /etc/ufw")
+    machine.nft("flush ruleset")
+    told = machine.run("unshare", "-m", "sh", "-e", "-c", UFW.format(golden=GOLDEN))
+
+    before, added, after = told.split("=====\n")[1:]
+    assert before == after
+    assert added.count("10.0.0.10") > before.count("10.0.0.10")
+
+
+@pytest.mark.parametrize(
+    ("syntax", "into", "load", "show"),
+    [
+        ("nftables", "inet/edge/own", ["nft", "-f", "-"], "nft -s list ruleset"),
+        ("iptables", "OWN", ["sh"], "(iptables-save; ip6tables-save) | grep -v '^[#:]'"),
+    ],
+)
+def test_the_undo_of_a_named_chain_leaves_what_was_there(
+    machine: Namespace, syntax: str, into: str, load: list[str], show: str
+) -> None:
+    """Rules go into that chain and its neighbours, and the script takes just these away."""
+    machine.nft(EDGE)
+    machine.run("sh", "-e", text=OWN)
+    request = replace(sample(), into={syntax: into})
+    before = machine.run("sh", "-c", show)
+    machine.run(*load, text=written(request, syntax))
+    added = machine.run("sh", "-c", show)
+    machine.run("sh", text=written(request, syntax, undo=True))
+
+    assert added.count(f'"netprobe {request.id} R') >= len(request.rules)
+    assert machine.run("sh", "-c", show) == before

@@ -11,10 +11,10 @@ import re
 import signal
 import tarfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,6 +91,13 @@ class WatchLab:
         document = {"schema": "netprobe.inventory/1", "hosts": self.hosts}
         self.lab.write("inventory.yaml", yaml.safe_dump(document, sort_keys=False))
 
+    def write_maintenance(self, *hosts: str, begin_s: float = -3600) -> None:
+        """Let these hosts be in maintenance, from so long after now on, for two hours."""
+        begin = datetime.now(UTC) + timedelta(seconds=begin_s)
+        times = [one.isoformat() for one in (begin, begin + timedelta(hours=2))]
+        window = {"hosts": list(hosts), "from": times[0], "until": times[1]}
+        self.lab.write("maintenance.yaml", json.dumps([window]))
+
     def __getitem__(self, name: str) -> Namespace:
         return self.lab[name]
 
@@ -106,17 +114,23 @@ class WatchLab:
         """Begin to watch."""
         files = ("-m", f"{self.folder}/matrix.yaml", "-i", f"{self.folder}/inventory.yaml")
         rest = ("--every", f"{self.every_s}s", "--history", str(self.db), *self.words)
+        if (self.folder / "maintenance.yaml").exists():
+            rest += ("--maintenance", f"{self.folder}/maintenance.yaml")
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
                 [*COMMAND, "watch", *files, *rest], env=environment(), stderr=log, stdout=log
             )
 
     @contextmanager
-    def watching(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Watch, from the first look that is kept until it is ended in order."""
+    def watching(self, *, blind: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+        """Watch, from the first look that is kept until it is ended in order; ``blind``: that one
+        may be blind for hosts."""
         process = self.start()
         try:
-            self.wait_for_next_look(process)
+            if blind:
+                wait_until(self.read_looks, f"a look; {self.folder}/log")
+            else:
+                self.wait_for_next_look(process)
             yield process
         finally:
             process.send_signal(signal.SIGCONT)
@@ -168,6 +182,17 @@ class WatchLab:
 
         wait_until(has_them, f"outages {states}; {self.folder}/log")
         return self.read().outages
+
+    def pull_cable(self, name: str) -> None:
+        """Let a host's cable be out: the router's end is down, and the host's has no carrier."""
+        router = self.lab["router"]
+        way = router.run("ip", "route", "get", self.lab[name].address(4))
+        router.ip(f"link set {way.split(' dev ')[1].split()[0]} down")
+
+    def has_outage_of(self, source: str) -> bool:
+        """Whether a flow from this host is in an outage."""
+        members = [member for one in self.read().outages for member in one.members]
+        return any(one.key[2] == source and one.times.first_good is None for one in members)
 
     def plant(self, *rules: str) -> Moment:
         """Let the router have these rules and no others; gives when it was done."""

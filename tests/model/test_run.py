@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from netprobe.model.run import RunIndex, info_before
 from tests.report.plans import PLAN

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.model.inventory import Inventory, Vantage
 from netprobe.model.matrix import Setting, SettingRef, Waiver, Warn

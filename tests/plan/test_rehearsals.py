@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory, Vantage
@@ -34,7 +33,9 @@ MATRIX = chosen_matrix(
 def rehearsed(*words: str, only: tuple[str, ...] = ()) -> Plan:
     """The plan with what is rehearsed."""
     plan = make_plan([MATRIX], INVENTORY, TODAY)
-    return with_rehearsals(select(plan, Selection(only=only), [MATRIX], INVENTORY), words)
+    return with_rehearsals(
+        select(plan, Selection(only=only), [MATRIX], INVENTORY), words, INVENTORY
+    )
 
 
 def test_a_row_of_vxlan_has_a_tunnel_for_each_pair() -> None:
@@ -42,6 +43,7 @@ def test_a_row_of_vxlan_has_a_tunnel_for_each_pair() -> None:
     plan = rehearsed("overlay")
     (block,) = [one for one in plan.blocks if one.rehearsal]
     assert block.requirement.id == "vxlan/overlay"
+    assert "kernels (vxlan: 8472): " in block.requirement.purpose
     assert (block.protocol, block.ports) == ("udp", ((8472, 8472),))
     ends = {(flow.source.name, flow.destination.name) for flow in block.flows()}
     assert ends == {("n1", "n2"), ("n2", "n1")}
@@ -66,7 +68,7 @@ def test_the_notes_say_what_is_done() -> None:
     notes = note_cost(plan).notes
     assert "changes hosts for a moment" in notes[0]
     assert "2 tunnels, about 1 s in all" in notes[-1]
-    assert "UDP port 8472" in notes[-1]
+    assert "UDP port 8472 (row vxlan of m) and a VXLAN device" in notes[-1]
     some = [block for block in plan.blocks if block.rehearsal is None]
     assert note_cost(replace(plan, blocks=tuple(some))).notes == plan.notes
 
@@ -94,8 +96,8 @@ def test_the_value_of_the_option() -> None:
     assert read_rehearsals(None) == ()
     assert read_rehearsals("all") == REHEARSALS
     assert read_rehearsals("overlay,overlay") == ("overlay",)
-    for text in ("balancer", "overlay,segment", ""):
-        with pytest.raises(RequestError, match="expected one of: overlay"):
+    for text in ("segment", "overlay,segment", ""):
+        with pytest.raises(RequestError, match="expected one of: overlay, balancer"):
             read_rehearsals(text)
 
 
@@ -106,7 +108,7 @@ def test_a_rehearsal_is_no_choice_of_its_row() -> None:
     row, *rest = (one for one in plan.blocks if one.requirement.id == "vxlan")
     assert not rest
     row = replace(row, any_of=AnyOf("m", "pods"), also=(Also("other", "tunnels"),))
-    plan = with_rehearsals(replace(plan, blocks=(row,)), ["overlay"])
+    plan = with_rehearsals(replace(plan, blocks=(row,)), ["overlay"], INVENTORY)
     (block,) = [one for one in plan.blocks if one.rehearsal]
     assert block.group_name is None
     assert block.names_of_rows[1] == ("other", "tunnels/overlay")

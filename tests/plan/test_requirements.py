@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date
+
+from msgspec.structs import replace
 
 from netprobe.model.inventory import Inventory
 from netprobe.model.matrix import Role, Waiver

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import (
     Closed,
@@ -132,7 +133,7 @@ class World:
             ProbeOrder: lambda order: reply(order, lambda port: tell(order.blocks[0].mode, port)),
             EchoOrder: lambda order: reply(order, echo),
             RouteOrder: routed(),
-            WalkOrder: lambda order: Walked(order.id, [], False, None),
+            WalkOrder: lambda order: Walked(order.id, [], False, None, None),
             EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None, True, None),
         }
 

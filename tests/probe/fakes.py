@@ -34,6 +34,7 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import Heard, PortOutcome, ProbeReply
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.templates import Templates
+from netprobe.vantage.accepting import PortPlace, Serve
 from netprobe.vantage.stream import Target
 
 Answer = TypeVar("Answer")
@@ -181,6 +182,11 @@ class FakeAgent(AgentMethods):
         self.asked.append(target)
         assert self.pipes is not None, "the script has no streams"
         yield self.pipes(target)
+
+    def open_port(
+        self, place: PortPlace, serve: Serve
+    ) -> contextlib.AbstractAsyncContextManager[str | None]:
+        raise AssertionError("the script has no ports")
 
     def lose(self, error: Exception) -> AgentError:
         """Be lost, as an agent whose answer nobody can work on."""

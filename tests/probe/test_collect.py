@@ -131,7 +131,7 @@ class World:
             RouteOrder: routed(),
             PacketCountsOrder: lambda order: PacketCounts(order.id, None, None, None),
             EgressOrder: lambda order: Egress(order.id, "eth0", None, None, None, True, None),
-            WalkOrder: lambda order: Walked(order.id, [], False, None),
+            WalkOrder: lambda order: Walked(order.id, [], False, None, None),
             SeenOrder: lambda order: Seen(
                 order.id,
                 [OrderArrivals(number, [(1, 65535)], [], None) for number in order.orders],

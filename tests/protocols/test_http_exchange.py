@@ -9,7 +9,6 @@ import gzip
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -18,6 +17,7 @@ from h2.connection import H2Connection
 from h2.events import RequestReceived
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.model.konnectivity import Event
 from netprobe.protocols.services.http_exchange import (

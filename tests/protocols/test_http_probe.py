@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from netprobe.model.matrix import HttpProbe, probe_to_file
 from netprobe.protocols import protocol_for

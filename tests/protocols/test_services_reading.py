@@ -8,7 +8,6 @@ import functools
 import http.server
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Thread
 
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.load.matrix.probe_models import PROBE_TRANSPORTS, SERVICE_TRANSPORTS, Probe
 from netprobe.model.evidence import ServiceFinding

@@ -16,8 +16,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Done
 from netprobe.agent.wire.batch import PhaseClock

@@ -54,7 +54,9 @@ ANSWERS: dict[type[Any], Callable[[Any], Any]] = {
     orders.StoryOrder: lambda order: answers.StoryTold(
         order.id, True, None, [], [], [], heard=True, awake=True, lost=0, full=False
     ),
-    orders.WalkOrder: lambda order: answers.Walked(order.id, [], reached=False, failure=None),
+    orders.WalkOrder: lambda order: answers.Walked(
+        order.id, [], reached=False, failure=None, refusal=None
+    ),
     host_messages.ResolveOrder: lambda order: host_messages.Resolved(
         order.id, ["10.255.255.1"], None, ""
     ),

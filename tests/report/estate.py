@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.plan import PlannedRequirement, Skipped
@@ -32,8 +33,8 @@ def make_hosts(count: int) -> list[HostReport]:
     """Hosts of three roles in three zones."""
     return [
         HostReport(
-            f"{role}-{number}",
-            "agent",
+            name=f"{role}-{number}",
+            state="agent",
             roles=(role, "node") if role != "node" else ("node",),
             addresses=(f"10.{number // 250}.{number % 3}.{number % 250 + 1}",),
             zone="abc"[number % 3],
@@ -49,7 +50,7 @@ def walk_estate(hosts: list[HostReport], noise: float) -> Iterator[Result]:
     for block, (requirement, protocol, port) in enumerate(WIRES):
         words = {"requirement": requirement, "purpose": f"{requirement} between nodes"}
         wire = {"protocol": protocol, "port": port, "end_port": port}
-        base = replace(PASSED, row="Nodes to nodes traffic", **words, **wire)  # type: ignore[arg-type]
+        base = replace(PASSED, row="Nodes to nodes traffic", **words, **wire)
         for row, source in enumerate(hosts):
             for column, end in enumerate(hosts):
                 if source is not end:

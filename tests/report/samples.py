@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.model.plan import PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.result import Finding, HostReport, Result
@@ -82,8 +83,8 @@ INFO = RunInfo(
     ),
     hosts=(
         HostReport(
-            "master-0",
-            "agent",
+            name="master-0",
+            state="agent",
             python="3.11.7",
             user="root",
             privileged=True,
@@ -92,8 +93,8 @@ INFO = RunInfo(
             zone="a",
         ),
         HostReport(
-            "master-1",
-            "agent",
+            name="master-1",
+            state="agent",
             python="3.11.7",
             user="root",
             privileged=True,
@@ -240,15 +241,17 @@ def everything() -> Report:
         hosts=(
             *INFO.hosts,
             HostReport(
-                "worker-1",
-                "agent",
+                name="worker-1",
+                state="agent",
                 python="3.6.8",
                 user="core",
                 cost=("no recorder, so a drop before the host cannot be told from one on it",),
             ),
-            HostReport("worker-9", "failed", words=NO_SSH, addresses=("10.0.9.9",)),
-            HostReport("db-0", "failed", words="no Python 3.6 or newer; install python3"),
-            HostReport("ntp", "none"),
+            HostReport(name="worker-9", state="failed", words=NO_SSH, addresses=("10.0.9.9",)),
+            HostReport(
+                name="db-0", state="failed", words="no Python 3.6 or newer; install python3"
+            ),
+            HostReport(name="ntp", state="none"),
         ),
         skipped=(
             Skipped("deckhouse-nodes", "vcd-webhook", "setting modules lacks cloud-provider-vcd"),

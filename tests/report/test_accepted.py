@@ -7,13 +7,13 @@ import io
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
+from msgspec.structs import replace
 
 from netprobe.judge.accepted import Acceptances
 from netprobe.judge.findings import fold

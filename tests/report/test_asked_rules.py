@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from netprobe.model.firewall import Enforcer, FirewallRule, RuleEnd
 from netprobe.report.record.earlier import rule_notes

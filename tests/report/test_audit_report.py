@@ -7,13 +7,13 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
+from msgspec.structs import replace
 
 from netprobe.model.audit import (
     AuditedHost,

@@ -7,12 +7,12 @@ import sys
 import tempfile
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.errors import NetprobeError
 from netprobe.model.result import Result

@@ -6,11 +6,11 @@ import contextlib
 import io
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.cli.asked import ReportOptions
 from netprobe.cli.report import report_verb
@@ -157,9 +157,9 @@ def test_another_flow_with_the_same_packets_is_read(
 
 @WRITERS
 @pytest.mark.parametrize("host", [
-    HostReport("master-1", "none", addresses=("10.0.0.11",), named=True),
+    HostReport(name="master-1", state="none", addresses=("10.0.0.11",), named=True),
     # Files of 0.1.0 do not say that it has names.
-    HostReport("master-1", "none"),
+    HostReport(name="master-1", state="none"),
 ])  # fmt: skip
 def test_two_names_of_one_address_are_read(host: HostReport, write: Write, tmp_path: Path) -> None:
     """The plan has a flow for each name of a host, and sources may find one address for both."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.model.codec import info_from_json, info_to_json
 from netprobe.model.coverage import Coverage, Unprobed

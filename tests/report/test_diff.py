@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
+from contextlib import closing
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.plan import OF_HOSTS, PlannedMatrix
 from netprobe.model.result import HostReport, Result
 from netprobe.report.record.changes import compare, fates_of, list_checked
-from netprobe.report.record.earlier import Baseline
+from netprobe.report.record.collector import collect
+from netprobe.report.record.earlier import Baseline, word_changes
 from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
 from tests.report.golden import check_golden
 from tests.report.plans import PLAN
@@ -72,6 +74,16 @@ def test_only_what_both_probed_is_compared() -> None:
     assert [one.port for one in changes.decided] == [43]
 
 
+def test_what_was_inconclusive_and_fails_is_now_decided() -> None:
+    """A retry counts it so: nothing is newly blocked."""
+    doubtful = replace(BLOCKED, verdict="inconclusive", state="open|filtered")
+    with closing(collect([doubtful])) as before, closing(collect([BLOCKED])) as after:
+        words = word_changes(compare(fates_of(before.results()), after.results()))
+
+    assert "1 now decided: blocked or exposed" in words
+    assert "newly" not in words
+
+
 @pytest.mark.parametrize("requirement", OF_HOSTS)
 def test_a_run_that_checked_a_host_and_tells_no_fault_found_none(requirement: str) -> None:
     """Results of hosts are written only where there is a fault."""
@@ -115,8 +127,8 @@ def test_a_host_that_the_other_run_has_not_checked_is_compared_to_nothing(checke
 def test_which_hosts_a_run_has_checked(change: dict[str, Any], checked: Any) -> None:
     """Those with an agent of its own; what a host carried out by itself checked no clock."""
     hosts = (
-        HostReport("a", "agent", start_s=0.3), HostReport("carried", "agent"),
-        HostReport("b", "failed", start_s=3.0), HostReport("c", "none"),
+        HostReport(name="a", state="agent", start_s=0.3), HostReport(name="carried", state="agent"),
+        HostReport(name="b", state="failed", start_s=3.0), HostReport(name="c", state="none"),
     )  # fmt: skip
     info = replace(INFO, complete=True, names_set=2, hosts=hosts)
 

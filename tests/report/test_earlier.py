@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.plan import PATH_MTU, PlannedMatrix

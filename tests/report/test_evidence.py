@@ -6,10 +6,10 @@ import io
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.judge.findings import fold
@@ -21,8 +21,8 @@ from netprobe.report.run.text import write_text
 from tests.report.samples import BLOCKED, report_of
 
 RECORDING = (
-    HostReport("master-0", "agent", privileged=True),
-    HostReport("master-1", "agent", privileged=True),
+    HostReport(name="master-0", state="agent", privileged=True),
+    HostReport(name="master-1", state="agent", privileged=True),
 )
 
 # An IPv4 SYN from 10.0.0.1 to 10.0.0.2.
@@ -115,7 +115,7 @@ def test_a_finding_without_packets_says_why(
     tmp_path: Path, changes: dict[str, str], hosts: tuple[HostReport, ...] | None, why: str
 ) -> None:
     """In text and in files, which name no file with packets then."""
-    failure = replace(BLOCKED, **changes)  # type: ignore[arg-type]  # these are texts
+    failure = replace(BLOCKED, **changes)  # these are texts
     recording = RECORDING if hosts is None else hosts
     (finding,) = open_folder(str(tmp_path)).write_files(fold([failure]), recording)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from junitparser import JUnitXml
+from msgspec.structs import replace
 
 from netprobe.model.plan import PlannedRequirement
 from netprobe.model.result import HostReport, Result
@@ -47,7 +47,9 @@ def make_info(hosts: int, requirements: int = 1) -> RunInfo:
     """A run over hosts of one role."""
     return replace(
         INFO,
-        hosts=tuple(HostReport(f"node-{n}", "agent", roles=("node",)) for n in range(hosts)),
+        hosts=tuple(
+            HostReport(name=f"node-{n}", state="agent", roles=("node",)) for n in range(hosts)
+        ),
         requirements=tuple(
             PlannedRequirement(matrix="deckhouse-nodes", id=f"r{n}", from_=("node",),
                                to=("node",), protocol="tcp", ports=((6443, 6443),))
@@ -162,8 +164,10 @@ def test_a_run_that_was_stopped_is_an_error() -> None:
 )
 def test_agents_that_failed(result: Result, fate: str) -> None:
     """They are named; the case is an error unless all that is required is as it should be."""
-    hosts = tuple(HostReport(f"h{n}", "failed", words=f"h{n}: no route") for n in range(30))
-    lost = HostReport("l", "lost", words="it went silent")
+    hosts = tuple(
+        HostReport(name=f"h{n}", state="failed", words=f"h{n}: no route") for n in range(30)
+    )
+    lost = HostReport(name="l", state="lost", words="it went silent")
     report = report_of([result], info=replace(INFO, hosts=(lost, *hosts, *INFO.hosts)))
     key = ("netprobe run", "every agent worked")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.model.printable import escape_markdown
 from netprobe.report.record.collector import Report
@@ -54,7 +54,7 @@ def test_the_verdict_is_the_first_heading() -> None:
         "earlier": "RETRIED: what run.jsonl asks for", "selection": "--only etcd",
         "baseline": "BASELINE: base.json: 0 newly blocked",
     }  # fmt: skip
-    partial = replace(INFO, complete=False, interrupted=True, **lines)  # type: ignore[arg-type]
+    partial = replace(INFO, complete=False, interrupted=True, **lines)
     text = text_of(report_of([PASSED, flow(BLOCKED, 1)], info=partial))
 
     assert text.startswith("# BLOCKED: 1 blocked of 2 required flows\n\n- RETRIED: what run")

@@ -7,11 +7,11 @@ import io
 import json
 import random
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict, replace
 
 from netprobe.cli.asked import DiffOptions, ReportOptions
 from netprobe.cli.report import diff_verb, report_verb
@@ -45,9 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _with_marks(report: Report) -> Report:
     """The report, with failures that somebody accepted and that a baseline has."""
-    entry = CheckedAcceptance(
-        **{one.name: getattr(ENTRY, one.name) for one in fields(ENTRY)}, state="active", flows=2
-    )
+    entry = CheckedAcceptance(**asdict(ENTRY), state="active", flows=2)
     marks: dict[str, Any] = {"accepted": entry.signature, "known": "base.json"}
     results = [
         replace(one, **marks) if one.requirement == "etcd" and one.verdict != "pass" else one

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.report.record.open_passes import PortsFound, RetriedPorts
 from tests.report.samples import PASSED, port

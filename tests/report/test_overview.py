@@ -10,17 +10,18 @@ import struct
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from fcntl import ioctl
 from pathlib import Path
 from termios import TIOCSWINSZ
 from typing import Any, BinaryIO
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.cli.main import status_of
 from netprobe.judge.findings import fold
 from netprobe.model.coverage import Coverage
+from netprobe.model.exit import exit_status
 from netprobe.model.firewall import Enforcer, FirewallRule
 from netprobe.model.matrix import Weight
 from netprobe.model.reasons import owner_of
@@ -210,6 +211,39 @@ def test_the_summary_stands_before_the_findings(name: str) -> None:
         assert places[-1] < text.rindex("to do")
 
 
+UNJUDGED = flow(BLOCKED, 9, **UNSEEN)
+# Each answer, a part of its reason, and the exit status beside it.
+ANSWERS: tuple[tuple[list[Result], dict[str, Any], str, str, int], ...] = (
+    ([], {}, "yes", "all required flows pass", 0),
+    ([failing(0, "pods")], {}, "yes", "all other required flows pass", 1),
+    ([failing(0, "nodes"), UNJUDGED], {}, "no", "1 flow that fails stops nodes", 1),
+    ([], {"selection": "--only a"}, "cannot be told", "only a part of the plan was asked", 0),
+    ([], {"sample": "1 pair"}, "cannot be told", "only a part of the plan was asked", 0),
+    ([failing(0, None)], {}, "cannot be told", "the matrix does not say what it stops", 1),
+    ([UNJUDGED], {}, "cannot be told", "1 required flow could not be judged", 3),
+    ([replace(UNJUDGED, verdict="inconclusive")], {}, "cannot be told",
+     "1 required flow could not be judged", 3),
+)  # fmt: skip
+
+
+def test_every_format_gives_the_same_answer_and_the_exit_status_follows_the_verdicts() -> None:
+    """Yes, no, and each reason why that cannot be told: in text, page, Markdown, JSON and brief."""
+    for results, changes, answer, reason, status in ANSWERS:
+        given = report(PASSED, *results, **changes)
+        for name in ("text", "markdown", "html", "brief"):
+            stream = io.StringIO()
+            REPORTS[name](given, stream)
+            text = stream.getvalue().casefold()
+            assert f"can the installation start? {answer}" in text, (name, reason)
+            assert text.index("can the installation start?") < text.index(reason), name
+        stream = io.StringIO()
+        REPORTS["json"](given, stream)
+        told = json.loads(stream.getvalue())["overview"]
+        assert told["can_start"] == answer
+        assert reason in told["reasons"][0]
+        assert exit_status(given.summary, interrupted=False) == status, reason
+
+
 def test_brief_is_a_line_a_finding() -> None:
     """The headline, the answer, the findings, and the totals."""
     stream = io.StringIO()
@@ -236,6 +270,14 @@ def write_on_terminal(some: Report, height: int) -> list[str]:
         return b"".join(found.result(PATIENCE_S)).decode().splitlines()
 
 
+def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let terminals be as large as they are, without colour."""
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
 def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
     """What a terminal shows until nobody writes to it any more."""
     with suppress(OSError):
@@ -245,10 +287,7 @@ def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
 
 def test_a_long_report_ends_with_its_summary_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is what the screen shows; a short report, and one for a file, has it once."""
-    for name in ("COLUMNS", "LINES"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setenv("NO_COLOR", "1")
+    make_plain(monkeypatch)
     several = report(*(failing(place, "nodes") for place in range(6)))
 
     whole = "\n".join(write_on_terminal(several, 200))
@@ -261,6 +300,21 @@ def test_a_long_report_ends_with_its_summary_on_a_terminal(monkeypatch: pytest.M
     assert end[-1].startswith("   6  blocked  network team  nodes  tcp 6 from ")
     assert max(map(len, end)) < 80
     assert write_on_terminal(several, 12)[-1].strip().startswith("and ")
+
+
+def test_a_report_is_as_long_as_its_wrapped_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few long lines fill a screen, too: its summary comes again, and all of it is in sight."""
+    make_plain(monkeypatch)
+    words = f"only {' '.join(f'worker-{place}' for place in range(40))}"
+    long = report(failing(0, "nodes", because=words), failing(1, "pods"), selection=words)
+    plain = io.StringIO()
+    write_text(long, plain)
+    height = plain.getvalue().count("\n") + 1
+
+    lines = write_on_terminal(long, height)
+    verdicts = [place for place, line in enumerate(lines) if line.startswith("BLOCKED: ")]
+    assert len(verdicts) == 2
+    assert len(lines) - verdicts[-1] < height
 
 
 def test_rules_are_those_that_a_request_asks_for(

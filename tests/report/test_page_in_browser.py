@@ -7,12 +7,12 @@ import io
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.model.plan import PlannedRequirement
 from netprobe.model.result import Also, Result
@@ -278,16 +278,24 @@ def test_a_narrow_window_scrolls_tables_sideways(open_page: Opener) -> None:
 
 BROKEN_NAMES = """
 () => {
-  const broken = [], main = document.querySelector("main");
-  const walk = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) {
-    const text = walk.currentNode;
-    for (const found of text.data.matchAll(/(master|worker)-\\d+/g)) {
-      const range = document.createRange();
-      range.setStart(text, found.index);
-      range.setEnd(text, found.index + found[0].length);
-      const lines = new Set([...range.getClientRects()].map((one) => Math.round(one.bottom)));
-      if (lines.size > 1) broken.push(`${found[0]} in ${text.data.slice(0, 60)}`);
+  const broken = [], blocks = "p, dd, li, h3, th, td, summary";
+  for (const block of document.querySelectorAll(blocks)) {
+    if (block.querySelector(blocks) || !block.checkVisibility()) continue;
+    const nodes = [], walk = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+      const text = walk.currentNode;
+      for (let at = 0; at < text.length; at++) nodes.push([text, at]);
+    }
+    const whole = nodes.map(([text, at]) => text.data[at]).join("");
+    for (const found of whole.matchAll(/[^\\s,+]*\\w-\\w[^\\s,+]*[,+]*/g)) {
+      const middles = [...found[0]].map((_, place) => {
+        const range = document.createRange(), [text, at] = nodes[found.index + place];
+        range.setStart(text, at);
+        range.setEnd(text, at + 1);
+        const rect = range.getBoundingClientRect();
+        return (rect.top + rect.bottom) / 2;
+      });
+      if (Math.max(...middles) - Math.min(...middles) > 8) broken.push(found[0]);
     }
   }
   return broken;
@@ -296,8 +304,12 @@ BROKEN_NAMES = """
 
 
 def test_no_name_is_broken_at_its_hyphen(open_page: Opener) -> None:
-    """At any width: in findings, the index, sections beside them and the evidence of a flow."""
-    page = open_page(everything(), viewport={"width": 390, "height": 800})
+    """At any width and on paper, with the comma behind it: in findings, the index, roles, sections
+    beside them and the evidence of a flow."""
+    report = everything()
+    hosts = tuple(replace(one, roles=("control-plane",)) for one in report.info.hosts)
+    info = replace(report.info, hosts=hosts)
+    page = open_page(replace(report, info=info), viewport={"width": 390, "height": 800})
     page.click("#rows .opener >> nth=1")
     page.wait_for_selector("#rows .evidence")
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
@@ -305,6 +317,8 @@ def test_no_name_is_broken_at_its_hyphen(open_page: Opener) -> None:
     for width in range(300, 1000, 35):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate(BROKEN_NAMES) == [], width
+    page.emulate_media(media="print")
+    assert page.evaluate(BROKEN_NAMES) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -426,10 +440,13 @@ def test_without_javascript_all_that_matters_is_there(open_page: Opener) -> None
 
 
 def test_print_has_the_findings_and_the_roles(open_page: Opener) -> None:
-    """And neither the search nor its thousands of lines."""
+    """And the index with owners and weights, and what figures mean; neither the search nor its
+    thousands of lines."""
     page = open_page(everything())
     page.emulate_media(media="print")
 
+    assert page.locator("#summary li >> nth=2").inner_text().endswith("not said by the matrix)")
+    assert page.locator("#roles p").inner_text().endswith("5/20 says that 5 of 20 are so.")
     assert page.is_visible("#findings article >> nth=2")
     assert page.is_visible("#roles table")
     assert page.is_hidden("#flows")

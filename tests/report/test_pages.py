@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.errors import Problem
 from netprobe.load.yaml.source import parse
@@ -71,16 +71,18 @@ def test_hosts() -> None:
     """Each host is a line; words and costs stand below with the host's name once."""
     hosts = [
         HostReport(
-            "master-0",
-            "agent",
+            name="master-0",
+            state="agent",
             python="3.6.8",
             user="core",
             cost=("no raw sockets, so no ipproto probes",),
             facts=HostFacts(net_raw=False, low_ports=True, kernel="4.18.0"),
             start_s=0.4,
         ),
-        HostReport("worker-1", "failed", words="worker-1: ssh: \x1b[1mtimed out", start_s=65),
-        HostReport("vip", "none"),
+        HostReport(
+            name="worker-1", state="failed", words="worker-1: ssh: \x1b[1mtimed out", start_s=65
+        ),
+        HostReport(name="vip", state="none"),
     ]
     stream = io.StringIO()
     write_hosts_text(hosts, stream)
@@ -98,7 +100,9 @@ def test_hosts() -> None:
 def test_untrusted_host_keys_of_check_hosts_are_one_line() -> None:
     """Below the table, with the command for all of them."""
     hosts = [
-        HostReport(name, "failed", words="...", host_key=HostKey(state="unknown", target=name))
+        HostReport(
+            name=name, state="failed", words="...", host_key=HostKey(state="unknown", target=name)
+        )
         for name in ("a", "b")
     ]
     stream = io.StringIO()
@@ -112,7 +116,9 @@ def test_untrusted_host_keys_of_check_hosts_are_one_line() -> None:
 def test_a_host_without_its_sudo_is_limited() -> None:
     """An agent without the rights that the inventory asks for is not counted as whole."""
     cost = "sudo failed (Sorry, try again), so the agent runs unprivileged"
-    host = HostReport("m", "agent", user="admin", cost=(cost,), facts=HostFacts(sudo_failed=True))
+    host = HostReport(
+        name="m", state="agent", user="admin", cost=(cost,), facts=HostFacts(sudo_failed=True)
+    )
     stream = io.StringIO()
     write_hosts_text([host], stream)
     lines = stream.getvalue().splitlines()
@@ -125,8 +131,8 @@ def test_a_host_without_its_sudo_is_limited() -> None:
 def test_a_python_that_was_sent_is_marked() -> None:
     """The version is not one that the host has."""
     hosts = [
-        HostReport("m", "agent", python="3.11.2", facts=HostFacts(python_sent=True)),
-        HostReport("n", "agent", python="3.9.18"),
+        HostReport(name="m", state="agent", python="3.11.2", facts=HostFacts(python_sent=True)),
+        HostReport(name="n", state="agent", python="3.9.18"),
     ]
     stream = io.StringIO()
     write_hosts_text(hosts, stream)
@@ -240,7 +246,7 @@ def test_taken_ports_are_the_first_lines() -> None:
         doubtful=("tcp 2379: etcd (pid 9) on 127.0.0.1",),
     )
     stream = io.StringIO()
-    write_hosts_text([HostReport("m0", "agent", facts=facts)], stream)
+    write_hosts_text([HostReport(name="m0", state="agent", facts=facts)], stream)
 
     lines = stream.getvalue().splitlines()
     assert lines[:4] == [

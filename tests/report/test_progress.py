@@ -18,7 +18,7 @@ from netprobe.report.page.progress import (
 )
 from netprobe.report.page.terminal import live_progress
 
-LOST = HostReport("worker-3", "failed", words="ssh: \x1b[31mtimed out\nreally")
+LOST = HostReport(name="worker-3", state="failed", words="ssh: \x1b[31mtimed out\nreally")
 
 
 class Clock:
@@ -69,7 +69,7 @@ def test_hosts() -> None:
     """A host that failed is told at once, in one harmless line; one that works is no news."""
     stream = io.StringIO()
     with progress(stream) as events:
-        events.host(HostReport("worker-1", "agent"))
+        events.host(HostReport(name="worker-1", state="agent"))
         events.host(LOST)
 
     assert stream.getvalue() == "netprobe: worker-3: no agent: ssh: timed out really\n"
@@ -77,7 +77,9 @@ def test_hosts() -> None:
 
 def key_report(name: str) -> HostReport:
     """A host whose key nobody has accepted yet."""
-    return HostReport(name, "failed", words="...", host_key=HostKey(state="unknown", target=name))
+    return HostReport(
+        name=name, state="failed", words="...", host_key=HostKey(state="unknown", target=name)
+    )
 
 
 def test_untrusted_host_keys_are_one_line_for_all_hosts() -> None:
@@ -119,7 +121,7 @@ def test_live() -> None:
     """On a terminal the lines about hosts stay and carry no escape sequence of the host's."""
     stream = Terminal()
     with live_progress(stream) as events:
-        events.host(HostReport("worker-1", "agent"))
+        events.host(HostReport(name="worker-1", state="agent"))
         events.progress(3, 7, "to [bold]master-0[/bold]")
         events.host(LOST)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import re
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.accepted import CheckedAcceptance
@@ -152,7 +152,9 @@ def test_logins_and_facts_of_hosts_go() -> None:
     """Of users only root stays."""
     report = report_of([PASSED])
     facts = HostFacts(taken=("x on 10.1.1.1",), user="anna", hostname="vm7.acme", cores=2)
-    extra = HostReport("master-0", "agent", user="anna", facts=facts, cost=("vm7.acme has none",))
+    extra = HostReport(
+        name="master-0", state="agent", user="anna", facts=facts, cost=("vm7.acme has none",)
+    )
     told = replace(report, info=replace(report.info, hosts=(extra,)))
 
     (host,) = hide(told).info.hosts
@@ -208,7 +210,9 @@ STAYS = [
 def redactor(*names: str, login: str | None = None) -> Redactor:
     """A run with the hosts of the sample and these, of which the first has an address."""
     hosts = [
-        HostReport(name, "agent", addresses=("10.0.0.10", "fd00::10")[: 2 - 2 * bool(place)])
+        HostReport(
+            name=name, state="agent", addresses=("10.0.0.10", "fd00::10")[: 2 - 2 * bool(place)]
+        )
         for place, name in enumerate(names)
     ]
     first, *rest = report_of([PASSED]).info.hosts

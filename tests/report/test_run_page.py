@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.printable import escape_markdown
+from netprobe.model.reasons import REASONS
 from netprobe.report.page.page import Field, PageSection
 from netprobe.report.page.terminal import write_terminal
 from netprobe.report.record.changes import Changes, Fate, Unshared, key_of
@@ -138,6 +139,15 @@ def test_reasons_decide_which_untested_flows_are_one_group() -> None:
     assert list_seen(section) == [
         "node-0: timeout (no-agent)", "node-1: refused (no-agent)", "end (stopped)",
     ]  # fmt: skip
+
+
+def test_what_was_not_tested_has_something_to_do_whatever_the_reason() -> None:
+    """Every known reason, and one that a later version may have."""
+    for reason in (*REASONS, "of-a-later-version"):
+        unseen = replace(BLOCKED, verdict="not-tested", state="unknown", reason=reason)
+        (section,) = make_page(report_of([unseen])).rest
+        labels = [part.label for part in section.groups[0] if isinstance(part, Field)]
+        assert labels[-1] == "to do", reason
 
 
 def test_a_start_that_hangs_names_the_hole_that_others_measured() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
+from msgspec.structs import asdict, replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.accepted import CheckedAcceptance
@@ -33,9 +33,7 @@ MARKED = replace(BLOCKED, accepted=ENTRY.signature, known="base.json")
 def documents(folder: Path) -> Iterator[Any]:
     """A JSON report with every key, and the lines of a record."""
     whole = replace(everything(), changes=Changes())
-    entry = CheckedAcceptance(
-        **{one.name: getattr(ENTRY, one.name) for one in fields(ENTRY)}, state="stale", days_left=3
-    )
+    entry = CheckedAcceptance(**asdict(ENTRY), state="stale", days_left=3)
     yield document(replace(whole, info=replace(whole.info, accepted=(entry,))))
     writer = RecordWriter(str(folder / "r"), header_of(PLAN, "now"))
     for result in (PASSED, MTU, MARKED):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
+from netprobe.model.evidence import UNDIALLED
 from netprobe.model.host_key import HostKey
 from netprobe.model.names import names_text
 from netprobe.model.plan import Skipped
@@ -196,7 +197,9 @@ def test_untrusted_host_keys_are_one_line() -> None:
         for index, name in enumerate(names)
     ]  # fmt: skip
     hosts = tuple(
-        HostReport(name, "failed", words="...", host_key=HostKey(state="unknown", target=name))
+        HostReport(
+            name=name, state="failed", words="...", host_key=HostKey(state="unknown", target=name)
+        )
         for name in names
     )
     text = plain(report_of([PASSED, *results], info=replace(INFO, hosts=hosts)))
@@ -254,6 +257,15 @@ def test_warnings_repeat_no_finding() -> None:
 
     assert "\n\nWARNINGS\n   master-0 → master-1 tcp 2379: held\n\n" in text
     assert text.count(said) == 1
+
+
+def test_what_a_firewall_of_the_destination_stops_is_no_warning_of_old_records() -> None:
+    """Version 0.1.0 warned of it beside the finding; elsewhere the warning stands."""
+    stopped = replace(BLOCKED, warnings=(f"master-1: {UNDIALLED}",), where=("destination",))
+
+    for failed in (stopped, replace(stopped, where=("destination", "path"))):
+        text = plain(report_of([failed], finding("c", "d", failed)))
+        assert (UNDIALLED in text) is (failed is not stopped)
 
 
 def test_remote_words_cannot_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.model.plan import Skipped
 from netprobe.report.run.wide import write_wide

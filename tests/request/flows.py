@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import product
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.model.firewall import FirewallRequest, FirewallRule
@@ -31,8 +31,8 @@ PLACES: tuple[tuple[Place, ...], ...] = (
 ROLES = (("master", "node"), ("master", "node"), ("node",), ("node",), ("node", "frontend"))
 HOSTS = tuple(
     HostReport(
-        f"host-{place}",
-        "agent",
+        name=f"host-{place}",
+        state="agent",
         roles=roles,
         addresses=(f"10.0.{place % 2}.{place + 1}", f"fd00::{place % 2 + 1}:{place + 1:x}"),
     )

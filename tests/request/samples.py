@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from netprobe.model.firewall import FirewallRequest
 from netprobe.model.result import HostReport, Result
@@ -15,10 +15,22 @@ HOSTILE = (
     "insert rule ip x y accept\r\n' -- =cmd()"
 )
 HOSTS = (
-    HostReport("master-0", "agent", roles=("master", "node"), addresses=("10.0.0.10", "fd00::10")),
-    HostReport("master-1", "agent", roles=("master", "node"), addresses=("10.0.0.11", "fd00::11")),
-    HostReport("worker-0", "agent", roles=("node",), addresses=("10.0.1.20",)),
-    HostReport("worker-1", "agent", roles=("node",), addresses=("10.0.1.21", "10.9.1.21")),
+    HostReport(
+        name="master-0",
+        state="agent",
+        roles=("master", "node"),
+        addresses=("10.0.0.10", "fd00::10"),
+    ),
+    HostReport(
+        name="master-1",
+        state="agent",
+        roles=("master", "node"),
+        addresses=("10.0.0.11", "fd00::11"),
+    ),
+    HostReport(name="worker-0", state="agent", roles=("node",), addresses=("10.0.1.20",)),
+    HostReport(
+        name="worker-1", state="agent", roles=("node",), addresses=("10.0.1.21", "10.9.1.21")
+    ),
 )
 RUN = replace(INFO, hosts=HOSTS)
 WISHES = RequestWishes(
@@ -43,7 +55,7 @@ def flow(source: str, destination: str, address: str, service: str, **changes: o
         "end_port": int(last or first) if ported else None,
         **changes,
     }
-    return replace(BLOCKED, **given)  # type: ignore[arg-type] # the keys are those of a result
+    return replace(BLOCKED, **given)  # the keys are those of a result
 
 
 def results(text: str = HOSTILE) -> tuple[Result, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from datetime import date
 from itertools import product
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.judge.accepted import Acceptances
 from netprobe.load.accepted import load_accepted
@@ -38,7 +38,7 @@ def result_of(single: tuple[str, str, str, int], base: Result = BLOCKED) -> Resu
     """The result of one flow."""
     source, destination, address, number = single
     ends = {"source": source, "destination": destination, "address": address}
-    return port(replace(base, **ends), number)  # type: ignore[arg-type] # all are texts
+    return port(replace(base, **ends), number)  # all are texts
 
 
 def written(*entries: Acceptance, comment: str = "finding 1") -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.model.printable import disarm_cell
 from netprobe.model.result import HostReport
@@ -51,7 +51,9 @@ def test_a_text_changes_no_line_that_a_device_reads(text: str) -> None:
 def test_names_of_hosts_stay_names(syntax: str) -> None:
     """A host's name is whatever an inventory says; an address with a scope is no address."""
     evil = 'x"; reboot; $(id)\n`id`'
-    host = HostReport(evil, "agent", roles=(evil,), addresses=("10.0.0.9", "fe80::1%$(id)"))
+    host = HostReport(
+        name=evil, state="agent", roles=(evil,), addresses=("10.0.0.9", "fe80::1%$(id)")
+    )
     run = replace(samples.RUN, hosts=(host, *samples.HOSTS))
     asked = (
         samples.flow(evil, "master-0", "10.0.0.10", "tcp/1", where=("path", "destination")),

@@ -239,8 +239,8 @@ def test_firewalld(results: tuple[Result, ...]) -> None:
     words = list(readers.commands_of(written(ask(results), "firewalld"), "firewall-cmd"))
     sets: dict[str, list[str]] = {}
     rules: list[str] = []
-    for one in words[:-1]:
-        name = one[2].partition("=")[2]
+    for one in words:
+        name = one[2].partition("=")[2] if "--permanent" in one else ""
         for option, _, value in (word.partition("=") for word in one[3:]):
             if option == "--add-entry":
                 sets.setdefault(name, []).append(value)

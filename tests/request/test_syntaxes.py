@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from netprobe.cli.options import REQUEST_FORMATS
+from netprobe.model.firewall import Enforcer, FirewallRequest
 from netprobe.model.result import Result
 from netprobe.request.rules import RequestWishes
 from netprobe.request.syntaxes import SYNTAXES
-from netprobe.request.syntaxes.common import sections
 from tests.request import readers
 from tests.request.flows import ask, asked_flows, failures, opened_flows, placed, written
 from tests.request.samples import sample
@@ -80,21 +81,54 @@ def test_one_per_row(results: tuple[Result, ...]) -> None:
     assert not [cell for row in rows for cell in row[2:8] if ";" in cell]
 
 
-def test_a_named_chain_is_that_of_the_routers_or_of_all_hosts() -> None:
-    """Where rules go to both, hosts keep the chain of the direction, in the table that is named."""
-    both, hosts = sample(), sample()
-    hosts = replace(
-        hosts,
-        rules=tuple(
-            one for one in hosts.rules if all(each.place != "path" for each in one.enforcers)
-        ),
-    )
-    assert hosts.rules
-    for request, is_named in ((both, False), (hosts, True)):
+def of_places(*places: str) -> FirewallRequest:
+    """The request with everything, of it the rules of these places only."""
+    request = sample()
+    kept = [one for one in request.rules if any(who.place in places for who in one.enforcers)]
+    return replace(request, rules=tuple(kept))
+
+
+def test_a_named_chain_has_one_direction() -> None:
+    """It is that of routers, else of what comes in; the other rules keep their own directions."""
+    cases = ((sample(), "forward"), (of_places("destination"), "input"))
+    for request, way in cases:
         named = replace(request, into={"nftables": "ip/mine/OWN", "iptables": "OWN"})
-        for syntax, own in (("nftables", " ip mine input "), ("iptables", " INPUT ")):
-            text = written(named, syntax)
-            rules = [line for line in text.splitlines() if line and not line.startswith("#")]
-            assert any("OWN" in line for line in rules)
-            assert any(own in line for line in rules) is not is_named
-        assert ("NEVER APPLY THE WHOLE FILE" in text) is (len(list(sections(request))) > 1)
+        for syntax, word in (("nftables", "ip mine {}"), ("iptables", "-I {}")):
+            plain, text = written(replace(request, into={"nftables": "ip/mine"}), syntax), ""
+            for line in plain.splitlines():
+                own = word.format(way if syntax == "nftables" else way.upper())
+                text += line.replace(f" {own} ", f" {word.format('OWN')} ") + "\n"
+            assert text == written(named, syntax)
+            assert text.count("OWN") < text.count("netprobe 212c7a")
+
+
+def test_a_file_for_several_places_must_not_be_applied_whole() -> None:
+    """It says so where its rules would do something at a place that they are not for."""
+    hosts = {"windows", "calico", "terraform-aws", "terraform-openstack"}
+    pages = {"markdown", "text", "json", "csv", "xlsx", "tufin", "algosec"}
+    both, router = sample(), replace(sample(), rules=sample().rules[:1])
+    elsewhere = (Enforcer("path", "10.0.9.9"),)
+    routers = replace(both, rules=(router.rules[0], replace(both.rules[2], enforcers=elsewhere)))
+    for syntax in SYNTAXES.keys() - hosts - pages:
+        assert "NEVER APPLY THE WHOLE FILE" in written(routers, syntax), syntax
+        assert "NEVER APPLY THE WHOLE FILE" not in written(router, syntax), syntax
+    for syntax in ("nftables", "iptables", "ufw", "firewalld", "aerleon"):
+        assert "NEVER APPLY THE WHOLE FILE" in written(both, syntax), syntax
+
+
+def test_a_file_says_how_another_place_is_named() -> None:
+    """Whatever --into can name has its words at the head of the file, below what it is."""
+    for name in (name for name, syntax in SYNTAXES.items() if syntax.into is not None):
+        line = written(sample(), name).removeprefix("#!/bin/sh\n").splitlines()[1]
+        assert f"another place of the rules: netprobe request ... --into {name}=" in line
+
+
+def test_each_part_for_firewalld_makes_what_it_uses() -> None:
+    """A part may be the only one for its device: policies and sets of addresses are its own."""
+    _, *parts = written(sample(), "firewalld").split("\n# --- on ")
+    assert len(parts) > 1
+    for part in parts:
+        used = {*re.findall(r"--policy=(\S+)", part), *re.findall(r'ipset="(\S+)"', part)}
+        assert used
+        assert used == {*re.findall(r"--new-(?:policy|ipset)=(\S+)", part)}
+        assert part.rstrip().endswith("firewall-cmd --reload")

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from netprobe.cli.watch import HostLines
 from netprobe.history.ledger import open_ledger
 from netprobe.history.outages import replay
+from netprobe.model.host_key import HostKey
+from netprobe.model.maintenance import MaintenanceWindow
 from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.ports import each
+from netprobe.model.result import HostReport
 from netprobe.watch.blind import hide
 from netprobe.watch.clock import LabelClock, Stillness
 from netprobe.watch.flows import flows_of
 from netprobe.watch.held import LEFT_ALONE, HeldLedger, without_listeners
 from netprobe.watch.keeping import LookKeeper
+from netprobe.watch.maintenance import Maintenance
 from netprobe.watch.suspects import MOST_LOOKS, Suspects, choose_controls, says_something
 from tests.batch.world import plan_of
+from tests.cli.command import netprobe
 from tests.history.test_outages import TCP, bad, look
 from tests.report.samples import BLOCKED, PASSED, flow, port
 
@@ -117,6 +123,35 @@ def test_failures_of_blind_hosts_are_not_known() -> None:
     hidden = list(hide([SILENT, GOOD, replace(SILENT, destination="other")], blind))
     assert [one.verdict for one in hidden] == ["not-tested", "pass", "blocked"]
     assert (hidden[0].reason, hidden[0].because) == ("agent-lost", "it was silent")
+
+
+def test_a_host_is_in_maintenance_from_the_begin_of_a_window_to_its_end() -> None:
+    """Windows may overlap; hosts that are not watched are told of, and blind for nothing."""
+    lines: list[str] = []
+    clocks = Clocks()
+    maintenance = Maintenance(lines.append, lambda: clocks.wall)
+    windows = [MaintenanceWindow(("a", "z"), 1010, 1020), MaintenanceWindow(("a",), 1015, 1030)]
+    maintenance.take(windows, {"a", "b"})
+    found = {}
+    for _ in range(40):
+        found[clocks.wall] = maintenance.find({"a", "b"}).keys()
+        clocks.pass_by(1)
+    assert [at for at, hosts in found.items() if hosts] == [float(at) for at in range(1010, 1030)]
+    assert set().union(*found.values()) == {"a"}
+    assert lines == [
+        "maintenance of z: no host of this name is watched",
+        "a is in maintenance until 1970-01-01 00:17:00Z",
+        "a is in maintenance no more",
+    ]
+
+
+def test_a_watch_does_not_start_without_its_maintenance(tmp_path: Path) -> None:
+    """A file that cannot be read ends it with status 2 and the place, before it makes a history."""
+    (tmp_path / "m.yaml").write_text("- {hosts: [a], from: tomorrow, until: never}")
+    done = netprobe("watch", "-m", "k3s", "--maintenance", "m.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'm.yaml:1:22: "tomorrow" is no time' in done.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["m.yaml"]
 
 
 def test_a_port_that_a_service_held_twice_is_never_listened_on_again() -> None:
@@ -246,3 +281,30 @@ def test_what_was_open_before_is_open_after_a_start(tmp_path: Path) -> None:
         keeper.keep(look(20, DROPPED), b"run 2")
         keeper.keep(look(30))
     assert told.lines == ["ended dropped"]
+
+
+def test_a_host_that_cannot_be_reached_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its words may begin with its name; a second failure is no news, and a return is."""
+    lines = HostLines()
+    for state in ("failed", "failed", "agent"):
+        lines.tell(HostReport(name="b", state=state, words="b: ssh ended"))
+
+    assert capsys.readouterr().err.splitlines() == [
+        "netprobe: blind for b: ssh ended", "netprobe: b is back",
+    ]  # fmt: skip
+
+
+def test_hosts_with_untrusted_keys_are_one_line_of_a_round(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the command that mends it, and once."""
+    lines = HostLines()
+    for name in "ab":
+        key = HostKey(state="unknown", target=name)
+        lines.tell(HostReport(name=name, state="failed", words="...", host_key=key))
+    for _ in range(2):
+        lines.tell_held()
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("netprobe: no agent: the host keys of 2 hosts (a, b) are not known yet")
+    assert line.endswith('; do ssh -o StrictHostKeyChecking=ask "$host" true; done')

@@ -58,11 +58,12 @@ def scrape(port: int) -> dict[tuple[str, ...], float]:
 def test_a_scrape_has_flows_outages_and_blind_hosts(request: pytest.FixtureRequest) -> None:
     """By requirement and roles; an outage stays at 0 for an hour, and its seconds are counted."""
     now, port = [100.0], free_port()
-    metrics = WatchMetrics(lambda: now[0])
+    metrics = WatchMetrics(300.0, lambda: now[0])
     request.addfinalizer(metrics.close)
     metrics.listen(f"127.0.0.1:{port}")
+    why = {"x": ("agent-lost", "silent"), "y": ("no-vantage", "ssh"), "z": ("maintenance", "now")}
     with closing(collect([BLOCKED])) as seen:
-        metrics.take_round(round_of(seen, x=("agent-lost", "silent"), y=("no-vantage", "ssh")))
+        metrics.take_round(round_of(seen, **why))
     metrics.state.take_history(DURING)
     now[0] = 130.0
     during = scrape(port)
@@ -76,8 +77,10 @@ def test_a_scrape_has_flows_outages_and_blind_hosts(request: pytest.FixtureReque
     assert during["netprobe_outage_seconds_total", *roles] == 30
     assert during["netprobe_blind_hosts", "reason=agent-lost"] == 1
     assert during["netprobe_blind_hosts", "reason=no-way-in"] == 1
+    assert during["netprobe_blind_hosts", "reason=maintenance"] == 1
     assert during["netprobe_looks_total", "result=blocked"] == 1
     assert during["netprobe_round_duration_seconds",] == 2.5
+    assert during["netprobe_round_interval_seconds",] == 300
 
     with closing(collect([PASSED])) as seen:
         metrics.take_round(round_of(seen))

@@ -11,6 +11,8 @@
 
 from typing import Dict, List, Optional, Set, Tuple
 
+from ..wire.parts import IcmpFact
+
 # A Linux router sends 6 errors to an address, and one more every second.
 PAUSE_S = 1.02
 TRIES = 2
@@ -26,7 +28,8 @@ class Hop:
         self.ttl = ttl
         self.address = address
         self.reached = False
-        self.refused = False
+        # The ICMP error of a router that takes no packet of the walk farther.
+        self.refusal: Optional[IcmpFact] = None
         self.asked = 0
         self.tries = 0
         self.asked_s = self.due_s = 0.0
@@ -34,7 +37,7 @@ class Hop:
     @property
     def is_end(self) -> bool:
         """Whether no hop is behind it."""
-        return self.reached or self.refused
+        return self.reached or self.refusal is not None
 
 
 class Course:

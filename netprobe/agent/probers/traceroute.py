@@ -159,9 +159,10 @@ class Walker:
         for error in drain(question.sock):
             if _is_ours(walk, hop, question, error) and hop.address is None:
                 hop.address = error.offender
-                hop.refused = (error.origin, error.type) not in TIME_EXCEEDED
-                # "Time exceeded" in the destination's name is of a router that translates.
-                hop.reached = hop.refused and error.offender == walk.target.address
+                if (error.origin, error.type) not in TIME_EXCEEDED:
+                    # "Time exceeded" in the destination's name is of a router that translates.
+                    hop.reached = error.offender == walk.target.address
+                    hop.refusal = None if hop.reached else error.fact()
         if hop.address is None and _is_answered(walk, hop, question):
             hop.address, hop.reached = walk.target.address, True
         if hop.address is not None:
@@ -177,8 +178,8 @@ class Walker:
         course = walk.course
         self._courses.finish(course)
         hops = [WalkHop(hop.ttl, hop.address) for hop in course.way()]
-        end = course.end()
-        self._agent.send(Walked(walk.id, hops, end is not None and end.reached, walk.failure))
+        end = course.end() or Hop(0)
+        self._agent.send(Walked(walk.id, hops, end.reached, walk.failure, end.refusal))
         self._start_walks()
 
     def _close_walk(self, walk: Walk) -> None:

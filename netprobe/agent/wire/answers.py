@@ -5,6 +5,7 @@ from typing import List, NamedTuple, Optional, Tuple
 from .parts import (
     EchoRun,
     HalfOpen,
+    IcmpFact,
     KeptPacket,
     ListeningBlock,
     OrderArrivals,
@@ -131,12 +132,14 @@ class Done(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """The hops of a walk; ``reached``: the destination itself answered."""
+    """The hops of a walk; ``reached``: the destination itself answered. ``refusal``: the ICMP error
+    of the last hop, where that ended the walk before the destination."""
 
     id: int
     hops: List[WalkHop]
     reached: bool
     failure: Optional[str]
+    refusal: Optional[IcmpFact]
 
 
 class Fault(NamedTuple):

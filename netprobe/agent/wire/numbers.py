@@ -37,7 +37,7 @@ _NAMES = (
     ((1 << 24) - 1, "network"),
     (_WORD, "tunnel took_us"),
     # What names packets: of orders, of SYNs, of orders with a place in them.
-    (_ID, "id numbers"),
+    (_ID, "id numbers stream"),
     (_COUNT, "least most packets lost left_out awaits"),
     (_KERNEL, "tcp nofile stopped held segments"),
     (_TIME_S, "wall_s starts_at ends_at"),

@@ -8,6 +8,9 @@ from typing import Dict, NamedTuple, Optional
 
 from .parts import IcmpFact, StreamTimes
 
+# Streams that came in at the agent's host have ids from here; the coordinator's are lower.
+FIRST_ACCEPTED_ID = 1 << 47
+
 
 class StreamOpenOrder(NamedTuple):
     """Open a TCP connection over which the coordinator speaks. ``mss`` is set before the connect:
@@ -19,6 +22,17 @@ class StreamOpenOrder(NamedTuple):
     src: Optional[str]
     mss: Optional[int]
     timeout_ms: int
+
+
+class StreamListenOrder(NamedTuple):
+    """Listen at a TCP port for so long, and hand each connection over as a stream; at most ``most``
+    of them are open at once. ``StreamDropOrder`` ends it and its streams."""
+
+    id: int
+    address: str
+    port: int
+    most: int
+    ms: int
 
 
 class StreamSendOrder(NamedTuple):
@@ -69,6 +83,23 @@ class StreamOpened(NamedTuple):
     icmp: Optional[IcmpFact]
     soft: Optional[str]
     tcp: Dict[str, int]
+
+
+class StreamListening(NamedTuple):
+    """Whether the port is open; else why not."""
+
+    id: int
+    failure: Optional[str]
+
+
+class StreamAccepted(NamedTuple):
+    """A connection to the port came in, from this peer. ``stream`` is its id; nothing is read of it
+    before the coordinator has given credit."""
+
+    id: int
+    stream: int
+    remote: str
+    remote_port: int
 
 
 class StreamReceived(NamedTuple):

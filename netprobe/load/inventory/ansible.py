@@ -7,9 +7,10 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import IO, Any, Literal
+
+from msgspec import Struct
 
 from netprobe.errors import Problem, RequestError
 from netprobe.load.inventory.addresses import parse_address, parse_ip
@@ -177,8 +178,7 @@ def _as_mapping(value: object) -> AnsibleVars:
     return value if isinstance(value, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class _HostReader:
+class _HostReader(Struct, frozen=True):
     """Reads one host's variables; unusable ones become a problem or a note."""
 
     path: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.errors import Problem, all_problems
 from netprobe.files import memory_file
@@ -139,7 +140,11 @@ def _map_roles(inventory: Inventory, texts: Sequence[str], problems: list[Proble
     if not wanted:
         return inventory
     hosts = (
-        replace(host, roles=tuple(dict.fromkeys(_translate_roles(host.roles, wanted))))
+        replace(
+            host,
+            roles=tuple(dict.fromkeys(_translate_roles(host.roles, wanted))),
+            balances=tuple(dict.fromkeys(_translate_roles(host.balances, wanted))),
+        )
         for host in inventory.hosts
     )
     return replace(inventory, hosts=tuple(hosts))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Literal
+
 from netprobe.errors import Problem
 from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.inventory.models import (
     DefaultsFile,
+    HealthFile,
     HostFile,
     InventoryFile,
     SshDefaultsFile,
@@ -16,7 +20,7 @@ from netprobe.load.yaml.document import Document, check_header
 from netprobe.load.yaml.source import read_document
 from netprobe.load.yaml.validation import validate
 from netprobe.load.yaml.wording import quoted
-from netprobe.model.inventory import Address, Host, Inventory, Proxy, Ssh, Vantage
+from netprobe.model.inventory import Address, Health, Host, Inventory, Proxy, Ssh, Vantage
 from netprobe.model.matrix import fold_role
 
 
@@ -51,9 +55,12 @@ def _check_host(document: Document, path: tuple[str, str], body: dict[str, objec
     if len(given) == 2:
         words = 'both "address" and "addresses" stand here, expected one of them'
         document.add_key_problem((*path, "addresses"), words)
-    if body.get("roles") == []:
+    if body.get("roles") == [] and not body.get("balances"):
         words = "the list is empty, expected at least one role"
         document.add_problem((*path, "roles"), words)
+    if body.get("health") is not None and not body.get("balances"):
+        words = 'there is no "balances" here: nobody stands behind this host'
+        document.add_key_problem((*path, "health"), words)
     for key in ("addresses", "source_addresses", "roles"):
         _check_duplicates(document, (*path, key))
 
@@ -116,7 +123,21 @@ def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) ->
         place=place,
         zone=body.zone,
         own_vantage=body.vantage is not None or body.ssh is not None,
+        balances=tuple(body.balances),
+        health=tuple(_list_checks(body.health)) if body.health is not None else (),
     )
+
+
+def _list_checks(file: HealthFile) -> Iterator[Health]:
+    if file.path is not None:
+        yield Health("https", file.path)
+    for word, check in file.ports.items():
+        port = int(word)
+        if check.https is not None:
+            yield Health("https", check.https, check.port, port)
+        else:
+            kind: Literal["http", "tcp"] = "http" if check.http else "tcp"
+            yield Health(kind, check.http or "", check.port, port)
 
 
 def _make_vantage(body: HostFile, defaults: DefaultsFile, address: Address) -> Vantage:

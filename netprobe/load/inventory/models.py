@@ -23,7 +23,7 @@ def _check_argument(raw: object) -> str:
     return raw
 
 
-def _check_ssh_port(port: int) -> int:
+def _check_port(port: int) -> int:
     if not 1 <= port <= 65535:
         raise ValueError(f"{port} is no port, expected 1 to 65535")
     return port
@@ -147,7 +147,7 @@ class SshDefaultsFile(FileModel):
     """Settings of OpenSSH for every host; the user's own ssh configuration has all others."""
 
     user: SshWord | None = Field(default=None, description="User to log in as.")
-    port: Annotated[int, AfterValidator(_check_ssh_port)] | None = Field(
+    port: Annotated[int, AfterValidator(_check_port)] | None = Field(
         default=None, description="Port of the ssh server."
     )
     options: list[Argument] = Field(
@@ -190,6 +190,87 @@ class DefaultsFile(FileModel):
         default=None, description="`user`, `port` and `options` of ssh."
     )
     proxy: ProxyFile | None = Field(default=None, description="The hosts' proxy.")
+
+
+def _check_path(text: str) -> str:
+    if not re.fullmatch(r"/[!-~]{0,200}", text):
+        raise ValueError(f"{quoted(text)} is no path, expected one such as /readyz")
+    return text
+
+
+def _check_port_word(text: str) -> str:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+    if not 1 <= number <= 65535:
+        raise ValueError(f"{quoted(text)} is no port, expected 1 to 65535")
+    return text
+
+
+def _read_check(value: object) -> object:
+    """``tcp`` as a mapping."""
+    if value == "tcp":
+        return {"tcp": True}
+    if isinstance(value, dict) and len({"https", "http"} & {*value}) == 1 and "tcp" not in value:
+        return value
+    what = quoted(value) if isinstance(value, str) else what_it_is(value)
+    raise ValueError(f"{what} is no health check, expected tcp, {{https: PATH}} or {{http: PATH}}")
+
+
+def _read_health(value: object) -> object:
+    """A path as a mapping, which says it of all ports."""
+    if isinstance(value, str):
+        return {"path": value}
+    if isinstance(value, dict) and value:
+        return {"ports": value}
+    raise ValueError(f"{what_it_is(value)}, expected a path or {{PORT: {{https: PATH}}}}")
+
+
+_CHECK_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"const": "tcp"},
+        {
+            "type": "object",
+            "properties": {
+                **{key: {"type": "string", "pattern": "^/"} for key in ("https", "http")},
+                "port": {"type": "integer", "minimum": 1, "maximum": 65535},
+            },
+            "additionalProperties": False,
+        },
+    ]
+}
+_HEALTH_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "pattern": "^/"},
+        {
+            "type": "object",
+            "patternProperties": {"^[0-9]+$": _CHECK_SCHEMA},
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    ]
+}
+PathField = Annotated[str, AfterValidator(_check_path)]
+
+
+class CheckFile(FileModel):
+    """What a balancer asks the back ends of one port."""
+
+    tcp: bool = False
+    https: PathField | None = None
+    http: PathField | None = None
+    port: Annotated[int, AfterValidator(_check_port)] | None = None
+
+
+class HealthFile(FileModel):
+    """What a balancer asks: a path for all ports, or a check for each."""
+
+    path: PathField | None = None
+    ports: dict[
+        Annotated[str, AfterValidator(_check_port_word)],
+        Annotated[CheckFile, BeforeValidator(_read_check)],
+    ] = Field(default={})
+
+
+HealthField = Annotated[HealthFile, BeforeValidator(_read_health), WithJsonSchema(_HEALTH_SCHEMA)]
 
 
 class HostFile(FileModel):
@@ -239,6 +320,18 @@ class HostFile(FileModel):
         default=None,
         description="The name of its zone: hosts that firewalls are supposed to treat alike. "
         "Reports group by it.",
+    )
+    balances: NameList = Field(
+        default=[],
+        description="Of a load balancer: roles of the hosts that stand behind it, for "
+        "`--rehearse=balancer`. `roles` may be an empty list then.",
+    )
+    health: HealthField | None = Field(
+        default=None,
+        description="What the balancer asks its back ends: a path over HTTPS, such as `/readyz`, "
+        "for all of its ports, or for each port `{https: PATH}`, `{http: PATH}` or `tcp` (a "
+        "connection alone), with `port:` where it asks another port. Ports that are named are the "
+        "only ones that are rehearsed.",
     )
 
 

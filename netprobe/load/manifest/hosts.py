@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from itertools import chain, count
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.load.manifest.said import AddressSaid, Origin, ProxySaid
 from netprobe.load.yaml.wording import listed
@@ -17,8 +19,7 @@ _NAMES_SHOWN = 6
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class RoleBook:
+class RoleBook(Struct, frozen=True):
     """The roles of the chosen matrices: what a word means, and what stands in for what.
 
     ``cover`` holds, for each role, the roles that all its rows name too: a host of one of these

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from netprobe.load.manifest.said import Origin
 from netprobe.load.yaml.document import Document, PathStep, YamlPath
@@ -17,8 +18,7 @@ _MAX_SHOWN = 120
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """An object of a file. ``base`` leads to it: lists of ``oc get -o yaml`` hold many."""
 
     document: Document

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.errors import Problem
 from netprobe.load.manifest.file import read_manifest_file, word_empty, word_unread
@@ -29,8 +31,7 @@ from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import Matrix
 
 
-@dataclass(frozen=True, slots=True)
-class GivenManifests:
+class GivenManifests(Struct, frozen=True):
     """The words of ``--manifest`` and ``--network``."""
 
     files: tuple[str, ...] = ()
@@ -44,8 +45,7 @@ _EVERY_KIND = ", ".join((*KINDS, *sorted(OTHER_KINDS)))
 NO_MANIFESTS = GivenManifests()
 
 
-@dataclass(frozen=True, slots=True)
-class Manifests:
+class Manifests(Struct, frozen=True):
     """Every object of all files, what they say, further networks, and notes."""
 
     objects: tuple[Manifest, ...] = ()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from netprobe.errors import Problem
 from netprobe.load.manifest.manifest import Manifest, path_text
@@ -21,8 +22,7 @@ SPELLINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NamedNetwork:
+class NamedNetwork(Struct, frozen=True):
     """A network and what it is called; ``place`` and ``text`` as it stands in the file."""
 
     name: str

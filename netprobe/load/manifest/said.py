@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.model.inventory import Address, Proxy, Taken
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where something stands: ``place`` is file:line:column, ``path`` such as spec.platform.type.
 
     ``text`` is the value as it is shown, without passwords.
@@ -24,8 +24,7 @@ class Origin:
         return Taken(self.place, self.path, self.text, gives)
 
 
-@dataclass(frozen=True, slots=True)
-class SettingSaid:
+class SettingSaid(Struct, frozen=True):
     """A setting. Of ``values`` a matrix takes the first that it knows: names differ between them.
 
     ``items`` says of elements of a list whether they are in it; the others stay as they are.
@@ -41,8 +40,7 @@ class SettingSaid:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AddressSaid:
+class AddressSaid(Struct, frozen=True):
     """An address or name of a host with these roles; ``owner`` begins the host's name.
 
     ``name`` is the host's own name, where the manifest gives one.
@@ -55,8 +53,7 @@ class AddressSaid:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ProxySaid:
+class ProxySaid(Struct, frozen=True):
     """The proxy that software on the hosts of these roles has; for one ``service`` or for all."""
 
     origin: Origin
@@ -65,8 +62,7 @@ class ProxySaid:
     service: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NoteSaid:
+class NoteSaid(Struct, frozen=True):
     """A sentence for the reader, with its place."""
 
     place: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.errors import Problem
 from netprobe.load.manifest.said import Said, SettingSaid
@@ -18,8 +19,7 @@ from netprobe.model.matrix import Matrix, SettingValue
 ChosenValues = dict[str, dict[str, SettingValue]]
 
 
-@dataclass(slots=True)
-class _Choice:
+class _Choice(Struct):
     """What has been chosen so far, and by whom; beside it what the user gave."""
 
     inventory: Inventory

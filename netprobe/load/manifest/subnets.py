@@ -9,8 +9,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from netprobe.load.manifest.kinds.hosted_cluster import NODE_LOCAL
 from netprobe.load.manifest.kinds.shared import why_no_version
@@ -71,8 +72,7 @@ _MOST_HOSTS = 4
 _CIDR = re.compile(r"(\d{1,3})\.\d{1,3}\.\d{1,3}\.\d{1,3}/(\d{1,3})")
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What is around a hosted cluster: further networks, and the addresses of hosts.
 
     ``nodes``: how many there are now and at most, None where nobody says. ``version`` of ``--set``.
@@ -86,8 +86,7 @@ class Surroundings:
     counted: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Subnet:
+class _Subnet(Struct, frozen=True):
     """A field with its value; ``network`` is None where the value is no network."""
 
     key: str

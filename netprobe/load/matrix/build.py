@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.load.matrix.models import ChangeFile, DocumentedPortsFile, MatrixFile
 from netprobe.load.matrix.probe_models import ProbeFile

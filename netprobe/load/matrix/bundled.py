@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 import netprobe
 from netprobe.errors import RequestError
@@ -25,8 +26,7 @@ def bundled_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in bundled_folder().glob("*.yaml")))
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixTitle:
+class MatrixTitle(Struct, frozen=True):
     """What ``matrix list`` says of a matrix; ``layer``: it is a part of a platform."""
 
     title: str

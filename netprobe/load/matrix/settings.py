@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.load.matrix.setting_values import TYPES, parse
 from netprobe.load.yaml.document import Document
@@ -49,8 +51,7 @@ def _check_followed(document: Document, name: str, known: Known) -> None:
         document.add_problem(path, f"{words}, {expected}")
 
 
-@dataclass(frozen=True, slots=True)
-class _SettingReader:
+class _SettingReader(Struct, frozen=True):
     """Reads the declaration of one setting; pydantic reports problems of its shape."""
 
     document: Document

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.errors import Problem
 from netprobe.load.yaml.wording import quoted, what_it_is
@@ -18,8 +19,7 @@ YamlPath = Sequence[PathStep]
 YamlPlace = tuple[int, int]
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """One value; ``mark`` is its (line, column) from 1. Mappings know the marks of their keys.
 
     ``begin`` is where the text of a literal block ("|") begins; None for all else.
@@ -33,8 +33,7 @@ class Node:
     begin: YamlPlace | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A file's values (``value``), and the list of the request's problems, which it adds to."""
 
     file: str

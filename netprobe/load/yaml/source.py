@@ -40,10 +40,13 @@ class _Loader(_BaseLoader):  # type: ignore[misc]  # the C class has no annotati
     }
 
 
-def read_document(path: str, problems: list[Problem]) -> Document | None:
-    """Read a file; None where it cannot be parsed. All problems go to ``problems``."""
+def read_document(path: str, problems: list[Problem], key: str | None = None) -> Document | None:
+    """Read a file; None where it cannot be parsed. All problems go to ``problems``.
+
+    ``key``: the file is no mapping, and the document is one that has it at this key.
+    """
     raw = read_bytes(path, problems)
-    return None if raw is None else parse(raw, problems, path)
+    return None if raw is None else parse(raw, problems, path, key)
 
 
 def read_bytes(path: str, problems: list[Problem]) -> bytes | None:
@@ -55,12 +58,14 @@ def read_bytes(path: str, problems: list[Problem]) -> bytes | None:
         return None
 
 
-def parse(raw: bytes, problems: list[Problem], name: str) -> Document | None:
+def parse(
+    raw: bytes, problems: list[Problem], name: str, key: str | None = None
+) -> Document | None:
     """Parse bytes; None and at least one new problem where they are not a YAML mapping."""
     text = _decode_text(raw, problems, name)
     if text is None or not _characters_are_fine(text, problems, name):
         return None
-    return _Parser(name, text, problems).document()
+    return _Parser(name, text, problems).document(key)
 
 
 def read_documents(path: str, problems: list[Problem]) -> list[Document]:
@@ -217,10 +222,10 @@ class _Parser:
         self.made: dict[int, Node] = {}
         self.open: set[int] = set()
 
-    def document(self) -> Document | None:
+    def document(self, key: str | None = None) -> Document | None:
         """The document, also where keys or tags are problems, so that the rest is checked too."""
         roots = self._compose_roots()
-        return None if roots is None else self._make_document(roots[0] if roots else None)
+        return None if roots is None else self._make_document(roots[0] if roots else None, key)
 
     def documents(self) -> Iterator[Document]:
         """Give all documents that hold something; nothing of a text that is no YAML."""
@@ -238,8 +243,11 @@ class _Parser:
             self._add_syntax_problem(error)
             return None
 
-    def _make_document(self, root: yaml.Node | None) -> Document | None:
+    def _make_document(self, root: yaml.Node | None, key: str | None = None) -> Document | None:
         node = self._make_node(root) if root is not None else None
+        if key is not None:
+            inner = node or Node(None, (1, 1))
+            node = Node({key: inner.value}, inner.mark, inner.size, {}, {key: inner})
         if node is None or not isinstance(node.value, dict):
             self._add_no_mapping(node)
             return None

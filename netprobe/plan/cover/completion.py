@@ -8,7 +8,9 @@ fail alike there is nothing to find out, and it would only wait for silence.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from netprobe.model.plan import Block, Plan
 from netprobe.model.ports import Ports, intersect, normalise, subtract, union

@@ -7,7 +7,9 @@ would have taken too much to complete.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model.coverage import Coverage, StandIn, Unprobed
 from netprobe.model.names import names_text
@@ -49,8 +51,7 @@ def conclude(completion: Completion) -> Coverage:
     )
 
 
-@dataclass(slots=True)
-class _Rest:
+class _Rest(Struct):
     """What was not probed of a block between two zones. ``sets``: the number of each host list."""
 
     facts: BlockFacts

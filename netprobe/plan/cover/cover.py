@@ -8,9 +8,12 @@ and the last port, and a slice of its own (docs/reach.md). Deterministic, as ``p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model.coverage import Coverage
 from netprobe.model.plan import Block, Plan
@@ -53,8 +56,7 @@ class Relation:
         return self.between[3]
 
 
-@dataclass(slots=True)
-class Layout:
+class Layout(Struct):
     """The relations of blocks with the same sources and destinations, and where each host is."""
 
     relations: dict[Between, Relation]
@@ -74,8 +76,7 @@ class Layout:
         return (self.source_zones[source], self.end_zones[end], bare, itself)
 
 
-@dataclass(frozen=True, slots=True)
-class Cover:
+class Cover(Struct, frozen=True):
     """The covering plan, the plan that it covers, and the layout of each block of that."""
 
     plan: Plan

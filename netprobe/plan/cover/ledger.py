@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.model.plan import Block
 from netprobe.model.ports import PortRange, Ports, normalise, subtract, union
@@ -15,8 +16,7 @@ from netprobe.plan.cover.pairing import PlacePair
 LEAST_MEMBERS = 3
 
 
-@dataclass(slots=True)
-class BlockFacts:
+class BlockFacts(Struct):
     """What was seen between two zones for one block: ports that passed, and what did not by pair.
 
     ``extra`` are the ports of each pair that were probed beside the plan that covers.
@@ -82,8 +82,7 @@ class BlockFacts:
         yield from (pair for pair in self.extra if pair not in self.relation.place_of)
 
 
-@dataclass(frozen=True, slots=True)
-class Dead:
+class Dead(Struct, frozen=True):
     """Hosts with which nothing gets through, at either end: they are findings of their own."""
 
     sources: frozenset[str]
@@ -94,8 +93,7 @@ class Dead:
         return facts.source_name(pair) not in self.sources and facts.end_name(pair) not in self.ends
 
 
-@dataclass(slots=True)
-class _Peers:
+class _Peers(Struct):
     """Of one host at one end: whether anything got through, and with whom nothing did."""
 
     passed: bool = False

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
+
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Address, Family, Host, Inventory

@@ -19,9 +19,10 @@ from netprobe.model.konnectivity import OpenedPipe
 from netprobe.probe.agents.decode import Heard, OrderBatches, ProbeReply
 from netprobe.probe.agents.name_questions import NameQuestions
 from netprobe.probe.agents.phases import Phases
-from netprobe.probe.agents.rules import OutcomeRules, check_answer
+from netprobe.probe.agents.rules import OutcomeRules, check_answer, refusing
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
+from netprobe.vantage.accepting import PortPlace, Serve, open_port
 from netprobe.vantage.link import AgentLink
 from netprobe.vantage.stream import Target, open_stream
 
@@ -118,6 +119,10 @@ class AgentMethods(ABC):
     @abstractmethod
     def open_stream(self, target: Target) -> AbstractAsyncContextManager[OpenedPipe]:
         """Open a TCP connection from this host; it is closed at the end."""
+
+    @abstractmethod
+    def open_port(self, place: PortPlace, serve: Serve) -> AbstractAsyncContextManager[str | None]:
+        """Serve a TCP port of this host; gives why it is not open, or None."""
 
     @abstractmethod
     def lose(self, error: Exception) -> AgentError:
@@ -271,6 +276,12 @@ class Agent(AgentMethods):
         async with open_stream(await self.wait_ready(), target) as stream:
             yield stream
 
+    @contextlib.asynccontextmanager
+    async def open_port(self, place: PortPlace, serve: Serve) -> AsyncIterator[str | None]:
+        """Serve a TCP port of this host; gives why it is not open, or None. Raises AgentError."""
+        async with open_port(await self.wait_ready(), place, serve) as failure:
+            yield failure
+
     async def wait_ready(self) -> AgentLink:
         """Wait until the agent has started. Raises AgentError where it did not or was lost."""
         if not self.settled.is_set():
@@ -318,7 +329,7 @@ class Agent(AgentMethods):
         link = await self.wait_ready()
         self._send_templates(link)
         found = await link.request(order, answer)
-        with _refusing(link, answer):
+        with refusing(link, answer):
             check_answer(order, found)
         return found
 
@@ -370,10 +381,10 @@ class Agent(AgentMethods):
         if isinstance(order, orders.EchoOrder):
             answer = answers.EchoOutcomes
         async for found in link.stream(order, answer):
-            with _refusing(link, answer):
+            with refusing(link, answer):
                 complete = rules.take(found)
             yield found, complete
-        with _refusing(link, answers.Done):
+        with refusing(link, answers.Done):
             rules.finish()
 
     async def learn_templates(self) -> None:
@@ -387,12 +398,3 @@ class Agent(AgentMethods):
         if items:
             link.send(orders.TemplatesOrder(items))
             self._known_templates += len(items)
-
-
-@contextlib.contextmanager
-def _refusing(link: AgentLink, answer: type[Any]) -> Iterator[None]:
-    """Lose the agent whose answer breaks a rule. Raises AgentError instead of ValueError."""
-    try:
-        yield
-    except ValueError as error:
-        raise link.refuse(f"{answer.__name__}: {error}") from None

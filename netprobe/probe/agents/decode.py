@@ -12,8 +12,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import EchoOutcomes, ProbeOutcomes
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
@@ -62,8 +64,7 @@ class PortOutcome(NamedTuple):
 Heard = Callable[[list[PortOutcome]], None]
 
 
-@dataclass(slots=True)
-class ProbeReply:
+class ProbeReply(Struct):
     """The outcomes of a probe order; ``own_port`` is the UDP port that sent it."""
 
     rows: list[PortOutcome]
@@ -97,8 +98,7 @@ def read_outcomes(answer: ProbeOutcomes | EchoOutcomes) -> Iterator[PlaceOutcome
         yield place, rows, own_port
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Struct, frozen=True):
     """Reads the outcomes of one flow's order.
 
     ``transport`` is ``tcp``, ``udp``, ``icmp`` or ``ipproto``. ``own_addresses`` are the source's:
@@ -194,8 +194,7 @@ def join_rows(
     return found
 
 
-@dataclass(slots=True)
-class Waiting:
+class Waiting(Struct):
     """An order of a batch: what it has been told so far, and who waits for its end."""
 
     order: JoinableOrder

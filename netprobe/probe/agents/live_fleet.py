@@ -7,8 +7,9 @@ import contextlib
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from ipaddress import ip_address
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import HelloLine, StoryTold
 from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
@@ -153,7 +154,7 @@ class LiveFleet(Fleet):
         try:
             if host.vantage.kind == "none":
                 agent.error = AgentError("no-vantage", "the host is declared vantage: none")
-                self._report_host(host, HostReport(host.name, "none"))
+                self._report_host(host, HostReport(name=host.name, state="none"))
                 return
             with self.phases.during("starts", host.name):
                 link = await start_agent(host, agent.index, key=self.key, launcher=self._launcher)
@@ -180,14 +181,16 @@ class LiveFleet(Fleet):
         agent.error = error
         name, took_s = agent.host.name, round(took_s, 1)
         key = error.host_key if isinstance(error, HostKeyError) else None
-        report = HostReport(name, "failed", words=str(error), start_s=took_s, host_key=key)
+        report = HostReport(
+            name=name, state="failed", words=str(error), start_s=took_s, host_key=key
+        )
         self._report_host(agent.host, report)
 
     def _report_lost(self, agent: Agent) -> None:
         if agent.link is None or self._closing or agent.link.lost.cancelled():
             return
         words = str(agent.link.lost.exception())
-        self._report_host(agent.host, HostReport(agent.host.name, "lost", words=words))
+        self._report_host(agent.host, HostReport(name=agent.host.name, state="lost", words=words))
 
     def _report_host(self, host: Host, report: HostReport) -> None:
         self.report_host(replace(report, addresses=host.probing_addresses, zone=host.zone))
@@ -231,8 +234,8 @@ def report_hello(host: str, hello: HelloLine) -> HostReport:
     # Whose devices these are concerns the run only, not who reads its report.
     said = {key: value for key, value in hello._asdict().items() if key not in _OF_MACHINE}
     return HostReport(
-        host,
-        "agent",
+        name=host,
+        state="agent",
         python=hello.python,
         user=hello.user,
         privileged=hello.net_raw,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Iterable
-from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model.names import NO_ANSWERS, VIEWS, NameTold, ServerTold
@@ -46,8 +48,7 @@ class AskService(Protocol):
         """Give what came back."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameSurvey:
+class NameSurvey(Struct, frozen=True):
     """What to ask a server for, and how.
 
     ``stranger``: a label that nobody made. ``src``: the address to ask from; None: the kernel

@@ -13,8 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Phase = Literal["starts", "listeners", "probes", "second looks", "walks", "waiting", "rehearsals"]
 
@@ -29,8 +30,7 @@ _DOES: dict[Phase, str] = {
 OWN_WORK = "own work"
 
 
-@dataclass(eq=False, slots=True)
-class Span:
+class Span(Struct, eq=False):
     """A piece of work that is going on; ``within``: how many pieces of it are."""
 
     phase: Phase

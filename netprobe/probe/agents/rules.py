@@ -6,6 +6,7 @@ nothing else that it said can be trusted either.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.ports import MAX_PORT, PortRange, Ports
 from netprobe.model.shapes import ADDRESS, LINK, REASON
 from netprobe.probe.agents.decode import ANSWERS
+from netprobe.vantage.link import AgentLink
 
 OPERATIONS = frozenset(("bind", "connect", "send", "answer"))
 # What may come back for an echo request, and for anything else; None: nothing did.
@@ -287,6 +289,10 @@ def _check_walked(order: orders.WalkOrder, answer: answers.Walked) -> None:
     _check_addresses(hop.address for hop in answer.hops)
     ended = bool(answer.hops) and answer.hops[-1].address is not None
     _demand_that(ended or not answer.reached, "a walk that arrived without a hop")
+    if answer.refusal is not None:
+        by = answer.hops[-1].address if answer.hops else None
+        _demand_that(answer.refusal.offender == by, "a walk that another hop refused than its last")
+        _demand_that(not answer.reached, "a walk that arrived and was refused")
 
 
 def _check_resolved(_order: Any, answer: host_messages.Resolved) -> None:
@@ -359,3 +365,12 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     tunnel_messages.TunnelTried: _check_trial,
     host_messages.Holders: _check_holders,
 }
+
+
+@contextlib.contextmanager
+def refusing(link: AgentLink, answer: type[Any]) -> Iterator[None]:
+    """Lose the agent whose answer breaks a rule. Raises AgentError instead of ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        raise link.refuse(f"{answer.__name__}: {error}") from None

@@ -7,7 +7,8 @@ lets SYNs through may still drop packets with data.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.parts import HalfOpen, OrderArrivals
 from netprobe.model import ports as port_sets

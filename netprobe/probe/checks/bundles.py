@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.questions import UNKNOWN_MS
 from netprobe.model import ports as port_sets

@@ -10,9 +10,11 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.errors import FAULT, AgentError, bug_words
 from netprobe.model.story import TrailEntry
@@ -27,8 +29,7 @@ from netprobe.probe.flows.room import gather_some
 Need = Literal["agent", "no-agent"]
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """One destination while its flows are checked. ``round`` is None without an agent there."""
 
     fleet: Fleet

@@ -21,7 +21,9 @@ address: ``[path]`` if they come from no farther than its errors, else ``[destin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.host_messages import OwnResets, OwnResetsOrder
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets

@@ -7,7 +7,8 @@ changes while a run lasts. A host may answer on several devices of its own, whic
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import ConclusionNote

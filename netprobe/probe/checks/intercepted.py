@@ -14,7 +14,9 @@ What follows: something else accepts, and the destination is not shown to be up.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError
 from netprobe.model.names import NameFacts, ServerTold

@@ -22,7 +22,8 @@ the host is down, or a gateway is at fault (``next-hop-down``); a device without
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.host_messages import Egress
 from netprobe.agent.wire.questions import CONTROL_PORTS

@@ -9,7 +9,8 @@ Tells the TCP flows of a pair that its path is too narrow for full-sized segment
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome, PathMtu

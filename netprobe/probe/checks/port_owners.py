@@ -8,7 +8,9 @@ probe rules this out.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
@@ -25,8 +27,7 @@ CHANGED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The observations that stand, and those whose port has another holder now, or none."""
 
     standing: list[Observation]

@@ -15,7 +15,9 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from netprobe.agent.wire.questions import CHECK_MS
 from netprobe.model import ports as port_sets
@@ -193,8 +195,7 @@ def _next_size(size: int, answers: list[Observation | None]) -> int:
     return min(MOST_BATCH, 2 * size) if 2 * heard >= len(answers) else max(1, size // 2)
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     """The ports of one group that wait, and what has become of the others.
 
     ``left`` are those that did not answer among many; when all have been asked, what is left waits

@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.errors import AgentError

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.host_messages import (
     Egress,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Hashable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.questions import DATAGRAMS, UNKNOWN_MS
 from netprobe.model import ports as port_sets

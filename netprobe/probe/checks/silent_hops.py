@@ -10,9 +10,10 @@ What follows: the next hop is at fault (``next-hop-silent``).
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import CheckConclusion

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.questions import UNKNOWN_MS
 from netprobe.model import ports as port_sets

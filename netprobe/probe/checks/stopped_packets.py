@@ -17,9 +17,11 @@ import math
 import random
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from statistics import fmean, pstdev
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.host_messages import PacketCounts
 from netprobe.model import ports as port_sets

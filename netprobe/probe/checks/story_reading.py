@@ -6,8 +6,9 @@ Who refused a flow, where the errors that the recorders saw say more than the so
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import Pace, ProbeBlock
@@ -17,8 +19,7 @@ from netprobe.probe.settings import UDP_BURST, UDP_INTERVAL_MS, Timing
 from netprobe.protocols import Protocol, packets
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The ports of a task that get the same packets; one order each.
 
     ``mode`` is the wire's. ``paced``: nobody of ours answers, so answers may be rate-limited.

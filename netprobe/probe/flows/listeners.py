@@ -9,8 +9,10 @@ senders are compared with those that the nonces of other flows have shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Listening, Seen
 from netprobe.agent.wire.failures import ADDRESS_IN_USE
@@ -88,8 +90,7 @@ def holds(ports: Ports, port: int) -> bool:
     return any(first <= port <= last for first, last in ports)
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """One socket address's ports that share a packet: what a block of a listen order is about.
 
     ``existing``: what listens there runs already. A listener of ours would stand in for a dead

@@ -10,7 +10,8 @@ Every connection would open there and then hang, so that no flow of such a pair 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import ProbeBlock
@@ -45,8 +46,7 @@ ANSWERED = ("nonce", "echo")
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class MtuProbe:
+class MtuProbe(Struct, frozen=True):
     """Packets that arrive at the destination while they are small, and how that is known."""
 
     proof: Proof

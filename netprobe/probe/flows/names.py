@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from netprobe.agent.wire.host_messages import (
     Resolved,
@@ -20,8 +21,7 @@ from netprobe.probe.flows.work import Want, addresses, family_of
 NameKey = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedNames:
+class ResolvedNames(Struct, frozen=True):
     """``addresses`` that a source uses; ``failed`` has (reason, words) where there are none.
 
     ``answers`` are the resolvers' own, as far as the sources could be asked.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.failures import STOOD_STILL
 from netprobe.errors import AgentError

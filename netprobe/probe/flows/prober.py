@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
@@ -39,8 +40,7 @@ from netprobe.protocols import Protocol, protocol_for
 PROVEN = ("nonce", "echo")
 
 
-@dataclass(frozen=True, slots=True)
-class Observation(FlowFacts):
+class Observation(FlowFacts, frozen=True):
     """One source's view of some ports of a task, with the facts about the other end.
 
     ``order`` is the order id that the nonces carry, ``sport`` the UDP port that they were sent from

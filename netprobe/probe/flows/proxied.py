@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.templates import pack_nonce
 from netprobe.errors import FAULT, AgentError, bug_words

@@ -8,7 +8,8 @@ those of a dead host, and a check confirms it, they stand for all other flows of
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model import ports as port_sets
+from netprobe.model.compared import PartlyCompared
 from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Address, Host
 from netprobe.model.matrix import AnyProbe
@@ -31,19 +36,17 @@ class Via:
     said: str
 
 
-@dataclass(slots=True)
-class FlowLedger:
+class FlowLedger(Struct):
     """What has its results already: ports by address, () for a protocol without ports.
 
     ``is_final``: what is left gets its results now.
     """
 
-    ports: dict[str, Ports] = field(default_factory=dict)
+    ports: dict[str, Ports] = msgspec.field(default_factory=dict)
     is_final: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class Want(PartlyCompared, frozen=True):
     """A flow of the plan that waits for evidence; ``order`` is its place in the plan.
 
     ``ledger``: what has its results, of this run or of an earlier one; all copies of the want share
@@ -51,9 +54,11 @@ class Want:
     that.
     """
 
+    UNCOMPARED = ("ledger",)
+
     flow: Flow
     order: PlanPlace
-    ledger: FlowLedger = field(default_factory=FlowLedger, compare=False)
+    ledger: FlowLedger = msgspec.field(default_factory=FlowLedger)
     via: Via | None = None
     notes: tuple[str, ...] = ()
 
@@ -114,8 +119,7 @@ class Want:
         return [*found, *untold]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(PartlyCompared, frozen=True):
     """The same packets for one or more wants: source, address, protocol and what to send.
 
     ``ports`` is the union over the wants, empty where the protocol has none. ``denied`` tasks are
@@ -124,6 +128,8 @@ class Task:
     can resolve.
     """
 
+    UNCOMPARED = ("wants",)
+
     source: Host
     address: str
     family: int
@@ -131,7 +137,7 @@ class Task:
     probe: AnyProbe | None
     denied: bool
     ports: Ports
-    wants: tuple[Want, ...] = field(compare=False)
+    wants: tuple[Want, ...]
     server_name: str | None = None
     via: Via | None = None
     existing: bool = False
@@ -169,6 +175,7 @@ class Work:
         self._by_destination: dict[str, list[tuple[Block, int, Address]]] = {}
         self._hosts: dict[str, Host] = {}
         self._sources: dict[str, Host] = {}
+        self._helpers: dict[str, Host] = {}
         self._chosen: dict[int, dict[int, list[int]]] = {}
         for block in plan.blocks:
             self._note_chosen(block)
@@ -176,6 +183,7 @@ class Work:
                 self._hosts.setdefault(host.name, host)
                 self._by_destination.setdefault(host.name, []).append((block, index, address))
             self._sources.update((host.name, host) for host in block.sources)
+            self._helpers.update((host.name, host) for host in block.back_ends)
 
     @property
     def destinations(self) -> tuple[Host, ...]:
@@ -186,6 +194,11 @@ class Work:
     def sources(self) -> tuple[Host, ...]:
         """Every host that probes start from."""
         return tuple(self._sources.values())
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """Every host that has a part: sources, destinations, and back ends that are played."""
+        return tuple({**self._sources, **self._hosts, **self._helpers}.values())
 
     def wants(self, destination: Host) -> Iterator[Want]:
         """Give every flow towards the destination, in plan order."""

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from netprobe.agent.wire.tunnel_messages import (
     TunnelChecksums,
@@ -24,13 +25,13 @@ from netprobe.agent.wire.tunnel_messages import (
     TunnelTryOrder,
 )
 from netprobe.errors import AgentError
-from netprobe.model.plan import Block
+from netprobe.model.plan import Block, find_row
 from netprobe.model.rehearsed import Card, CpuEnd, OverlayFacts, TunnelTrial
 from netprobe.model.shapes import NAME
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
-from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Rehearsal, Stage
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError, PairRehearsal, Stage
 
 TRANSFER_BYTES = 200_000
 # What a tunnel's headers take of a packet, by the family outside.
@@ -41,7 +42,7 @@ SKIPPED: Final = frozenset(("tunnel-there", "no-vxlan"))
 NO_RIGHT = "no-right"
 
 
-class OverlayRehearsal(Rehearsal):
+class OverlayRehearsal(PairRehearsal):
     """Plays the tunnel of a row with ``probe: vxlan``."""
 
     async def play(self, stage: Stage) -> OverlayFacts:
@@ -57,8 +58,8 @@ class OverlayRehearsal(Rehearsal):
                 mended_at, last = await tunnel.find_mend(trial)
         facts = OverlayFacts(
             tunnel.network, tunnel.mtu, trial, tunnel.near_card, tunnel.far_card,
-            row_arrived=stage.arrivals.of_row(stage.flow, stage.address),
-            back_arrived=stage.arrivals.of_way_back(stage.flow, stage.address),
+            row_arrived=stage.arrivals.of_row(stage.flow, stage.address, stage.port),
+            back_arrived=stage.arrivals.of_way_back(stage.flow, stage.address, stage.port),
         )  # fmt: skip
         if mended_at is None:
             return facts._replace(trial=last)
@@ -84,17 +85,18 @@ def _refuse_hopeless(stage: Stage, near: AgentMethods, far: AgentMethods) -> Non
         raise NotPlayedError(None, "both ends are one machine")
     name = stage.flow.destination.name
     ways = (
-        (stage.arrivals.of_row(stage.flow, stage.address), f"to {name}"),
-        (stage.arrivals.of_way_back(stage.flow, stage.address), f"from {name}"),
+        (stage.arrivals.of_row(stage.flow, stage.address, stage.port), f"to {name}"),
+        (stage.arrivals.of_way_back(stage.flow, stage.address, stage.port), f"from {name}"),
     )
     for arrived, way in ways:
         if arrived is False:
-            words = f"UDP port {stage.port} itself is stopped on the way {way}"
+            block = stage.flow.block
+            row = f"{find_row(block.requirement.id)} of {block.matrix}"
+            words = f"UDP port {stage.port} itself (row {row}) is stopped on the way {way}"
             raise NotPlayedError("row-stopped", f"{words}: first that, and then the tunnel")
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedTunnel:
+class PlayedTunnel(Struct, frozen=True):
     """A tunnel that is open at both ends."""
 
     number: int

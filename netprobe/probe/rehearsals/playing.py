@@ -6,10 +6,12 @@ A machine plays in one rehearsal at a time; those of other machines go on beside
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
+from typing import Any, Self
+
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError, bug_words
 from netprobe.model.evidence import Evidence, Outcome
@@ -22,8 +24,20 @@ from netprobe.probe.flows.prober import find_source_address
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.work import Want, addresses, family_of
 from netprobe.probe.rehearsals import PLAYED
-from netprobe.probe.rehearsals.rehearsal import NotPlayedError, RowArrivals, Stage
+from netprobe.probe.rehearsals.rehearsal import (
+    NotPlayedError,
+    PairRehearsal,
+    Played,
+    RehearsedFacts,
+    RowArrivals,
+    Stage,
+    TogetherRehearsal,
+)
 
+# The word of the rehearsal, destination, address, port, back ends.
+GroupKey = tuple[str, str, str, int, tuple[str, ...]]
+# What was seen, or what went wrong.
+Shown = RehearsedFacts | Exception
 PlayedFlow = Callable[[Want, list[Evidence]], None]
 SkipFlow = Callable[[Skipped, int], None]
 
@@ -36,43 +50,118 @@ async def play_all(
     wants = list(wants)
     resolved = await resolve_names(wants, fleet)
     machines = Machines(fleet)
+    stages = {
+        want.order: list(_set_stages(want, addresses(want, resolved.addresses), fleet, arrivals))
+        for want in wants
+    }
 
     async def play_one(want: Want) -> None:
         found = resolved.evidence(want)
-        for address in addresses(want, resolved.addresses):
-            for port in each(want.left(address) or ()):
-                async with machines.hold(want.flow.source, want.flow.destination):
-                    found += await _play_port(want, address, port, fleet, arrivals, skip)
+        for stage in stages[want.order]:
+            found += _read_played(want, stage, await plays.play(stage), skip)
         want.ledger.is_final = True
         if found:
             emit(want, found)
 
-    await gather_some([partial(play_one, want) for want in wants])
+    async with Plays(fleet, machines, [one for some in stages.values() for one in some]) as plays:
+        await gather_some([partial(play_one, want) for want in wants])
 
 
-async def _play_port(  # a flow, and the run around it
-    want: Want, address: str, port: int, fleet: Fleet, arrivals: RowArrivals, skip: SkipFlow
-) -> list[Evidence]:
-    word = want.flow.block.rehearsal
+def _set_stages(
+    want: Want, found: Iterable[str], fleet: Fleet, arrivals: RowArrivals
+) -> Iterator[Stage]:
+    for address in found:
+        source_address = find_source_address(want.flow.source, family_of(address))
+        for port in each(want.left(address) or ()):
+            yield Stage(want.flow, address, port, source_address, fleet, arrivals)
+
+
+class Plays:
+    """What is played, for each flow by itself or for several together. A context: what is played
+    for several ends with it."""
+
+    def __init__(self, fleet: Fleet, machines: Machines, stages: Iterable[Stage]) -> None:
+        self._fleet = fleet
+        self._machines = machines
+        self._groups: dict[GroupKey, list[Stage]] = {}
+        self._tasks: dict[GroupKey, asyncio.Task[list[Shown]]] = {}
+        for stage in stages:
+            self._groups.setdefault(_key_of(stage), []).append(stage)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def play(self, stage: Stage) -> Shown:
+        """Play the part of one flow, and give what it showed."""
+        rehearsal = PLAYED[_word_of(stage)]
+        if isinstance(rehearsal, PairRehearsal):
+            ends = (stage.flow.source, stage.flow.destination)
+            (shown,) = await self._play_with(ends, self._play_pair(rehearsal.play(stage)))
+            return shown
+        assert isinstance(rehearsal, TogetherRehearsal)
+        key = _key_of(stage)
+        group = self._groups[key]
+        if key not in self._tasks:
+            hosts = {host.name: host for one in group for host in _list_players(one)}
+            work = self._play_with(hosts.values(), rehearsal.play_together(group), len(group))
+            self._tasks[key] = asyncio.create_task(work)
+        return (await self._tasks[key])[group.index(stage)]
+
+    async def _play_pair(self, work: Coroutine[Any, Any, RehearsedFacts]) -> list[Played]:
+        return [await work]
+
+    async def _play_with(
+        self, hosts: Iterable[Host], work: Coroutine[Any, Any, list[Played]], count: int = 1
+    ) -> list[Shown]:
+        """Play while no other rehearsal has these hosts; gives for each flow what it showed."""
+        hosts = list(hosts)
+        about = f"{hosts[0].name} and {hosts[1].name if count == 1 else 'others'}"
+        async with self._machines.hold(*hosts):
+            try:
+                with self._fleet.phases.during("rehearsals", about):
+                    return [*await work]
+            except Exception as error:
+                return [error] * count
+
+
+def _list_players(stage: Stage) -> tuple[Host, ...]:
+    flow = stage.flow
+    return (flow.source, flow.destination, *flow.block.back_ends)
+
+
+def _word_of(stage: Stage) -> str:
+    word = stage.flow.block.rehearsal
     assert word is not None
-    source_address = find_source_address(want.flow.source, family_of(address))
-    stage = Stage(want.flow, address, port, source_address, fleet, arrivals)
-    unplayed = Evidence(want.flow, address, ((port, port),), outcome=None)
-    about = f"{want.flow.source.name} and {want.flow.destination.name}"
-    try:
-        with fleet.phases.during("rehearsals", about):
-            facts = await PLAYED[word].play(stage)
-    except NotPlayedError as error:
-        if error.reason is None:
-            skip(_make_skipped(want, str(error)), 1)
+    return word
+
+
+def _key_of(stage: Stage) -> GroupKey:
+    """Give what flows share that are played together."""
+    block = stage.flow.block
+    back_ends = tuple(host.name for host in block.back_ends)
+    return _word_of(stage), stage.flow.destination.name, stage.address, stage.port, back_ends
+
+
+def _read_played(want: Want, stage: Stage, shown: Shown, skip: SkipFlow) -> list[Evidence]:
+    """Make the evidence of what was played; what is left out on purpose has none."""
+    ports = ((stage.port, stage.port),)
+    unplayed = Evidence(want.flow, stage.address, ports, outcome=None)
+    if isinstance(shown, NotPlayedError):
+        if shown.reason is None:
+            skip(_make_skipped(want, str(shown)), 1)
             return []
-        return [replace(unplayed, untested=(error.reason, str(error)))]
-    except AgentError as error:
-        return [replace(unplayed, untested=(error.reason, str(error)))]
-    except Exception as error:
-        words = f"the rehearsal failed ({bug_words(error)})"
+        return [replace(unplayed, untested=(shown.reason, str(shown)))]
+    if isinstance(shown, AgentError):
+        return [replace(unplayed, untested=(shown.reason, str(shown)))]
+    if isinstance(shown, Exception):
+        words = f"the rehearsal failed ({bug_words(shown)})"
         return [replace(unplayed, untested=("netprobe-fault", words))]
-    return [replace(unplayed, outcome=Outcome(word, None), rehearsed=facts)]
+    return [replace(unplayed, outcome=Outcome(_word_of(stage), None), rehearsed=shown)]
 
 
 def _make_skipped(want: Want, why: str) -> Skipped:
@@ -85,7 +174,8 @@ async def try_parts(host: Host, fleet: Fleet, played: Plan) -> tuple[str, ...]:
     """Say what a host lacks for each rehearsal in which the plan gives it a part."""
     lacking: dict[str, None] = {}
     for block in played.blocks:
-        hosts = {one.name for one in (*block.sources, *(end for end, _ in block.destinations))}
+        ends = (end for end, _ in block.destinations)
+        hosts = {one.name for one in (*block.sources, *ends, *block.back_ends)}
         if block.rehearsal is None or host.name not in hosts:
             continue
         try:

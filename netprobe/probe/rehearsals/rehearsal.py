@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
+from msgspec import Struct, field
+
+from netprobe.errors import AgentError
+from netprobe.model.balanced import BalancerFacts
 from netprobe.model.evidence import Evidence
-from netprobe.model.plan import Block, Flow
+from netprobe.model.plan import Block, Flow, Plan, find_row
+from netprobe.model.ports import PortRange, Ports
+from netprobe.model.reasons import find_reason
 from netprobe.model.rehearsed import OverlayFacts
+from netprobe.model.result import Result
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
 
-# Matrix, row, source, destination, family of addresses.
-RowKey = tuple[str, str, str, str, int]
+# What agents saw that played something.
+RehearsedFacts = OverlayFacts | BalancerFacts
+# Matrix, row, protocol, source, destination, family of addresses.
+RowKey = tuple[str, str, str, str, str, int]
+# Of a key, whether packets to these ports of this address arrived.
+PortArrivals = dict[tuple[str, PortRange], bool]
 
 
 class NotPlayedError(Exception):
@@ -26,27 +36,67 @@ class NotPlayedError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class RowArrivals:
-    """Whether the packets of rows arrived in this run, as their own probes tell."""
+class RowArrivals(Struct, frozen=True):
+    """Whether the packets of rows arrived in this run, as their own probes tell; each port by
+    itself, because a firewall may stop one port of a row and not the others.
 
-    known: dict[RowKey, bool] = field(default_factory=dict)
+    ``rows``: those that are rehearsed; of others nothing is kept.
+    """
+
+    known: dict[RowKey, PortArrivals] = field(default_factory=dict)
+    rows: set[tuple[str, str]] = field(default_factory=set)
+
+    def expect(self, plan: Plan) -> None:
+        """Keep from now on what becomes of the rows that this plan rehearses."""
+        self.rows.update(
+            (block.matrix, find_row(block.requirement.id))
+            for block in plan.blocks
+            if block.rehearsal is not None
+        )
 
     def note(self, found: Iterable[Evidence]) -> None:
         """Remember what became of the probes of rows."""
         for one in found:
             arrived = _has_arrived(one)
             if arrived is not None:
-                self.known[_key_of(one.flow, one.address)] = arrived
+                self._note_ports(_key_of(one.flow, one.address), one.address, one.ports, arrived)
 
-    def of_row(self, flow: Flow, address: str) -> bool | None:
-        """Tell whether the row's own packets arrived there; None: nobody knows."""
-        return self.known.get(_key_of(flow, address))
+    def note_kept(self, result: Result) -> None:
+        """Remember what became of them in the earlier run that this one goes on with."""
+        arrived = _had_arrived(result)
+        if arrived is not None:
+            key = (
+                result.matrix, result.requirement, result.protocol, result.source,
+                result.destination, family_of(result.address),
+            )  # fmt: skip
+            self._note_ports(key, result.address, result.ports, arrived)
 
-    def of_way_back(self, flow: Flow, address: str) -> bool | None:
-        """Tell the same of the row's packets from the destination to the source."""
-        matrix, row, source, destination, family = _key_of(flow, address)
-        return self.known.get((matrix, row, destination, source, family))
+    def _note_ports(self, key: RowKey, address: str, ports: Ports, arrived: bool) -> None:
+        if key[:2] in self.rows:
+            noted = self.known.setdefault(key, {})
+            noted.update(((address, part), arrived) for part in ports)
+
+    def of_row(self, flow: Flow, address: str, port: int) -> bool | None:
+        """Tell whether the row's own packets arrived at this port there; None: nobody knows."""
+        noted = self.known.get(_key_of(flow, address), {})
+        return _find_common(
+            arrived for (end, ports), arrived in noted.items()
+            if end == address and ports[0] <= port <= ports[1]
+        )  # fmt: skip
+
+    def of_way_back(self, flow: Flow, address: str, port: int) -> bool | None:
+        """Tell the same of the row's packets from the destination to the source's addresses."""
+        matrix, row, protocol, source, destination, family = _key_of(flow, address)
+        noted = self.known.get((matrix, row, protocol, destination, source, family), {})
+        return _find_common(
+            arrived for (_, ports), arrived in noted.items() if ports[0] <= port <= ports[1]
+        )
+
+
+def _find_common(fates: Iterable[bool]) -> bool | None:
+    """Give what all of them are; None: there is none, or they differ."""
+    different = {*fates}
+    return different.pop() if len(different) == 1 else None
 
 
 def _has_arrived(one: Evidence) -> bool | None:
@@ -57,15 +107,24 @@ def _has_arrived(one: Evidence) -> bool | None:
     return False if one.listener.state == "ours" else None
 
 
+def _had_arrived(result: Result) -> bool | None:
+    if result.verdict == "pass":
+        return True
+    # What else is kept of a row failed for certain.
+    if find_reason(result.reason).of_port:
+        return None
+    return result.where == ("return-path",)
+
+
 def _key_of(flow: Flow, address: str) -> RowKey:
-    row = flow.block.requirement.id.partition("/")[0]
+    block = flow.block
     return (
-        flow.block.matrix, row, flow.source.name, flow.destination.name, family_of(address),
+        block.matrix, find_row(block.requirement.id), block.protocol, flow.source.name,
+        flow.destination.name, family_of(address),
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """One flow that is rehearsed: its address and port, the agents, and what the run knows."""
 
     flow: Flow
@@ -86,9 +145,28 @@ class Rehearsal(ABC):
         Raises AgentError.
         """
 
+
+class PairRehearsal(Rehearsal):
+    """One that is played for each flow by itself."""
+
     @abstractmethod
-    async def play(self, stage: Stage) -> OverlayFacts:
+    async def play(self, stage: Stage) -> RehearsedFacts:
         """Play it for one flow, and give what was seen. All that was made is gone then.
 
         Raises NotPlayedError, and AgentError where an agent is gone.
+        """
+
+
+# What a flow's part in a rehearsal of several showed, or why it showed nothing.
+Played = RehearsedFacts | NotPlayedError | AgentError
+
+
+class TogetherRehearsal(Rehearsal):
+    """One that is played once for all flows to one port of an address."""
+
+    @abstractmethod
+    async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
+        """Play it, and give what was seen of each flow. All that was made is gone then.
+
+        Raises NotPlayedError, and AgentError where an agent is gone that all need.
         """

@@ -12,7 +12,8 @@ from __future__ import annotations
 import functools
 import struct
 import typing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import (
@@ -73,8 +74,7 @@ class Dns:
         return Reading(True, f"{code}{asked}{cut}")
 
 
-@dataclass(frozen=True, slots=True)
-class NameAnswer:
+class NameAnswer(Struct, frozen=True):
     """``rcode`` as DNS names it (``NOERROR``, ``NXDOMAIN`` ...), and the addresses.
 
     ``size``: of the message in bytes, also where not all of it came. ``truncated``: the server cut

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.base import printable
@@ -42,8 +43,7 @@ ROUTER_SIGNER = "ingress-operator@"
 ROUTER_PAGE = "Application is not available"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceRequest:
+class ServiceRequest(Struct, frozen=True):
     """One question. ``path`` None: nothing after the handshake; for ``proxy`` it is a whole URL.
 
     ``server_name`` None: no SNI, as Go does it for an address. ``call``: where the server speaks
@@ -59,8 +59,7 @@ class ServiceRequest:
     http2: bool = False
 
 
-@dataclass(slots=True)
-class ServiceReply:
+class ServiceReply(Struct):
     """The reply. ``seen`` stays empty where no TLS was spoken, ``answer`` where no HTTP was.
 
     ``end`` is the state at the end: ``fin``, ``reset``, ``failed`` or ``silent``.

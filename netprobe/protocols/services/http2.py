@@ -6,7 +6,7 @@ handler runs: nothing is registered and nothing is opened. ``AgentService/Connec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from netprobe.model.konnectivity import IdleClock
 from netprobe.protocols.base import printable
@@ -28,8 +28,7 @@ _GRPC_HEADERS = (
 )
 
 
-@dataclass(slots=True)
-class CallFacts:
+class CallFacts(Struct):
     """The answer of an HTTP/2 server. ``goaway`` is (error code, debug text).
 
     ``unanswered``: it spoke HTTP/2, and nothing came for the call in 10 s. ``reset``: the code of

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.base import printable
@@ -33,8 +34,7 @@ _CODINGS = ("gzip", "x-gzip", "deflate")
 _GET = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("Connection", "close"))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLimits:
+class ReadLimits(Struct, frozen=True):
     """How long an answer is read, in seconds: ``silence_s`` while nothing comes, by the clock of
     who holds the connection, and ``whole_s`` in all, by ours.
 
@@ -48,8 +48,7 @@ class ReadLimits:
 EASY = ReadLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(Struct, frozen=True):
     """One request: the Host header, and what stands in the request line.
 
     ``proxy``: the other end is this proxy, which gets its credentials; for a GET ``target`` is a
@@ -74,8 +73,7 @@ class HttpRequest:
         return text if self.proxy is None else self.proxy.hide(text)
 
 
-@dataclass(slots=True)
-class HttpAnswer:
+class HttpAnswer(Struct):
     """An HTTP answer. ``status`` None: none came, and ``ended`` says how the stream ended.
 
     ``schemes`` are the kinds of authentication that a proxy offers; ``foreign`` is the beginning of
@@ -93,9 +91,9 @@ class HttpAnswer:
     ended: str | None = None
     foreign: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     http2: bool = False
-    text: str = field(default="", repr=False)
+    text: str = ""
     is_cut: bool = False
     flaw: str = ""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from netprobe.model.evidence import ServiceFinding, ServiceWord
 from netprobe.model.konnectivity import Pipe
@@ -31,8 +32,7 @@ def _find_nothing(heard: ServiceReply) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """One service. ``paths`` are asked in turn while one is not found; none: only the handshake.
 
     ``recognise`` gives what the service said, None where it is another; ``differs`` what that
@@ -73,8 +73,7 @@ class Service:
         return f"{lacks}: {words}" if lacks else words
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """Whom to ask: ``host`` for HTTP, ``server_name`` for TLS (None: no SNI), the port.
 
     ``by_proxy`` is asked for the whole URL, so nothing but that is tried.

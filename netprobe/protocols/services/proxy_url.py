@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
+from msgspec import Struct
+
 from netprobe.errors import RequestError
 
 PORTS = {"http": 80, "https": 443}
@@ -87,8 +89,7 @@ def parse_proxy(text: str, what: str) -> ProxyUrl:
     return ProxyUrl(parts.scheme, parts.hostname, port, credentials)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """``proxied``, and the entry or rule that decided otherwise (None: the proxy is used)."""
 
     proxied: bool

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from netprobe.errors import FileErrors, RequestError
 from netprobe.files import memory_file, read_file
@@ -39,16 +40,14 @@ ECHO = "our own ClientHello, sent back"
 MISSING_CERTIFICATE = frozenset((116, 42, 40))
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """The files of a client certificate; the key never leaves ``ssl``."""
 
     certificate: str
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Struct, frozen=True):
     """The offer of a handshake. ``server_name`` None: no SNI, as Go does for an IP address.
 
     ``padding`` is how many bytes of unknown ALPN ids follow the real ones. ``ca`` is a file that
@@ -69,8 +68,7 @@ class Distrust(NamedTuple):
     words: str
 
 
-@dataclass(slots=True)
-class SeenHandshake:
+class SeenHandshake(Struct):
     """The server's side of the handshake so far. ``chain`` holds DER certificates, the leaf first.
 
     ``authorities`` are the names in its request for a client certificate, None where it made none.

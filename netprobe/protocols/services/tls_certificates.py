@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from netprobe.protocols.base import printable
 
@@ -24,8 +25,7 @@ _LABELS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Struct, frozen=True):
     """The facts of one certificate; times are ISO 8601 in UTC. ``names`` are DNS names and IPs."""
 
     subject: str

@@ -7,8 +7,11 @@ the kernel knows about the bytes that were sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.agent.wire.parts import IcmpFact
 from netprobe.model.konnectivity import Event, Pipe
@@ -36,8 +39,7 @@ ROUND_TRIPS = 4
 NO_GREETING_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """How long to wait in silence after the hello, in seconds since it was sent.
 
     ``lost_s``: our bytes were not acknowledged; the kernel's fifth retransmission comes at 6.2 s.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from netprobe.model.names import names_text
 from netprobe.model.ports import PortRange, Ports, count, normalise
@@ -125,8 +126,7 @@ def _some_ports(ports: Ports) -> str:
     return shown if rest <= 0 else f"{shown} and {rest} more"
 
 
-@dataclass(slots=True, kw_only=True)
-class FlowNames:
+class FlowNames(Struct, kw_only=True):
     """How many flows, and the names that occur in them: no claim about each pair."""
 
     flows: int = 0
@@ -152,7 +152,6 @@ class FlowNames:
         return wire_text((protocol, normalise(some)) for protocol, some in ranges)
 
 
-@dataclass(slots=True)
 class Survey(FlowNames):
     """Counts and names of many results, without the results: for flows that were not tested.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, TextIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model.printable import clean
 
@@ -18,8 +20,7 @@ INDENT = "   "
 MOST_PARTS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line; a long one is wrapped only on a terminal, its rest indented by ``hang``."""
 
     text: str = ""
@@ -27,8 +28,7 @@ class Line:
     hang: int = 5
 
 
-@dataclass(frozen=True, slots=True)
-class More:
+class More(Struct, frozen=True):
     """What has no room here, and the output that has it: ``and 12 more groups, see -o wide``."""
 
     text: str
@@ -38,8 +38,7 @@ class More:
         return f"{self.text}, see -o {self.output}"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A label and its lines; the label stands at the first line only."""
 
     label: str
@@ -49,8 +48,7 @@ class Field:
 PagePart = Line | Field
 
 
-@dataclass(frozen=True, slots=True)
-class PageSection:
+class PageSection(Struct, frozen=True):
     """A heading and what stands below it, in groups that an empty line parts.
 
     ``name`` is the same in every report. What stands below the heading is indented in texts, and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import TextIO
 
 from rich.console import Console
@@ -26,13 +27,26 @@ def write_terminal(parts: Iterable[PagePart], stream: TextIO, width: int | None 
 
     ``width`` None: as wide as the terminal is.
     """
-    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    console = _make_console(stream, width)
+    for line in _render_parts(parts, console):
+        console.print(line, soft_wrap=True)
+
+
+def count_lines(parts: Iterable[PagePart], stream: TextIO, most: int) -> int:
+    """Count the lines that these parts take on a terminal, at most so many."""
+    return sum(1 for _ in islice(_render_parts(parts, _make_console(stream)), most))
+
+
+def _make_console(stream: TextIO, width: int | None = None) -> Console:
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def _render_parts(parts: Iterable[PagePart], console: Console) -> Iterator[Text]:
     for part in parts:
-        lines = (
-            _render_line(part, console) if isinstance(part, Line) else _render_field(part, console)
-        )
-        for line in lines:
-            console.print(line, soft_wrap=True)
+        if isinstance(part, Line):
+            yield from _render_line(part, console)
+        else:
+            yield from _render_field(part, console)
 
 
 def _render_line(part: Line, console: Console) -> Iterator[Text]:
@@ -67,7 +81,7 @@ def _wrap_text(text: str, margin: int, style: Style, console: Console) -> Iterat
 @contextmanager
 def live_progress(stream: TextIO) -> Iterator[HostEvents]:
     """Draw until left; then the line is gone, and lines about hosts stay."""
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = _make_console(stream)
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),

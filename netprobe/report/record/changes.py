@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from netprobe.model.plan import CLOCK, OF_HOSTS, RESOLVER
 from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
@@ -86,8 +87,7 @@ class Fates(dict[ResultKey, Mapping[Fate, Ports]]):
 CheckedHosts = Mapping[str, set[str]]
 
 
-@dataclass(slots=True)
-class Unshared:
+class Unshared(Struct):
     """The flows that one of two runs alone has probed: how many, how many failed, and their names.
 
     ``names`` are by matrix and requirement.
@@ -115,8 +115,7 @@ class Unshared:
         return self.kinds["bad"]
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """Flows that both runs have probed by what became of them, and those of one run alone.
 
     ``otherwise`` are failures that fail in another way than before, ``moved`` those that fail at
@@ -232,9 +231,11 @@ def _make_mended(key: ResultKey, fates: Mapping[Fate, Ports], sample: Result) ->
     for ports in fates.values():
         for first, last in ports:
             yield Result(
-                sample.order, matrix, requirement, "", sample.row, False, "allowed", None, source,
-                destination, address, protocol, first, last, "pass", "unknown", "no-fault", "none",
-                (), because=f"the later run found no such fault of {source}",
+                order=sample.order, matrix=matrix, requirement=requirement, purpose="",
+                row=sample.row, optional=False, expect="allowed", waived=None, source=source,
+                destination=destination, address=address, protocol=protocol, port=first,
+                end_port=last, verdict="pass", state="unknown", reason="no-fault", proof="none",
+                where=(), because=f"the later run found no such fault of {source}",
             )  # fmt: skip
 
 

@@ -7,8 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
+from netprobe.model.evidence import UNDIALLED
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.matrix import Weight
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.report.page.flow_groups import EndAddress, Survey
@@ -18,8 +22,7 @@ from netprobe.report.record.merge import PlannedPorts, merge_neighbours
 from netprobe.report.record.spool import Spool, place
 
 
-@dataclass(slots=True)
-class Warned:
+class Warned(Struct):
     """How many flows carry one warning, and the first of them."""
 
     first: Result
@@ -36,6 +39,7 @@ class Collector:
     own sentence says already.
     ``refused``: the passes that rest on a refusal, by destination and address. ``stopped``: the
     required flows that fail, whether or not a baseline has them too, by what they stop.
+    ``waiting``: flows that nobody looked at because what stops their row comes first.
     """
 
     ranges: PlannedPorts = field(default_factory=dict)
@@ -43,6 +47,7 @@ class Collector:
     warned_beside: dict[str, Warned] = field(default_factory=dict)
     refused: dict[EndAddress, Survey] = field(default_factory=dict)
     stopped: Counter[Weight | None] = field(default_factory=Counter)
+    waiting: int = 0
     _passes: Spool = field(default_factory=Spool)
     _others: Spool = field(default_factory=Spool)
     _counts: Counter[str] = field(default_factory=Counter)
@@ -63,17 +68,23 @@ class Collector:
                 self.refused.setdefault(end, Survey(result)).add(result)
             self._passes.add(result)
         else:
-            excuse = excuse_of(result)
-            if excuse is not None:
-                self._extra[excuse] += flows
-            is_failure = result.verdict in ("blocked", "exposed")
-            if is_failure and not (result.optional or result.is_excused):
-                self.stopped[result.stops] += flows
+            self._count_failure(result)
             self._others.add(result)
         for text in result.warnings:
             self.warned.setdefault(text, Warned(result)).flows += flows
-            if text not in result.because:
+            if not _is_said(text, result):
                 self.warned_beside.setdefault(text, Warned(result)).flows += flows
+
+    def _count_failure(self, result: Result) -> None:
+        flows = result.port_count
+        excuse = excuse_of(result)
+        if excuse is not None:
+            self._extra[excuse] += flows
+        is_failure = result.verdict in ("blocked", "exposed")
+        if is_failure and not (result.optional or result.is_excused):
+            self.stopped[result.stops] += flows
+        if find_reason(result.reason).waits:
+            self.waiting += flows
 
     def results(self) -> Iterator[Result]:
         """Give every result in plan order, neighbouring ports with one fate merged."""
@@ -104,8 +115,16 @@ class Collector:
         self._others.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+def _is_said(warning: str, result: Result) -> bool:
+    """Tell whether what became of a flow says its warning already.
+
+    Records of 0.1.0 warn of what a firewall of the destination stops, too.
+    """
+    stopped_there = result.where == ("destination",)
+    return warning in result.because or (stopped_there and warning.endswith(UNDIALLED))
+
+
+class Report(Struct, frozen=True):
     """One run, ready to be printed in any format; ``changes`` since the run that it retries.
 
     ``rules`` are the firewall rules that would mend its findings; None: nobody has made them.

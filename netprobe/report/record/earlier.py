@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.codec import PlanOrder
@@ -62,8 +64,7 @@ class AskedAgain(NamedTuple):
 NONE_AGAIN: Final = AskedAgain()
 
 
-@dataclass(frozen=True, slots=True)
-class TakeOver:
+class TakeOver(Struct, frozen=True):
     """An earlier run and the option (of ``KEEPS``) that says what is kept of it."""
 
     option: str
@@ -183,8 +184,7 @@ def word_changes(changes: Changes) -> str:
     return "; ".join([before, *(f"{number(flows)} {what}" for flows, what in more if flows)])
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """An earlier run that the new one is held against; with ``only_new`` its failures are known.
 
     ``name``: its file, or what else a reader knows it by.

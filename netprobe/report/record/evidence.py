@@ -7,8 +7,9 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import replace
 from glob import escape, glob
+
+from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.files import replacing

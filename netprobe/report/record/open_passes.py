@@ -8,8 +8,9 @@ may allow the same holder: its passes of the port are asked again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from operator import attrgetter
+
+from msgspec.structs import replace
 
 from netprobe.model.ports import Ports, intersect, subtract, union
 from netprobe.model.reasons import find_reason

@@ -11,11 +11,12 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
 from functools import partial
 from io import FileIO
 from itertools import chain, count
 from typing import Any, NoReturn
+
+from msgspec import Struct
 
 import netprobe
 from netprobe.errors import FileErrors, NetprobeError, Problem
@@ -134,8 +135,7 @@ def _result_line(result: Result) -> bytes:
     return _to_line({"order": list(result.order), **result_to_json(result)})
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
+class Earlier(Struct, frozen=True):
     """An earlier run, read from a record or from a JSON report.
 
     ``read_results`` reads them anew at every call, those of a record never all into memory.
@@ -251,7 +251,7 @@ def _read_result(path: str, number: int, data: Json, contradictions: Contradicti
 
 
 RESULTS = "results"
-_KEPT = {"schema", "rules", RESULTS, *(field.name for field in fields(RunInfo))}
+_KEPT = {"schema", "rules", RESULTS, *RunInfo.__struct_fields__}
 # Hosts, notes and what is skipped: a thousand hosts take some 2 MiB.
 MAX_OWN_CHARACTERS = 12 * MIB
 # A file with larger findings is read as one that keeps no numbers.

@@ -7,8 +7,9 @@ before failures are folded, so that titles and advice are made of the new names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.coverage import Coverage
@@ -26,7 +27,7 @@ from netprobe.report.record.hidden_names import HiddenNames
 # What may name a host, an address or a person; everything else is a word of netprobe or a number.
 _OF_RUN = ("selection", "earlier", "sample", "baseline", "notes")
 _OF_HOST = ("name", "words", "cost", "addresses")
-_OF_FACTS = tuple(one.name for one in fields(HostFacts))
+_OF_FACTS = HostFacts.__struct_fields__
 _OF_SKIPPED = ("reason", "source", "destination")
 _OF_REQUIREMENT = ("purpose", "row", "waive")
 _OF_RESULT = (

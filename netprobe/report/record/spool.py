@@ -9,7 +9,6 @@ import pickle
 import tempfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import IO
 
 from netprobe.errors import NetprobeError
@@ -20,7 +19,7 @@ CHUNK_RESULTS = 20_000
 # Results packed together: few enough to merge hundreds of runs, enough to pack well.
 BATCH_RESULTS = 128
 
-_NAMES = tuple(field.name for field in fields(Result))
+_NAMES = Result.__struct_fields__
 _as_tuple = operator.attrgetter(*_NAMES)
 
 FileSlice = tuple[int, int]  # offset and length in the file

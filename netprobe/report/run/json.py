@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TextIO
+
+from msgspec.structs import replace
 
 import netprobe
 from netprobe.model.codec import (

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TextIO
+
+from msgspec import Struct, field
 
 import netprobe
 from netprobe.model.coverage import Coverage, Unprobed
@@ -39,8 +40,7 @@ _FATES: dict[str, CaseFate] = {
 _WORST: tuple[CaseFate, ...] = ("failure", "error", "skipped")
 
 
-@dataclass(slots=True)
-class _Case:
+class _Case(Struct):
     """One test case: its flows are counted, and the first of those that failed are kept.
 
     ``shared``: what flows are for that other matrices demand, too.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from netprobe.model.exit import tested
 from netprobe.model.firewall import FirewallRule
@@ -16,6 +17,7 @@ from netprobe.model.result import Finding
 from netprobe.report.page.page import Field, Line, PagePart, PageSection, Style, field
 from netprobe.report.page.wording import listed, number, plural
 from netprobe.report.record.collector import Report, count_missing
+from netprobe.report.run.waiting import count_untested
 
 CanStart = Literal["yes", "no", "cannot be told"]
 
@@ -34,11 +36,11 @@ NOT_SAID: Final = "not said by the matrix"
 _MOST_NUMBERS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """Who must act: for which findings, and how many firewall rules that takes.
 
-    ``rules`` None: nobody has counted them. ``untested`` are flows that nobody could look at.
+    ``rules`` None: nobody has counted them. ``untested`` are flows that nobody could look at:
+    those that wait for a finding are its owner's, all others our own matter.
     """
 
     owner: Team
@@ -47,8 +49,7 @@ class Actor:
     untested: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(Struct, frozen=True):
     """The summary of a run; ``reasons`` say why, ``beside`` what fails and does not decide that."""
 
     can_start: CanStart
@@ -129,12 +130,11 @@ def _list_doubts(report: Report) -> Iterator[str]:
 def _list_actors(report: Report, findings: Sequence[Finding]) -> Iterator[Actor]:
     owners = {one.number: owner_of(one) for one in findings}
     rules = None if report.rules is None else _count_rules(report.rules, owners)
-    untested = report.summary.deciding.get("not-tested", 0)
+    untested = count_untested(report)
     for owner in OWNERS:
         mine = tuple(number for number, whose in owners.items() if whose == owner)
-        unseen = untested if owner == "ourselves" else 0
-        if mine or unseen:
-            yield Actor(owner, mine, None if rules is None else rules[owner], unseen)
+        if mine or untested[owner]:
+            yield Actor(owner, mine, None if rules is None else rules[owner], untested[owner])
 
 
 def _count_rules(rules: Sequence[FirewallRule], owners: Mapping[int, Team]) -> Counter[Team]:
@@ -173,7 +173,10 @@ def word_actor(actor: Actor) -> str:
                 plural(actor.rules, "firewall rule") if actor.rules else "no firewall rule"
             )
     if actor.untested:
-        parts.append(f"{plural(actor.untested, 'flow')} that nobody could look at")
+        what = "nobody could look at"
+        if actor.owner != "ourselves":
+            what = "waits for a finding" if actor.untested == 1 else "wait for a finding"
+        parts.append(f"{plural(actor.untested, 'flow')} that {what}")
     return f"{OWNER_WORDS[actor.owner]}: {', '.join(parts)}"
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from netprobe.model.coverage import Coverage, Unprobed
 from netprobe.model.result import Result, Verdict
@@ -31,8 +32,7 @@ Pair = tuple[str, str]  # source and destination: roles or hosts
 Row = dict[str, PairFate]  # of one source or several alike, by destination
 
 
-@dataclass(slots=True)
-class Cell:
+class Cell(Struct):
     """All flows from one role to another; ``pairs`` has the worst fate of every pair of hosts.
 
     ``excuses`` counts the excused flows by why they do not decide. Memory grows with the pairs.
@@ -84,8 +84,7 @@ def fate_of(result: Result) -> PairFate:
     return result.verdict if result.decides or result.verdict == "pass" else "excused"
 
 
-@dataclass(frozen=True, slots=True)
-class PairMap:
+class PairMap(Struct, frozen=True):
     """The cells by their roles; ``roles`` in the order of rows and columns."""
 
     roles: tuple[str, ...]
@@ -145,8 +144,7 @@ def _role_of(index: RunIndex, host: str, wanted: Sequence[str]) -> str:
     return next((role for role in roles if role in wanted), next(iter(roles), ANY_ROLE))
 
 
-@dataclass(slots=True)
-class Alike:
+class Alike(Struct):
     """Hosts whose flows have one fate, and the fate towards each host at the other end."""
 
     names: list[str]

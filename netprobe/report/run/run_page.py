@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.model.accepted import STATES
 from netprobe.model.host_key import HostKey
@@ -57,7 +59,8 @@ from netprobe.report.run.change_sections import change_sections
 from netprobe.report.run.coverage_text import coverage_sections
 from netprobe.report.run.headline import Headline, headline, origin, totals
 from netprobe.report.run.overview import Overview, make_overview, overview_section
-from netprobe.report.run.to_do import DOUBTFUL_TO_DO, choose_to_do
+from netprobe.report.run.to_do import DOUBTFUL_TO_DO, choose_to_do, word_wait
+from netprobe.report.run.waiting import Awaited
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
 _MOST_EVIDENCE = 3
@@ -151,6 +154,7 @@ class RunSurvey(NamedTuple):
     report: Report
     addresses: Addresses
     groups: Mapping[str, Surveys]
+    awaited: Awaited
 
 
 def survey_run(report: Report) -> RunSurvey:
@@ -159,26 +163,31 @@ def survey_run(report: Report) -> RunSurvey:
     entries = {one.id for one in report.info.accepted}
     groups: dict[str, Surveys] = {"inconclusive": {}, "not-tested": {}, "excused": {}}
     keys = {one.name: one.host_key for one in report.info.hosts}
+    awaited = Awaited(report.findings)
     for result in report.collector.failures():
         if result.accepted is not None and result.accepted.id in entries:
             continue  # its entry has a line
         if not result.decides or place(result) not in told:
-            name, key = _choose_group(result, keys.get(result.source))
+            name, key = _choose_group(result, keys.get(result.source), awaited)
             survey = groups[name].setdefault(key, Survey(result))
             survey.add(result)
             if name == "not-tested":
                 cause = replace_name(result.because, result.source, HOLES[0])
                 survey.causes.setdefault(cause, result.because)
-    return RunSurvey(report, addresses_of(report.info), groups)
+    return RunSurvey(report, addresses_of(report.info), groups, awaited)
 
 
-def _choose_group(result: Result, host_key: HostKey | None) -> tuple[str, tuple[object, ...]]:
+def _choose_group(
+    result: Result, host_key: HostKey | None, awaited: Awaited
+) -> tuple[str, tuple[object, ...]]:
     requirement = (result.matrix, result.requirement, result.also)
     if not result.decides:
         excuse = str(excuse_of(result))
         return "excused", (result.verdict, *requirement, excuse, getattr(result, excuse))
     if result.verdict == "not-tested":
-        return "not-tested", (result.reason, host_key.state if host_key else None)
+        finding = awaited.find(result)
+        awaits = None if finding is None else finding.number
+        return "not-tested", (result.reason, host_key.state if host_key else None, awaits)
     return "inconclusive", (result.protocol, result.reason, result.where, *requirement)
 
 
@@ -202,14 +211,14 @@ def _survey_fields(survey: Survey, about: RunSurvey) -> Iterator[Field]:
     yield from field("flows", [survey.text(about.addresses)])
     yield from field("purpose", needs(survey.requirements.values()))
     if first.verdict == "not-tested":
-        yield from _untested_fields(survey, about.report)
+        yield from _untested_fields(survey, about.report, about.awaited)
     else:
         yield from field("seen", [f"{first.because} ({first.state}, {first.reason})"])
         yield from field("where", [where_text(first)])
         yield from field("to do", DOUBTFUL_TO_DO.get(first.reason, ()))
 
 
-def _untested_fields(survey: Survey, report: Report) -> Iterator[Field]:
+def _untested_fields(survey: Survey, report: Report, awaited: Awaited) -> Iterator[Field]:
     """Say why nobody could look, and what to do; untrusted host keys are one line for all hosts."""
     reason, sources = survey.first.reason, survey.sources
     hosts = [one for one in report.info.hosts if one.name in sources]
@@ -221,7 +230,10 @@ def _untested_fields(survey: Survey, report: Report) -> Iterator[Field]:
     yield from field(
         "seen", lines if rest <= 0 else [*lines[:MOST_LINES], More(f"and {rest} more")]
     )
-    words = choose_to_do(reason, sources, report.findings)
+    finding = awaited.find(survey.first)
+    words = (
+        choose_to_do(reason, sources, report.findings) if finding is None else word_wait(finding)
+    )
     yield from field("to do", [one.to_do for one in troubles] or [words])
 
 
@@ -328,8 +340,7 @@ def _list_texts(
     yield from section(name, Line(title, "strong"), (Line(text, style) for text in texts))
 
 
-@dataclass(frozen=True, slots=True)
-class RunPage:
+class RunPage(Struct, frozen=True):
     """A run from headline and summary to totals; ``findings`` are those that count.
 
     A format gives each finding as much room as it has (``finding_section``). What stands beside

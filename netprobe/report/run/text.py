@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TextIO
 
 from netprobe.model.printable import clean
-from netprobe.report.page.page import INDENT, Field, Line, PagePart, PageSection, write_page
+from netprobe.report.page.page import INDENT, Line, PagePart, PageSection, write_page
 from netprobe.report.page.wording import is_failure, plural
 from netprobe.report.record.collector import Report
 from netprobe.report.run.overview import index_lines, overview_section
@@ -23,8 +23,8 @@ def write_text(report: Report, stream: TextIO) -> None:
     page = make_page(report)
     parts = list(page_parts(page))
     size = _size_of(stream)
-    if size is not None and count_lines(parts) > size.lines:
-        parts += repeat_summary(page, size)
+    if size is not None:
+        parts += _end_long_page(page, parts, stream, size)
     write_page(parts, stream)
 
 
@@ -39,17 +39,23 @@ def _size_of(stream: TextIO) -> os.terminal_size | None:
     return size if size.lines and size.columns else None
 
 
-def count_lines(parts: Iterable[PagePart]) -> int:
-    """Count the lines, as if none had to be wrapped."""
-    return sum(len(part.lines) if isinstance(part, Field) else 1 for part in parts)
+def _end_long_page(
+    page: RunPage, parts: Iterable[PagePart], stream: TextIO, size: os.terminal_size
+) -> Iterator[PagePart]:
+    """Give the summary again where these parts, wrapped, take more lines than the terminal has."""
+    # rich takes 60 ms to import, and pipes do not need it.
+    from netprobe.report.page.terminal import count_lines  # noqa: PLC0415
+
+    if count_lines(parts, stream, size.lines + 1) > size.lines:
+        head = [Line(), page.headline.verdict, *overview_section(page.overview, ()).lines()]
+        yield from head
+        yield from _repeat_index(page, size, count_lines(head, stream, size.lines))
 
 
-def repeat_summary(page: RunPage, size: os.terminal_size) -> Iterator[PagePart]:
-    """Give the summary again, and of its index what has room on the terminal, a line each."""
-    head = [Line(), page.headline.verdict, *overview_section(page.overview, ()).lines()]
-    yield from head
-    # What is above may be wrapped, and the shell has a line of its own.
-    room = max(1, size.lines - count_lines(head) - 4)
+def _repeat_index(page: RunPage, size: os.terminal_size, above: int) -> Iterator[PagePart]:
+    """Give of the index what has room below so many lines, a line each."""
+    # An empty line, the line of what has no room, and the shell's own.
+    room = max(1, size.lines - above - 3)
     if len(page.findings) > 1:
         yield Line()
         for line in islice(index_lines(page.findings), room):

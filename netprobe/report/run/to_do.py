@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
+from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding
+from netprobe.report.run.overview import OWNER_WORDS
 
 _UNTESTED: Final[Mapping[str, str]] = {
     "no-vantage": "Mend the way onto the host, as said above, or carry a bundle there "
@@ -21,7 +23,10 @@ _UNTESTED: Final[Mapping[str, str]] = {
     "other-run": "Wait for the other run to end, and run again.",
     "holder-changed": "Find out which processes take turns at the port, and run again.",
     "stopped": "Run again with --resume FILE.",
+    "row-stopped": "First what stops the row's own port, as its result says; then run again with "
+    "--rehearse.",
     "netprobe-fault": "Report it with the sentence above; --resume FILE asks these flows again.",
+    "maintenance": "Nothing, until its maintenance ends.",
     "agent-slow": "Run again with --resume FILE when the host has less to do.",
     **dict.fromkeys(
         ("no-results", "results-cut", "not-asked", "no-overlap"),
@@ -56,6 +61,12 @@ def choose_to_do(
     if reason in _HANGING and holes:
         return f"{_word_hole(holes[0], sources)} {words}"
     return words
+
+
+def word_wait(awaited: Finding) -> str:
+    """Word what to do about flows that wait for a finding, and who has to act for it."""
+    owner = OWNER_WORDS[owner_of(awaited)]
+    return f"Finding {awaited.number} first ({owner}), then run again with --rehearse."
 
 
 def _is_at(finding: Finding, hosts: Container[str]) -> bool:

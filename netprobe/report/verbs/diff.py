@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final, TextIO
+
+from msgspec import Struct
 
 from netprobe.model.codec import result_to_json
 from netprobe.model.dataclass_json import Json
@@ -23,8 +24,7 @@ from netprobe.report.run.markdown import MOST_BYTES, MarkdownRoom, section_lines
 DIFF_SCHEMA = "netprobe.diff/1"
 
 
-@dataclass(frozen=True, slots=True)
-class RunDiff:
+class RunDiff(Struct, frozen=True):
     """Two runs, each with its file and what is known of it, and what changed between them."""
 
     files: tuple[str, str]

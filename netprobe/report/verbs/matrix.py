@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, TextIO
+
+from msgspec.structs import asdict
 
 from netprobe.model.dataclass_json import to_json
 from netprobe.model.matrix import (
@@ -84,7 +85,7 @@ def _document_to_data(matrix: Matrix) -> dict[str, Any]:
 
 def _claim_to_data(value: str | SettingRef) -> str | dict[str, str]:
     if isinstance(value, SettingRef):
-        return {one.name: getattr(value, one.name) for one in fields(value)}
+        return asdict(value)
     return value
 
 

@@ -12,7 +12,7 @@ from netprobe.model.firewall import FirewallRequest, FirewallRule
 from netprobe.request.groups import address_groups, end_groups, port_group, port_groups
 from netprobe.request.safe import plain
 from netprobe.request.services import cidr_of, protocol_name, protocol_number, range_text
-from netprobe.request.syntaxes.common import heading
+from netprobe.request.syntaxes.common import forbid_whole_file, heading
 
 # aerleon names protocols.
 _PROTOCOLS = {4: "ipip", 41: "ipv6", 47: "gre", 50: "esp", 51: "ah", 89: "ospf", 112: "vrrp"}
@@ -20,7 +20,8 @@ _PROTOCOLS = {4: "ipip", 41: "ipv6", 47: "gre", 50: "esp", 51: "ah", 89: "ospf",
 
 def lines(request: FirewallRequest) -> Iterator[str]:
     """Give networks and services for the definitions, and filters for the policy."""
-    yield from heading(request)
+    yield from heading(request, into="aerleon=TARGET")
+    yield from forbid_whole_file(request)
     yield "# networks and services belong into a file of definitions, the terms into your policy."
     yield "networks:"
     for group in address_groups(request, request.rules):
@@ -52,7 +53,8 @@ def _term_lines(request: FirewallRequest, rule: FirewallRule) -> Iterator[str]:
     source, destination = end_groups(request, rule)
     protocol = _PROTOCOLS.get(protocol_number(rule) or 0, protocol_name(rule, "icmpv6"))
     yield f"      - name: np-{request.id}-{rule.id.lower()}"
-    yield f"        comment: {json.dumps(plain(' '.join(rule.why)))}"
+    comment = f"on {rule.who}: {' '.join(rule.why)}"
+    yield f"        comment: {json.dumps(plain(comment))}"
     yield f"        source-address: {source.name}"
     yield f"        destination-address: {destination.name}"
     yield f"        protocol: {protocol}"

@@ -19,7 +19,7 @@ _SELECTOR = "netprobe == 'asked'"
 
 def lines(request: FirewallRequest) -> Iterator[str]:
     """Give one policy for what comes in and one for what goes out."""
-    yield from heading(request)
+    yield from heading(request, into="calico=SELECTOR")
     yield "# A policy isolates what it selects: only host endpoints that have policies already."
     sides: dict[str, dict[str, FirewallRule]] = {}
     for section in sections(request):

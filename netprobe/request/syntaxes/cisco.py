@@ -11,6 +11,7 @@ from netprobe.request.groups import address_groups, end_groups, port_group, port
 from netprobe.request.services import cidr_of, protocol_name
 from netprobe.request.syntaxes.common import (
     PATH,
+    forbid_whole_file,
     heading,
     left_out,
     remarks,
@@ -28,7 +29,8 @@ _FIRST_OLD_LINE = 100_000
 
 def asa(request: FirewallRequest) -> Iterator[str]:
     """Give the lines for configuration mode of an ASA; --into names the access list."""
-    return write_device(request, _asa_objects, _asa_lines, _why_not_asa, "!")
+    into = "cisco-asa=LIST"
+    return write_device(request, _asa_objects, _asa_lines, _why_not_asa, into, "!")
 
 
 def _asa_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> Iterator[str]:
@@ -95,7 +97,8 @@ def ios(request: FirewallRequest) -> Iterator[str]:
     """
     name = _list_of(request, "cisco-ios")
     rules = rules_at(request, PATH)
-    yield from heading(request, "!")
+    yield from heading(request, "!", into="cisco-ios=LIST")
+    yield from forbid_whole_file(request, PATH, "!")
     yield from left_out(request, PATH, "!")
     for group in address_groups(request, [rule for rule in rules if rule.family == 4]):
         yield f"object-group network {group.name}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TextIO
+
+from msgspec import Struct
 
 from netprobe.model.firewall import RULE_PLACES, Enforcer, FirewallRequest, FirewallRule, RulePlace
 from netprobe.request.safe import plain
@@ -14,6 +15,7 @@ RuleWriter = Callable[[FirewallRequest, TextIO], None]
 WhyUnwritten = Callable[[FirewallRule], str | None]
 WriteLines = Callable[[FirewallRequest], Iterator[str]]
 Direction = Literal["forward", "input", "output"]
+_CHAINS: tuple[Direction, ...] = ("forward", "input", "output")
 
 PATH: tuple[RulePlace, ...] = ("path",)
 _DIRECTIONS: dict[tuple[RulePlace, bool], Direction] = {
@@ -33,8 +35,7 @@ class IntoPlace(NamedTuple):
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Syntax:
+class Syntax(Struct, frozen=True):
     """How one kind of firewall or ticket is written; ``undo`` takes the same rules away again.
 
     ``purpose`` says for whom. ``library`` is what must be installed for it, with the extra of that
@@ -113,11 +114,11 @@ def choose_chain(
 ) -> str:
     """Choose the chain of a rule: the one that ``--into`` names, or that of its own direction.
 
-    Where rules go to routers and to hosts, a name is that of the routers' chain.
+    A chain has one direction: where rules go several ways, a name is that of the first of them.
     """
-    way = direction(rule, place)
-    is_for_routers = any(one.place == "path" for each in request.rules for one in each.enforcers)
-    return named if named and (way == "forward" or not is_for_routers) else own
+    ways = {direction(each, one.place) for each in request.rules for one in each.enforcers}
+    first = min(ways, key=_CHAINS.index)
+    return named if named and direction(rule, place) == first else own
 
 
 def heading(
@@ -132,6 +133,16 @@ def heading(
         yield f"{sign}   {rule.id} {word_ends(rule)}"
     if not request.rules:
         yield f"{sign}   no rule: {plain(request.why_none)}"
+
+
+def forbid_whole_file(
+    request: FirewallRequest, places: Sequence[RulePlace] = RULE_PLACES, sign: str = "#"
+) -> Iterator[str]:
+    """Forbid to apply a file as a whole, where its rules are for several places or routers."""
+    enforcers = [one.enforcer for one in sections(request, places)]
+    routers = {one.router for one in enforcers} - {None}
+    if len({one.place for one in enforcers}) > 1 or len(routers) > 1:
+        yield f"\n{sign} NEVER APPLY THE WHOLE FILE: each part is for the place that it names."
 
 
 def word_ends(rule: FirewallRule) -> str:
@@ -194,12 +205,8 @@ def write_sections(
     places: Sequence[RulePlace] = RULE_PLACES,
 ) -> Iterator[str]:
     """Give the rules by who applies them, each below its comment."""
-    parts = list(sections(request, places))
-    kinds = {part.enforcer.place for part in parts}
-    routers = {part.enforcer.router for part in parts} - {None}
-    if len(kinds) > 1 or len(routers) > 1:
-        yield "\n# NEVER APPLY THE WHOLE FILE: each part is for the place that it names."
-    for section in parts:
+    yield from forbid_whole_file(request, places)
+    for section in sections(request, places):
         yield section.title
         for rule in section.rules:
             yield from remarks(rule)
@@ -216,10 +223,12 @@ def write_device(
     write_objects: Callable[[FirewallRequest, Sequence[FirewallRule]], Iterator[str]],
     write_rule: Callable[[FirewallRequest, FirewallRule], Iterator[str]],
     why_not: WhyUnwritten,
+    into: str,
     sign: str = "#",
 ) -> Iterator[str]:
     """Give the lines for a firewall on the way: objects first, then the rules that use them."""
-    yield from heading(request, sign)
+    yield from heading(request, sign, into=into)
+    yield from forbid_whole_file(request, PATH, sign)
     yield from left_out(request, PATH, sign)
     yield from write_objects(request, writable_rules(request, why_not))
     for rule in rules_at(request, PATH):

@@ -15,6 +15,7 @@ from netprobe.request.syntaxes.common import (
     Direction,
     Section,
     direction,
+    forbid_whole_file,
     heading,
     remarks,
     sections,
@@ -38,8 +39,11 @@ def lines(request: FirewallRequest) -> Iterator[str]:
     yield "#!/bin/sh"
     yield from heading(request)
     yield "set -e"
-    yield from _write_sections(request, set())
-    yield "\nfirewall-cmd --reload"
+    yield from forbid_whole_file(request)
+    for section in sections(request):
+        yield section.title
+        yield from _section_lines(request, section, set())
+        yield "firewall-cmd --reload"
 
 
 def undo(request: FirewallRequest) -> Iterator[str]:
@@ -47,7 +51,8 @@ def undo(request: FirewallRequest) -> Iterator[str]:
     yield "#!/bin/sh"
     yield from heading(request, undo=True)
     made: set[str] = set()
-    _ = [*_write_sections(request, made)]
+    for section in sections(request):
+        _ = [*_section_lines(request, section, made)]
     # A set that a rule still uses cannot be deleted: policies go first.
     for name in sorted(made, key=lambda name: (not name.startswith("np-"), name)):
         kind = "policy" if name.startswith("np-") else "ipset"
@@ -55,13 +60,11 @@ def undo(request: FirewallRequest) -> Iterator[str]:
     yield "firewall-cmd --reload"
 
 
-def _write_sections(request: FirewallRequest, made: set[str]) -> Iterator[str]:
-    for section in sections(request):
-        yield section.title
-        yield from _section_lines(request, section, made)
-
-
 def _section_lines(request: FirewallRequest, section: Section, made: set[str]) -> Iterator[str]:
+    """Give the commands of a part; ``made`` gets the names of what they make.
+
+    Each part makes all that it needs, since it may be the only one for its device.
+    """
     for rule in section.rules:
         way = direction(rule, section.enforcer.place)
         policy = f"np-{request.id}-{way[:3]}"
@@ -87,7 +90,7 @@ def _rule_lines(
 
 def _policy_lines(policy: str, way: Direction) -> Iterator[str]:
     ingress, egress = _ZONES[way]
-    yield f"{_COMMAND} --new-policy={policy}"
+    yield _write_new("policy", policy)
     # Each option is a command of its own: firewall-cmd takes no two of them.
     yield f"{_COMMAND} --policy={policy} --set-priority=-100"
     yield f"{_COMMAND} --policy={policy} --set-target=CONTINUE"
@@ -97,10 +100,16 @@ def _policy_lines(policy: str, way: Direction) -> Iterator[str]:
 
 def _ipset_lines(group: AddressGroup) -> Iterator[str]:
     family = " --option=family=inet6" if group.family == 6 else ""
-    yield f"{_COMMAND} --new-ipset={group.name} --type=hash:ip{family}"
+    yield _write_new("ipset", group.name, f" --type=hash:ip{family}")
     yield from _add_options(
         f"--ipset={group.name}", (f"--add-entry={end.address}" for end in group.ends)
     )
+
+
+def _write_new(kind: str, name: str, options: str = "") -> str:
+    """Give the command that makes what another part may have made on the same device."""
+    known = f"{_COMMAND} --info-{kind}={name} >/dev/null 2>&1"
+    return f"{known} || {_COMMAND} --new-{kind}={name}{options}"
 
 
 def _add_options(where: str, options: Iterable[str]) -> Iterator[str]:

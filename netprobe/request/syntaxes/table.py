@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import TextIO
+
+from msgspec.structs import replace
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule
 from netprobe.model.ports import PortRange

@@ -31,7 +31,8 @@ _junos_why_not = partial(word_state, who="an SRX keeps")
 
 def fortios(request: FirewallRequest) -> Iterator[str]:
     """Give the configuration. New policies stand last: ``move`` them before the one that denies."""
-    return write_device(request, _fortios_objects, _fortios_policy_lines, _fortios_why_not)
+    into = "fortios=FROM/TO"
+    return write_device(request, _fortios_objects, _fortios_policy_lines, _fortios_why_not, into)
 
 
 def _fortios_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> Iterator[str]:
@@ -106,7 +107,8 @@ def _fortios_policy_lines(request: FirewallRequest, rule: FirewallRule) -> Itera
 
 def junos(request: FirewallRequest) -> Iterator[str]:
     """Give the commands. New policies stand last: ``insert`` them before the one that denies."""
-    return write_device(request, _junos_objects, _junos_policy_lines, _junos_why_not)
+    into = "junos=FROM/TO"
+    return write_device(request, _junos_objects, _junos_policy_lines, _junos_why_not, into)
 
 
 def _junos_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> Iterator[str]:
@@ -160,7 +162,8 @@ def _junos_policy_lines(request: FirewallRequest, rule: FirewallRule) -> Iterato
 
 def paloalto(request: FirewallRequest) -> Iterator[str]:
     """Give the commands; the rules move to the top."""
-    return write_device(request, _paloalto_objects, _paloalto_rule_lines, _paloalto_why_not)
+    into = "paloalto=FROM/TO"
+    return write_device(request, _paloalto_objects, _paloalto_rule_lines, _paloalto_why_not, into)
 
 
 def _paloalto_objects(request: FirewallRequest, rules: Sequence[FirewallRule]) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # e_machine and what ``uname -m`` says there; both byte orders of POWER have one number.
 _MACHINES = {
@@ -20,8 +21,7 @@ _MACHINES = {
 _PT_INTERP = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Elf:
+class Elf(Struct, frozen=True):
     """``arch`` as ``uname -m`` says it; ``loader`` is a path, None of a static program."""
 
     arch: str

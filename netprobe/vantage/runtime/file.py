@@ -8,8 +8,10 @@ import json
 import tarfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from netprobe.errors import FileErrors, Problem
 from netprobe.files import MIB, read_file
@@ -24,8 +26,7 @@ _KIND = "a runtime made by `netprobe runtime build`"
 PROGRAMS = ("ld.so", "bin/python")
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeManifest:
+class RuntimeManifest(Struct, frozen=True):
     """What a runtime says of itself; ``modules`` are the ones that were asked for."""
 
     arch: str
@@ -34,12 +35,11 @@ class RuntimeManifest:
     modules: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     """A checked runtime: ``payload`` is the compressed tar as it crosses the wire."""
 
     manifest: RuntimeManifest
-    payload: bytes = field(repr=False)
+    payload: bytes
     unpacked_bytes: int
 
     @property

@@ -6,9 +6,10 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from netprobe.batch.bundle import pack_bundle
 from netprobe.batch.results import HostRecording, read_results

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from netprobe.agent.batch.results import FLUSH_MESSAGES, HostClock, ResultFile
 from netprobe.agent.core.loop import Loop

@@ -7,6 +7,7 @@ import pytest
 from netprobe.agent.probers.traceroute import Walker
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.orders import WalkOrder
+from netprobe.agent.wire.parts import IcmpFact
 from tests.agent import netlab
 from tests.agent.netlab import ADDRESS, DESTINATION, R1, R2, SOURCE, inside
 from tests.agent.rig import Agent
@@ -76,12 +77,12 @@ def test_a_drop_is_behind_the_last_hop(
 
 @pytest.mark.lab
 def test_a_refusing_router_ends_the_walk(lab: None) -> None:
-    """What rejects is the last hop; the destination was not reached."""
+    """What rejects is the last hop, with its words; the destination was not reached."""
     netlab.rule(R2, "forward", "tcp dport 33 reject with icmp type admin-prohibited")
     (found,) = walk(Agent(), to(4, "tcp"))
 
     assert found.hops == [(1, ADDRESS[4]["r1"]), (2, ADDRESS[4]["r2"]), (3, ADDRESS[4]["r2"])]
-    assert not found.reached
+    assert (found.reached, found.refusal) == (False, IcmpFact(3, 13, ADDRESS[4]["r2"], 63))
 
 
 @pytest.mark.lab

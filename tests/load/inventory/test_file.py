@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from netprobe.errors import Problem
 from netprobe.load.inventory.addresses import parse_address, parse_ip
 from netprobe.load.inventory.file import read_inventory
-from netprobe.model.inventory import Address, Host, Inventory, Proxy, Ssh, Vantage
+from netprobe.model.inventory import Address, Health, Host, Inventory, Proxy, Ssh, Vantage
 
 GOOD = Path(__file__).parents[1] / "good" / "inventory.yaml"
 
@@ -190,3 +190,24 @@ def test_no_names(name: str) -> None:
     """What cannot be a name of the DNS is none."""
     with pytest.raises(ValueError, match="expected"):
         parse_address(name)
+
+
+def test_what_a_balancer_asks(tmp_path: Path) -> None:
+    """A path is HTTPS at every port; a mapping names the ports, and those alone are balanced."""
+    (short, long, none) = written(
+        tmp_path,
+        """  a: {address: 10.0.0.1, roles: [], balances: [master], health: /readyz}
+  b:
+    address: 10.0.0.2
+    roles: []
+    balances: [master, node]
+    health: {6443: {https: /readyz}, 443: {http: /ready, port: 1936}, 22623: tcp}
+  c: {address: 10.0.0.3, roles: [], balances: [master]}
+""",
+    ).hosts
+    assert (short.balances, short.health) == (("master",), (Health("https", "/readyz"),))
+    assert short.health_at(6443) == Health("https", "/readyz")
+    assert long.health_at(443) == Health("http", "/ready", 1936, 443)
+    assert long.health_at(22623) == Health("tcp", of=22623)
+    assert [long.balances_port(port) for port in (6443, 22623, 80)] == [True, True, False]
+    assert (none.health_at(6443), none.balances_port(80)) == (None, True)

@@ -418,6 +418,10 @@ def test_two_services_at_one_node_port_are_a_note(desk: Desk) -> None:
     sample = "hosted-cluster-agent.yaml"
     desk.sample(sample)
     assert "only one of them" not in str(desk.load(HYPERSHIFT, sample).notes)
+    at = "address: {}\n        port: {}"
+    upper = (at.format("10.1.0.7", 30443), at.format("Node.example.com", 30843))
+    desk.sample(sample, upper, ("address: 10.1.0.7", "address: node.example.com"))
+    assert "only one of them" in str(desk.load(HYPERSHIFT, sample).notes)
     desk.sample(sample, ("port: 30843", "port: 30443"))
     (note,) = [one for one in desk.load(HYPERSHIFT, sample).notes if "only one of them" in one]
     assert note == (

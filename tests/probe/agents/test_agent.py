@@ -164,7 +164,7 @@ async def test_an_echo_order_that_ends_without_all_outcomes_loses_the_agent() ->
 
 async def test_an_answer_that_breaks_a_rule_loses_the_agent() -> None:
     """At once, and nothing that it said is believed from then on."""
-    bench = Bench({WalkOrder: lambda order: Walked(order.id, [], True, None)})
+    bench = Bench({WalkOrder: lambda order: Walked(order.id, [], True, None, None)})
     assert bench.agent.refused is None
 
     with pytest.raises(AgentError, match="it sent Walked: a walk that arrived without a hop"):
@@ -215,7 +215,7 @@ STORY = StoryOrder(0, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 5)], True, [], [
         (
             lambda agent: agent.walk("udp", "10.0.0.2", 5, None, 16, 3),
             WalkOrder(0, "udp", "10.0.0.2", 5, None, 16, 3),
-            Walked(1, [WalkHop(1, "10.0.0.2")], True, None),
+            Walked(1, [WalkHop(1, "10.0.0.2")], True, None, None),
         ),
         (
             lambda agent: agent.return_path("10.0.0.2", "10.0.0.1"),

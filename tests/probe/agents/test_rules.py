@@ -44,6 +44,7 @@ from netprobe.agent.wire.parts import (
     HalfOpen,
     HeldPorts,
     HeldSocket,
+    IcmpFact,
     ListenBlock,
     OrderArrivals,
     OutcomeRun,
@@ -265,6 +266,7 @@ EGRESS = EgressOrder(7, "10.0.0.2", None, 9)
 HOLDERS = HoldersOrder(7, "10.0.0.2", "10.0.0.1", "eth0")
 RETURN = ReturnPathOrder(7, "10.0.0.2", "10.0.0.1")
 HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
+REFUSAL = IcmpFact(3, 0, "10.0.0.2", 62)
 
 
 @pytest.mark.parametrize(
@@ -287,14 +289,17 @@ HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
         (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN] * 4097, []), "4097 items"),
         (SeenOrder(7, 1, []), Seen(7, [], [], [Stranger(5, "x")] * 65), "65 items"),
         (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN._replace(remote="")], []), "an address ''"),
-        (WALK, Walked(7, HOPS, True, None), None),
-        (WALK, Walked(7, [], False, "no-permission"), None),
-        (WALK, Walked(7, [], True, None), "arrived without a hop"),
-        (WALK, Walked(7, HOPS[:2], True, None), "arrived without a hop"),
-        (WALK, Walked(7, HOPS[::-1], True, None), "out of order"),
-        (WALK, Walked(7, HOPS + HOPS, True, None), "out of order"),
-        (WALK._replace(max_ttl=2), Walked(7, HOPS, True, None), "3 hops of 2"),
-        (WALK, Walked(7, [WalkHop(1, "there")], False, None), "an address 'there'"),
+        (WALK, Walked(7, HOPS, True, None, None), None),
+        (WALK, Walked(7, [], False, "no-permission", None), None),
+        (WALK, Walked(7, [], True, None, None), "arrived without a hop"),
+        (WALK, Walked(7, HOPS[:2], True, None, None), "arrived without a hop"),
+        (WALK, Walked(7, HOPS[::-1], True, None, None), "out of order"),
+        (WALK, Walked(7, HOPS + HOPS, True, None, None), "out of order"),
+        (WALK._replace(max_ttl=2), Walked(7, HOPS, True, None, None), "3 hops of 2"),
+        (WALK, Walked(7, [WalkHop(1, "there")], False, None, None), "an address 'there'"),
+        (WALK, Walked(7, HOPS, False, None, REFUSAL), None),
+        (WALK, Walked(7, HOPS[:1], False, None, REFUSAL), "another hop refused"),
+        (WALK, Walked(7, HOPS, True, None, REFUSAL), "arrived and was refused"),
         (ResolveOrder(7, "x"), Resolved(7, ["10.0.0.1", "fd00::1"], None, ""), None),
         (ResolveOrder(7, "x"), Resolved(7, ["10.0.0.1"] * 2, None, ""), "one address twice"),
         (ResolveOrder(7, "x"), Resolved(7, ["x"], None, ""), "an address 'x'"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Outcome

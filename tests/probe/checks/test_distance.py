@@ -21,7 +21,7 @@ def agent(**paths: Path) -> FakeAgent:
 
     def walk(order: WalkOrder) -> Walked:
         hops = enumerate(paths.get(order.proto, ()), 1)
-        return Walked(order.id, [WalkHop(ttl, address) for ttl, address in hops], True, None)
+        return Walked(order.id, [WalkHop(ttl, address) for ttl, address in hops], True, None, None)
 
     return FakeAgent(SOURCE, {WalkOrder: walk})
 

@@ -76,7 +76,7 @@ class World:
         )
 
     def _walk(self, order: WalkOrder) -> Walked:
-        return Walked(order.id, [WalkHop(1, self.first_hop)], False, None)
+        return Walked(order.id, [WalkHop(1, self.first_hop)], False, None, None)
 
     def _echo(self, order: EchoOrder) -> object:
         answer = kind(op="answer", answer="echo", ttl=self.echo_ttl)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
@@ -62,7 +62,7 @@ def agent(
 
     def walk(order: WalkOrder) -> Walked:
         found = hops(*(HOPS if walks is None else walks).get(order.proto, []))
-        return Walked(order.id, found, True, None)
+        return Walked(order.id, found, True, None, None)
 
     return FakeAgent(SOURCE, {ProbeOrder: connect, EchoOrder: echo, WalkOrder: walk})
 

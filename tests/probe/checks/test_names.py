@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import dns.message
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.host_messages import Nameservers, NameserversOrder
 from netprobe.agent.wire.parts import OutcomeKind

@@ -121,7 +121,7 @@ def scene(with_agent: bool) -> Scene:
             ProbeOrder: connect,
             EchoOrder: lambda order: reply(order, kind(op="answer", answer="echo", ttl=60)),
             RouteOrder: routed(gateway=ROUTER),
-            WalkOrder: lambda order: Walked(order.id, hops, True, None),
+            WalkOrder: lambda order: Walked(order.id, hops, True, None, None),
             EgressOrder: lambda order: Egress(
                 order.id, "eth0", ROUTER, None, None, True, "no-buffers"
             ),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.host_messages import Holders, HoldersOrder, RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder

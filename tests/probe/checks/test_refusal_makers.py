@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import RouteOrder
@@ -88,7 +89,7 @@ class World:
     def _walk(self, order: WalkOrder) -> Walked:
         other = self.others if order.port in CONTROL_PORTS else PLAIN
         hops = self.others if order.proto == "icmp" else self.walks.get(order.port, other)
-        return Walked(order.id, [WalkHop(*one) for one in enumerate(hops, 1)], True, None)
+        return Walked(order.id, [WalkHop(*one) for one in enumerate(hops, 1)], True, None, None)
 
 
 def error(code: int, ttl: int = TTL, protocol: str = "udp", port: int = 53) -> Observation:

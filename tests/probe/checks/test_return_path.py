@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.host_messages import ReturnPath, ReturnPathOrder, RouteOrder
 from netprobe.model.evidence import Listener, Outcome

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
@@ -299,7 +299,7 @@ def test_rationed_and_proxied_flows_are_left_alone() -> None:
     seen = silent()
 
     assert not Silence().concerns(replace(seen, part=replace(seen.part, paced=True)))
-    assert not Silence().concerns(replace(seen, task=replace(seen.task, via=object())))  # type: ignore[arg-type]
+    assert not Silence().concerns(replace(seen, task=replace(seen.task, via=object())))
 
 
 async def test_where_the_source_is_lost_what_it_saw_stands() -> None:

@@ -33,7 +33,7 @@ def scene(gateways: Mapping[str, str | None], answers: bool, *, alone: bool = Fa
 
     def walk(order: WalkOrder) -> Walked:
         hops = [WalkHop(1, OTHER)] if answers else [WalkHop(1, None)]
-        return Walked(order.id, hops, False, None)
+        return Walked(order.id, hops, False, None, None)
 
     source = FakeAgent(SOURCE, {RouteOrder: route, WalkOrder: walk})
     others = () if alone else (FakeAgent(host("c", NEIGHBOUR)), FakeAgent(host("far", "10.9.0.1")))

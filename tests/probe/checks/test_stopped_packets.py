@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Seen
 from netprobe.agent.wire.host_messages import PacketCounts, PacketCountsOrder

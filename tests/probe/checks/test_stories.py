@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Seen, StoryTold
 from netprobe.agent.wire.host_messages import RouteOrder
@@ -636,7 +637,7 @@ def test_whatever_our_listener_did_not_answer_concerns_the_check(
     seen = make_observation(outcome)
 
     assert Stories().concerns(seen) is concerned
-    assert not Stories().concerns(replace(seen, task=replace(seen.task, via=object())))  # type: ignore[arg-type]
+    assert not Stories().concerns(replace(seen, task=replace(seen.task, via=object())))
 
 
 async def test_of_connections_that_opened_the_nonces_are_asked_for() -> None:

@@ -9,7 +9,7 @@ import pytest
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import WalkOrder
-from netprobe.agent.wire.parts import WalkHop
+from netprobe.agent.wire.parts import IcmpFact, WalkHop
 from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import Icmp, Outcome, Trace, Witness
 from netprobe.model.ports import Ports
@@ -32,13 +32,14 @@ def agent(
     reached: bool = False,
     failure: str | None = None,
     gateway: str | None = ROUTER,
+    refusal: IcmpFact | None = None,
 ) -> FakeAgent:
     """A source whose walks meet these."""
     hops = [WalkHop(ttl, address) for ttl, address in enumerate(addresses, 1)]
     return FakeAgent(
         SOURCE,
         {
-            WalkOrder: lambda order: Walked(order.id, hops, reached, failure),
+            WalkOrder: lambda order: Walked(order.id, hops, reached, failure, refusal),
             RouteOrder: routed(gateway=gateway),
         },
     )
@@ -61,6 +62,27 @@ async def test_a_trace_ends_at_the_last_router_that_answered(
 
     assert found.trace == trace
     assert [entry.name for entry in found.trail] == ["traceroute"]
+
+
+async def test_a_router_that_ends_a_walk_has_refused_the_flow() -> None:
+    """Its errors are rationed. That it has no route holds for all ports, other words for the port
+    that was walked; none of it for a flow that came to the destination, or for "host unreachable",
+    which a firewall says, too."""
+    walked, other = ((22, 22),), ((443, 443),)
+
+    async def find_refused(code: int) -> set[Ports]:
+        source = agent(ROUTER, FAR, refusal=IcmpFact(3, code, FAR, 63))
+        flows = silent(ports=walked), silent(ports=other), came
+        found = await look(Traceroute(), make_scene(source), *flows)
+        assert {one.trace and one.trace.last_hop for one in found} == {FAR}
+        assert [order.port for order in source.orders(WalkOrder)] == [22]
+        refusal = Icmp(3, code, FAR, "router", 63)
+        return {one.ports for one in found if one.refusal == refusal}
+
+    came = silent(ports=((9000, 9000),), story=Story(destination_in=StoryPlace("yes")))
+    assert await find_refused(0) == {walked, other}
+    assert await find_refused(13) == {walked}
+    assert await find_refused(1) == set()
 
 
 async def test_one_walk_stands_for_all_flows_of_its_protocol() -> None:

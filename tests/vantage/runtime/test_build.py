@@ -14,11 +14,11 @@ import sys
 import tarfile
 import venv
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import FileErrors, RequestError
 from netprobe.vantage.runtime import cache

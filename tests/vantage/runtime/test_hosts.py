@@ -9,10 +9,10 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Listening
 from netprobe.agent.wire.host_messages import Resolved, ResolveOrder

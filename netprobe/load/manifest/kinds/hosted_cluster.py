@@ -6,11 +6,17 @@ A NodePool says what its cluster says too, and how many nodes there will be.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from netprobe.load.inventory.addresses import parse_address
-from netprobe.load.manifest.kinds.published import read_status_host, word_shared_ports
+from netprobe.load.manifest.kinds.published import (
+    read_status_host,
+    word_printing,
+    word_shared_ports,
+)
 from netprobe.load.manifest.kinds.shared import (
     CAMEL,
     KeyPath,
@@ -197,21 +203,22 @@ def api_server_of(one: Manifest) -> tuple[str, int] | None:
     return (host, one.port("status", "controlPlaneEndpoint", "port") or 6443) if host else None
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelSaid:
+class TunnelSaid(Struct, frozen=True):
     """How Konnectivity is published: ``server`` is HOST or HOST:PORT, and stands at ``place``.
 
-    ``publishing`` None: a port tells nothing of it. ``title`` names the object that says it.
+    ``publishing`` None: a port tells nothing of it. ``title`` names the object that says it. Where
+    it names no host, ``server`` is empty, and ``printing`` the command that prints the host.
     """
 
     server: str
     publishing: Publishing | None
     place: str
     title: str
+    printing: str = ""
 
 
 def tunnel_of(one: Manifest) -> TunnelSaid | None:
-    """Give how workers reach Konnectivity; None where the manifest names no host."""
+    """Give how workers reach Konnectivity; None where the manifest says nothing of it."""
     strategy = next(_strategies_of(one, "Konnectivity"), ())
     publishing = _WAYS.get(one.text(*strategy, "type")) if strategy else None
     if publishing is None:
@@ -221,7 +228,8 @@ def tunnel_of(one: Manifest) -> TunnelSaid | None:
     port = one.port(*path[:-1], "port") if publishing == "nodeport" and host else None
     shown = f"[{host}]" if port and ":" in host else host
     server = f"{shown}:{port}" if port else host
-    return TunnelSaid(server, publishing, one.place(*path), one.title) if host else None
+    printing = "" if host else word_printing(one, publishing)
+    return TunnelSaid(server, publishing, one.place(*path), one.title, printing)
 
 
 def _strategies_of(one: Manifest, service: str) -> Iterator[KeyPath]:

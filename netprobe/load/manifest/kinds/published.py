@@ -1,4 +1,7 @@
-"""What a HostedCluster says of its services beside the specification: its status, and clashes."""
+"""What a HostedCluster says of its services beside the specification: its status, and clashes.
+
+And what it does not say: where a cluster has the host of Konnectivity.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,29 @@ from netprobe.load.inventory.addresses import parse_address
 from netprobe.load.manifest.kinds.shared import KeyPath, say_setting
 from netprobe.load.manifest.manifest import Manifest
 from netprobe.load.manifest.said import AddressSaid, NoteSaid, Said
+from netprobe.model.printable import word_command
 
 # Where the status of a running cluster names the host of a service that is published by a route.
 _OF_STATUS: dict[str, KeyPath] = {
     "Ignition": ("status", "ignitionEndpoint"),
     "OAuthServer": ("status", "oauthCallbackURLTemplate"),
 }
+# What has the host of Konnectivity, by the way of publishing, and where in it.
+_PRINTED: dict[str, tuple[str, str]] = {
+    "route": ("route", "{.spec.host}"),
+    "loadbalancer": ("service", "{.status.loadBalancer.ingress[0]}"),
+}
+
+
+def word_printing(one: Manifest, publishing: str) -> str:
+    """Give the command that prints the host of Konnectivity; a node's address none prints."""
+    if publishing not in _PRINTED:
+        return ""
+    kind, path = _PRINTED[publishing]
+    # HyperShift's own name for the namespace of a control plane.
+    space = f"{one.text('metadata', 'namespace') or 'NAMESPACE'}-{one.name.replace('.', '-')}"
+    words = ("-n", space, "get", kind, "konnectivity-server", "-o", f"jsonpath={path}")
+    return word_command(("oc", *words))
 
 
 def read_status_host(one: Manifest, service: str, name: str) -> Iterator[Said]:
@@ -41,7 +61,7 @@ def word_shared_ports(one: Manifest) -> Iterator[NoteSaid]:
     for base in one.each("spec", "services"):
         service = one.text(*base, "service")
         at = (*base, "servicePublishingStrategy", "nodePort")
-        address, port = one.text(*at, "address"), one.text(*at, "port")
+        address, port = one.text(*at, "address").lower(), one.text(*at, "port")
         if not address or port in ("", "0"):
             continue
         other = seen.setdefault((address, port), service)

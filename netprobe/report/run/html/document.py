@@ -12,7 +12,7 @@ from typing import TextIO
 
 from netprobe.report.page.wording import number
 from netprobe.report.record.collector import Report
-from netprobe.report.run.html.elements import Markup, element, raw_element, source_hash
+from netprobe.report.run.html.elements import Markup, element, keep_names, raw_element, source_hash
 from netprobe.report.run.html.island import Island
 from netprobe.report.run.html.parts import (
     findings_section,
@@ -87,7 +87,7 @@ def _write_body(report: Report, page: RunPage, script: str, folder: str) -> Mark
             skipped_section(report),
             hosts_section(report),
         ),
-        element("footer", element("p", page.totals.text, class_="quiet")),
+        element("footer", element("p", keep_names(page.totals.text), class_="quiet")),
         raw_element("script", island.json(), type="application/json", id="data"),
         raw_element("script", script, type="module"),
     )
@@ -99,11 +99,11 @@ def _write_header(report: Report, page: RunPage) -> Markup:
         element("p", report.title or "netprobe", class_="brand"),
         element("h1", page.headline.verdict.text),
         *(
-            element("p", line.text, class_="alert" if line.style == "doubt" else None)
+            element("p", keep_names(line.text), class_="alert" if line.style == "doubt" else None)
             for line in page.headline.beside
         ),
         element("ul", _count_items(report), class_="counts"),
-        *(element("p", line.text, class_="quiet") for line in page.origin),
+        *(element("p", keep_names(line.text), class_="quiet") for line in page.origin),
         element("nav", element("ul", _list_links()), aria_label="Parts of this page"),
     )
 

@@ -10,8 +10,10 @@ from collections.abc import Iterable
 
 from netprobe.model.printable import clean
 
-# Names with hyphens; what is longer must be broken somewhere on a narrow window.
-_HYPHENED = re.compile(r"([\w.]+(?:-[\w.]+)+)")
+# Names with hyphens, and the brackets and commas at them, which begin or end no line; what is
+# longer must be broken somewhere on a narrow window.
+_WORDS = re.compile(r"([^\s,+]+[,+]*)")
+_HYPHEN = re.compile(r"\w-\w")
 # Elements that have no end.
 _VOID = frozenset({"meta", "link", "br", "input"})
 
@@ -46,10 +48,12 @@ def escape(child: Child) -> str:
 
 def keep_names(text: str) -> Markup:
     """Give a text whose names are on one line each: browsers break lines at hyphens."""
-    parts = _HYPHENED.split(clean(text))
-    words = (element("span", one, class_="name") if place % 2 else escape(one)
-             for place, one in enumerate(parts))  # fmt: skip
-    return Markup("".join(words))
+    words = _WORDS.split(clean(text))
+    return Markup("".join(map(_keep_word, words)))
+
+
+def _keep_word(word: str) -> str:
+    return element("span", word, class_="name") if _HYPHEN.search(word) else escape(word)
 
 
 def _write_attribute(item: tuple[str, str | bool | None]) -> str:

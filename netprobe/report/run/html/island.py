@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
+
+from msgspec import Struct, field
 
 from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import PlannedRequirement
@@ -55,8 +56,7 @@ class Table:
         return iter(self.numbers)
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     """The results of one requirement and protocol, by their pair of ends."""
 
     first: Result

@@ -94,7 +94,7 @@ def _list_findings(findings: Sequence[Finding]) -> Iterator[Markup]:
         )
         for one in findings
     ]
-    yield element("ol", *lines, class_="contents onscreen")
+    yield element("ol", *lines, class_="contents")
 
 
 def _hide_word(word: str) -> Markup:
@@ -113,7 +113,7 @@ def _link_packets(finding: Finding, folder: str) -> Markup | None:
         return None
     way = quote(os.path.relpath(finding.evidence, folder or os.curdir))
     # A name with a colon before its first slash would be a scheme.
-    return element("a", finding.evidence, href=f"./{way}")
+    return element("a", keep_names(finding.evidence), href=f"./{way}")
 
 
 def _write_article(
@@ -175,7 +175,7 @@ def roles_section(pairs: PairMap) -> Markup:
         return _make_section("roles", "Who reaches whom", element("p", "There was no flow."))
     ends = pairs.destinations
     corner = element("td", "from ↓ to →", class_="corner quiet")
-    heads = [element("th", role, scope="col") for role in ends]
+    heads = [element("th", keep_names(role), scope="col") for role in ends]
     rows = [
         element(
             "tr",
@@ -185,13 +185,13 @@ def roles_section(pairs: PairMap) -> Markup:
         for source in pairs.sources
     ]
     hint = (
-        "A cell counts flows, and the worst of them gives its sign: 5/20 says that 5 of 20 are so. "
-        "Open one for its hosts."
+        "A cell counts flows, and the worst of them gives its sign: 5/20 says that 5 of 20 are so."
     )
+    way = element("span", " Open one for its hosts.", class_="onscreen")
     return _make_section(
         "roles",
         "Who reaches whom",
-        element("p", hint, class_="quiet onscreen"),
+        element("p", hint, way, class_="quiet"),
         _write_table([corner, *heads], rows, "roles", "Roles"),
         element("ul", *map(_explain_sign, reversed(WORST)), class_="legend quiet"),
     )
@@ -228,7 +228,9 @@ def rest_section(page: RunPage) -> Markup:
     """Show what is beside the findings but for what is skipped, which has a table."""
     told = [one for one in page.sections if one.name != "skipped"]
     written = [
-        item for one in told for item in (element("h3", one.title.text), *_write_groups(one))
+        item
+        for one in told
+        for item in (element("h3", keep_names(one.title.text)), *_write_groups(one))
     ]
     nothing = element("p", "There is nothing else to say.")
     return _make_section("rest", "Beside the findings", *(written or [nothing]))

@@ -76,7 +76,7 @@ function makeRow(row) {
     make("td", {}, ...nameParts(destination, address)),
     make("td", { class: "wire" }, `${block.protocol} ${portText(row)}`.trim()),
     make("td", { class: "wire" }, block.requirement),
-    make("td", { class: "why" }, reason));
+    make("td", { class: "wire" }, reason));
 }
 
 /** A name and an address may stand on two lines; neither is broken at a hyphen. */
@@ -87,8 +87,8 @@ function nameParts(name, address) {
 
 /** A text whose names are on one line each, as elsewhere on the page. */
 function keepNames(text) {
-  const words = String(text).split(/([\w.]+(?:-[\w.]+)+)/);
-  return words.map((word, place) => (place % 2 ? make("span", { class: "name" }, word) : word));
+  const words = String(text).split(/([^\s,+]+[,+]*)/);
+  return words.map((word) => (/\w-\w/.test(word) ? make("span", { class: "name" }, word) : word));
 }
 
 /** Show or hide the evidence of a flow below its line. */

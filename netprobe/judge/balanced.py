@@ -1,0 +1,193 @@
+"""What the rehearsal of a balancer saw → verdict: the gravest fault, the others as warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from netprobe.model.balanced import BalancerFacts, CheckSeen
+from netprobe.model.result import Place, Proof, Result, Verdict
+
+BalancerFate = Literal[
+    "hands-on", "foreign", "ends-tls", "proxy-header", "lacks", "lacks-by-check",
+    "lacks-or-sticks", "no-reflection", "own-reflection", "sticks",
+]  # fmt: skip
+ADDRESSES_SHOWN = 3
+
+
+class BalancedRow(Struct, frozen=True):
+    """One line of the table; ``because`` may use the words of ``_word_facts``."""
+
+    verdict: Verdict
+    reason: str
+    proof: Proof
+    where: tuple[Place, ...]
+    because: str
+
+
+def _make_fault(reason: str, because: str, where: Place = "service") -> BalancedRow:
+    return BalancedRow("blocked", reason, "none", (where,), because)
+
+
+def _make_doubt(because: str) -> BalancedRow:
+    return BalancedRow("inconclusive", "balancer-lacks", "none", ("service",), because)
+
+
+# From the gravest to the least.
+ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
+    "foreign": _make_fault(
+        "balancer-foreign",
+        "{foreign} of {dials} connections were answered by something that is none of the back ends "
+        "{back_ends}: {shown}; either a stranger is in the pool, or the balancer answers itself",
+    ),
+    "ends-tls": _make_fault(
+        "balancer-ends-tls",
+        "the balancer does not pass TLS through: {ended} of {dials} connections arrived at a back "
+        "end, and {shown} was shown instead of the back end's",
+    ),
+    "proxy-header": _make_fault(
+        "balancer-proxy-header",
+        "the balancer sends a header of the PROXY protocol before TLS ({headers} of {dials} "
+        "connections): a back end that does not expect it closes them",
+    ),
+    "lacks": _make_fault(
+        "balancer-lacks",
+        "no connection through the balancer reached {missing} in {waited} s, from any source: "
+        "{reached}{checks}",
+    ),
+    "lacks-by-check": _make_doubt(
+        "no connection through the balancer reached {missing} in {waited} s, and the balancer "
+        "asked there what netprobe does not answer as the platform will: {failed}; give its "
+        "`health:` in the inventory, or let it check no certificate",
+    ),
+    "lacks-or-sticks": _make_doubt(
+        "no connection through the balancer reached {missing} in {waited} s, and each source "
+        "always got one and the same back end: whether clients stick or a back end is missing "
+        "cannot be told{checks}",
+    ),
+    "no-reflection": _make_fault(
+        "balancer-hairpin",
+        "back ends do not reach themselves through the balancer, and others reach them: "
+        "{unreflected} ({lost} of {dials} connections from here had no answer: {lost_words})",
+    ),
+    "own-reflection": _make_fault(
+        "balancer-hairpin",
+        "this back end does not reach itself through the balancer ({lost} of {dials} connections "
+        "had no answer: {lost_words}); others reach it, and the other back ends reach themselves",
+        "source",
+    ),
+    "sticks": _make_fault(
+        "balancer-sticks",
+        "all {dials} connections of this source were handed on to {reached_here}, while other "
+        "sources got others: the balancer keeps clients on one back end",
+    ),
+    "hands-on": BalancedRow(
+        "pass", "balancer-pool", "nonce", (),
+        "{back_ends}, played by agents, answered through the balancer with their own certificates"
+        "{seen_as}{checks}; removal of a back end that fails was not measured",
+    ),
+}  # fmt: skip
+
+
+def judge_balancer(base: Result, facts: BalancerFacts) -> Result:
+    """Give the result of one source and a balancer."""
+    fates = list_fates(facts)
+    words = _word_facts(facts)
+    row, *others = (ROWS[fate] for fate in fates)
+    further = (
+        f"{one.reason}, too: {one.because.format_map(words)}"
+        for one in others
+        if one.reason != "balancer-pool"
+    )
+    return replace(
+        base,
+        verdict=row.verdict,
+        state="open",
+        reason=row.reason,
+        proof=row.proof,
+        where=row.where,
+        because=row.because.format_map(words),
+        attempts=facts.dials,
+        warnings=(*base.warnings, *further),
+    )
+
+
+def list_fates(facts: BalancerFacts) -> list[BalancerFate]:
+    """Give the keys of the table that hold, the gravest first; at least one."""
+    found = {*_find_faults(facts)}
+    return [fate for fate in ROWS if fate in found] or ["hands-on"]
+
+
+def _find_faults(facts: BalancerFacts) -> Iterator[BalancerFate]:
+    if facts.foreign:
+        yield "foreign"
+    if facts.ended:
+        yield "ends-tls"
+    if facts.headers:
+        yield "proxy-header"
+    if facts.missing:
+        yield _find_lack(facts)
+    if facts.itself is False:
+        alone = len(facts.unreflected) == 1 and len(facts.back_ends) > 1
+        yield "own-reflection" if alone else "no-reflection"
+    if facts.sticks:
+        yield "sticks"
+
+
+def _find_lack(facts: BalancerFacts) -> BalancerFate:
+    if _list_failed(facts):
+        return "lacks-by-check"
+    return "lacks-or-sticks" if facts.all_stick else "lacks"
+
+
+def _list_failed(facts: BalancerFacts) -> list[CheckSeen]:
+    return [one for one in facts.checks if one.back_end in facts.missing and not one.passes]
+
+
+def _word_facts(facts: BalancerFacts) -> dict[str, str]:
+    numbers = {
+        name: str(getattr(facts, name)) for name in ("foreign", "dials", "ended", "headers", "lost")
+    }
+    reached = f"they reach {', '.join(facts.pool)}" if facts.pool else "they reach no back end"
+    return {
+        **numbers,
+        "back_ends": ", ".join(facts.back_ends),
+        "shown": facts.shown,
+        "missing": ", ".join(facts.missing),
+        "waited": str(facts.waited_s),
+        "reached": reached,
+        "reached_here": ", ".join(facts.reached),
+        "unreflected": ", ".join(facts.unreflected),
+        "lost_words": facts.lost_words,
+        "failed": "; ".join(dict.fromkeys(one.asked for one in _list_failed(facts))),
+        "checks": _word_checks(facts),
+        "seen_as": _word_seen(facts.seen_as),
+    }
+
+
+def _word_checks(facts: BalancerFacts) -> str:
+    """Say what the balancer asks, of the back ends that are in doubt if there are any."""
+    about = facts.missing or facts.back_ends
+    asked: dict[str, list[int | None]] = {}
+    for one in facts.checks:
+        if one.back_end in about:
+            asked.setdefault(one.asked, []).append(one.every_ms)
+    if not asked:
+        return "; no health checks came to them" if facts.missing else "; no health checks came"
+    words = [f"{text}{_word_interval(times)}" for text, times in asked.items()]
+    return f"; health checks: {', '.join(words)}"
+
+
+def _word_interval(times: list[int | None]) -> str:
+    known = [one for one in times if one is not None]
+    return f", every {min(known) / 1000:.1f} s" if known else ""
+
+
+def _word_seen(addresses: tuple[str, ...]) -> str:
+    if not addresses:
+        return ""
+    more = " and others" if len(addresses) > ADDRESSES_SHOWN else ""
+    return f", which saw connections from {', '.join(addresses[:ADDRESSES_SHOWN])}{more}"

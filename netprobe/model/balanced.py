@@ -1,0 +1,54 @@
+"""What the rehearsal of a balancer has seen: agents played its back ends, sources dialled it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class CheckSeen(NamedTuple):
+    """Connections of one kind that came to a back end and that none of our sources made: health
+    checks, as a rule. ``asked``: in words. ``passes``: whether it was answered as it should be.
+    ``seen``: how often."""
+
+    back_end: str
+    asked: str
+    passes: bool
+    seen: int
+    every_ms: int | None
+
+
+class BalancerFacts(NamedTuple):
+    """What one source saw of a balancer, and what all sources together saw of its pool.
+
+    ``reached``: the back ends that this source reached; ``pool``: those that any source did.
+    ``dials``: how often it dialled; ``lost`` of them had no answer, ``ended`` arrived at a back end
+    while somebody else showed the certificate ``shown``, ``foreign`` were answered by something
+    that is no back end, and ``headers`` began with a header of the PROXY protocol.
+    ``sticks``: it always got one back end, and there are others; ``all_stick``: every source did.
+    ``itself``: whether a source that is a back end reaches itself (None: it is none, or never had
+    to); ``unreflected``: the back ends
+    that did not and that others reached. ``seen_as``: the addresses that the back ends saw.
+    """
+
+    back_ends: tuple[str, ...]
+    reached: tuple[str, ...] = ()
+    pool: tuple[str, ...] = ()
+    dials: int = 0
+    lost: int = 0
+    lost_words: str = ""
+    ended: int = 0
+    foreign: int = 0
+    shown: str = ""
+    headers: int = 0
+    sticks: bool = False
+    all_stick: bool = False
+    itself: bool | None = None
+    unreflected: tuple[str, ...] = ()
+    checks: tuple[CheckSeen, ...] = ()
+    seen_as: tuple[str, ...] = ()
+    waited_s: int = 0
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The back ends that no source reached."""
+        return tuple(name for name in self.back_ends if name not in self.pool)

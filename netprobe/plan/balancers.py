@@ -1,0 +1,104 @@
+"""Which balancers a plan rehearses, and who stands behind them: `balances:` of the inventory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from netprobe.model.inventory import Host, Inventory
+from netprobe.model.matrix import fold_role
+from netprobe.model.plan import BALANCER, Block, Skipped
+from netprobe.model.ports import Ports
+
+RolesByHost = Mapping[str, tuple[str, ...]]
+
+
+def make_balancers(
+    block: Block, inventory: Inventory, roles: RolesByHost
+) -> Iterator[Block | Skipped]:
+    """Give the rehearsals of the balancers that a row leads to, one for each.
+
+    A balancer of which no matrix knows a role stands in for the role that it balances.
+    """
+    if block.protocol != "tcp":
+        return
+    for host in inventory.hosts:
+        ports = _list_ports(block, host)
+        back_ends = tuple(_list_back_ends(host, inventory, roles))
+        if ports and _leads_to(block, host, back_ends, roles):
+            yield from _make_balancer(block, host, ports, back_ends)
+
+
+def _list_ports(block: Block, host: Host) -> Ports:
+    """List the ports of a row that a host balances; of a range only those that it names."""
+    named = [one.of for one in host.health if one.of is not None]
+    whole = [first for first, last in block.ports if first == last]
+    inside = [one for one in named if any(first <= one <= last for first, last in block.ports)]
+    chosen = sorted(set(inside if named else whole))
+    return tuple((port, port) for port in chosen if host.balances_port(port))
+
+
+def _list_back_ends(host: Host, inventory: Inventory, roles: RolesByHost) -> Iterator[Host]:
+    """List the hosts that have a role which a host balances, by either of its names."""
+    wanted = {fold_role(role) for role in host.balances}
+    for one in inventory.hosts:
+        words = {fold_role(role) for role in (*one.roles, *roles.get(one.name, ()))}
+        if one.name != host.name and words & wanted:
+            yield one
+
+
+def _leads_to(block: Block, host: Host, back_ends: tuple[Host, ...], roles: RolesByHost) -> bool:
+    """Tell whether a row leads to a balancer, itself or for those that stand behind it."""
+    if any(end.name == host.name for end, _ in block.destinations):
+        return True
+    if roles.get(host.name) or not host.health:
+        return False
+    wanted = {*block.requirement.destinations}
+    return bool(back_ends) and all(wanted & {*roles.get(one.name, ())} for one in back_ends)
+
+
+def _make_balancer(
+    block: Block, host: Host, ports: Ports, back_ends: tuple[Host, ...]
+) -> Iterator[Block | Skipped]:
+    row = block.requirement
+    name = f"{row.id}/{BALANCER}"
+    why = _why_not(host, back_ends)
+    if why is not None:
+        yield Skipped(block.matrix, name, why, destination=host.name)
+        return
+    known = {end for end in block.destinations if end[0].name == host.name}
+    ends = tuple((host, one) for one in host.addresses if one.family == block.family)
+    starts = {one.name: one for one in (*block.sources, *back_ends)}
+    played = replace(
+        block,
+        requirement=replace(
+            row,
+            id=name,
+            probe=BALANCER,
+            any_of=None,
+            purpose=f"the pool of the balancer {host.name} ({row.id}): {row.purpose}",
+        ),
+        ports=ports,
+        sources=tuple(starts.values()),
+        destinations=tuple(end for end in ends if not known or end in known),
+        local=False,
+        any_of=None,
+        also=tuple(replace(one, requirement=f"{one.requirement}/{BALANCER}") for one in block.also),
+        back_ends=back_ends,
+    )
+    if played.pair_count():
+        yield played
+
+
+def _why_not(host: Host, back_ends: tuple[Host, ...]) -> str | None:
+    """Say why a balancer cannot be rehearsed; None: it can."""
+    if not back_ends:
+        return f"no host has the role {' or '.join(host.balances)}, which {host.name} balances"
+    closed = [one.name for one in back_ends if one.vantage.kind == "none"]
+    if closed:
+        return (
+            f"back ends are played by their agents, and {', '.join(closed)} is declared "
+            "vantage: none"
+        )
+    return None

@@ -1,0 +1,143 @@
+"""Sources dial a balancer until it is known which back ends stand behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.rehearsals.back_end import VisitLog
+from netprobe.protocols.services.http_exchange import HttpRequest, ReadLimits, exchange_http
+from netprobe.protocols.services.tls import Hello, SeenHandshake
+from netprobe.protocols.services.tls_certificates import read_certificate
+from netprobe.protocols.services.tls_talk import NO_GREETING_S, Patience, TlsPipe, TlsTalk
+from netprobe.vantage.stream import Target
+
+OPEN_S = 2.0
+PATIENCE = Patience(2.5, 2.5, 2.5)
+LIMITS = ReadLimits(3.0, 5.0)
+# A balancer that saw all back ends down waits rise x interval before it sends anything.
+LEAST_S, MOST_S = 30.0, 45.0
+# Chance reaches each of N back ends in so many times N dials.
+DIALS_EACH = 12
+# Between dials: at first, and when a source has made as many as chance needs.
+PAUSE_S, LONG_PAUSE_S = 0.05, 0.5
+
+
+@dataclass(slots=True)
+class BalancerDial:
+    """One dial: the certificate that was shown (DER), and what else came.
+
+    ``opened``: the connection opened. ``words``: what was seen instead of a back end's answer.
+    """
+
+    number: int
+    opened: bool = False
+    certificate: bytes = b""
+    heard: bool = False
+    words: str = ""
+
+
+async def dial_once(
+    agent: AgentMethods, target: Target, hello: Hello, path: str, dial: BalancerDial
+) -> None:
+    """Connect, shake hands, and ask for a path that tells whose dial it is. Raises AgentError."""
+    async with agent.open_stream(target) as stream:
+        failure = stream.opened.failure
+        if failure is not None:
+            dial.words = failure
+            return
+        dial.opened = True
+        talk = TlsTalk(stream, hello, NO_GREETING_S)
+        attempt = await talk.shake(PATIENCE, words=False)
+        _note_handshake(dial, attempt.seen)
+        if not talk.usable:
+            dial.words = dial.words or attempt.end or attempt.first
+            return
+        request = HttpRequest(hello.server_name or target.address, path, tls=True)
+        answer = await exchange_http(TlsPipe(talk), request, LIMITS)
+        dial.words = f"HTTP {answer.status}" if answer.status is not None else answer.ended or ""
+
+
+def _note_handshake(dial: BalancerDial, seen: SeenHandshake) -> None:
+    if seen.foreign is not None:
+        dial.heard, dial.words = True, f"an answer without TLS ({seen.foreign.splitlines()[0]})"
+    if seen.chain:
+        dial.heard, dial.certificate = True, seen.chain[0]
+
+
+def name_certificate(der: bytes) -> str:
+    """Name whose certificate it is."""
+    read = read_certificate(der)
+    return (read.common_name or read.subject or "without a name") if read is not None else "?"
+
+
+@dataclass(slots=True)
+class DiallingSource:
+    """One source, its dials and the back ends that they reached."""
+
+    name: str
+    agent: AgentMethods
+    target: Target
+    dials: list[BalancerDial] = field(default_factory=list)
+    reached: dict[str, int] = field(default_factory=dict)
+    # How many of them were made since it is known of each back end that somebody reaches it.
+    since_known: int = 0
+    error: Exception | None = None
+
+
+class Dialling:
+    """All sources that dial one balancer. ``find``: which back end a dial reached."""
+
+    def __init__(
+        self, sources: Iterable[DiallingSource], hello: Hello, back_ends: tuple[str, ...],
+        log: VisitLog, find: Callable[[BalancerDial], str | None],
+    ) -> None:  # fmt: skip
+        self.sources = list(sources)
+        self.pool: set[str] = set()
+        self.waited_s = 0.0
+        self._hello = hello
+        self._back_ends = back_ends
+        self._log = log
+        self._find = find
+        self._count = 0
+        self._enough = DIALS_EACH * len(back_ends)
+
+    async def run(self) -> None:
+        """BalancerDial from all sources side by side, each until it knows enough."""
+        await asyncio.gather(*(self._dial_on(one) for one in self.sources))
+
+    async def _dial_on(self, source: DiallingSource) -> None:
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        try:
+            while not self._knows_enough(source, clock() - begun):
+                await self.dial(source)
+                is_long = len(source.dials) >= self._enough
+                await asyncio.sleep(LONG_PAUSE_S if is_long else PAUSE_S)
+        except Exception as error:
+            # That of one source says nothing of the others.
+            source.error = error
+        self.waited_s = max(self.waited_s, clock() - begun)
+
+    async def dial(self, source: DiallingSource) -> BalancerDial:
+        """BalancerDial once, and note which back end was reached. Raises AgentError."""
+        self._count += 1
+        dial = BalancerDial(self._count)
+        source.dials.append(dial)
+        path = self._log.path(dial.number)
+        await dial_once(source.agent, source.target, self._hello, path, dial)
+        back_end = self._find(dial)
+        source.since_known += len(self.pool) == len(self._back_ends)
+        if back_end is not None:
+            source.reached[back_end] = source.reached.get(back_end, 0) + 1
+            self.pool.add(back_end)
+        return dial
+
+    def _knows_enough(self, source: DiallingSource, waited_s: float) -> bool:
+        if len(source.reached) == len(self._back_ends) or waited_s >= MOST_S:
+            return True
+        if source.since_known >= self._enough:
+            return True
+        return waited_s >= LEAST_S and len(source.dials) >= self._enough

@@ -1,0 +1,254 @@
+"""Balancers in front of an API, and what ``--rehearse=balancer`` says of them.
+
+HAProxy's own statistics say which servers it has, and how many connections each of them got.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.balancers import BALANCER, HOSTS, HTTPS_CHECK, PORT, STRANGER, BalancedHosts, pools
+from tests.lab.cli import Finished, netprobe
+from tests.lab.konnectivity.pki import authority, issue
+from tests.lab.netlab import wait_for
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.needs("haproxy")]
+
+TWO = [HOSTS["cp1"], HOSTS["cp2"]]
+CHECKED = "check check-ssl verify none inter 1s"
+REHEARSE = ("--rehearse=balancer", "-o", "json")
+SOURCES = {"client", *HOSTS}
+# A server of its own, in Python: whatever asks gets an answer in TLS by a certificate of its own.
+FOREIGN = """
+import http.server, ssl, sys
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1])
+handler = http.server.SimpleHTTPRequestHandler
+server = http.server.ThreadingHTTPServer(("", int(sys.argv[2])), handler)
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def lab() -> Iterator[BalancedHosts]:
+    with BalancedHosts() as made:
+        yield made
+
+
+def rehearse(lab: BalancedHosts, **balancer: Any) -> dict[str, dict[str, Any]]:
+    """The results by the source; the row itself passes."""
+    return _read(lab.run(*REHEARSE, balancer=balancer))
+
+
+def _read(done: Finished) -> dict[str, dict[str, Any]]:
+    rows = [one["verdict"] for one in done.results if one["requirement"] == "api"]
+    assert rows == ["pass"], done.stdout
+    return _list_all(done)
+
+
+def _list_all(done: Finished) -> dict[str, dict[str, Any]]:
+    found = pools(done)
+    assert set(found) == SOURCES
+    return found
+
+
+def reasons(found: dict[str, dict[str, Any]]) -> set[tuple[str, str]]:
+    return {(one["verdict"], one["reason"]) for one in found.values()}
+
+
+def make_certificate(lab: BalancedHosts, name: str) -> str:
+    """A certificate and its key in one file."""
+    issue(lab.folder, "lb.pem", authority(CN="lab"), [name], CN=name)
+    return str(lab.folder / "lb.pem")
+
+
+def start_stranger(lab: BalancedHosts) -> None:
+    """Something else that speaks TLS at the port, at a host of its own."""
+    words = ("-c", FOREIGN, make_certificate(lab, "somebody.lab"), str(PORT))
+    stranger = lab["stranger"]
+    stranger.spawn(sys.executable, *words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    wait_for(lambda: any(one.endswith(f":{PORT}") for one in stranger.listening()), "a stranger")
+
+
+def test_one_that_ends_tls(lab: BalancedHosts) -> None:
+    """It shows its own certificate, and the request arrives all the same: that is said, once for
+    all sources, and no back end counts as missing."""
+    crt = make_certificate(lab, "lb.lab")
+    lab.start_haproxy(options="ssl verify none", bind=f"ssl crt {crt}")
+    done = lab.run(*REHEARSE)
+    found = _read(done)
+    assert reasons(found) == {("blocked", "balancer-ends-tls")}
+    assert all("the certificate of lb.lab" in one["because"] for one in found.values())
+    assert all(one["warnings"] == [] for one in found.values())
+    assert min(lab.count_connections().values()) > 0
+    (finding,) = done.document["findings"]
+    assert finding["title"].startswith("lb ends TLS on tcp 6443")
+    assert done.status == 1
+
+
+@pytest.mark.full
+def test_one_that_does_all_right(lab: BalancedHosts) -> None:
+    """Each source reaches each back end, and HAProxy counts as many; its checks are named."""
+    lab.start_haproxy(HTTPS_CHECK, options=CHECKED)
+    done = lab.run(*REHEARSE, balancer={"health": "/readyz"})
+    found = _read(done)
+    assert reasons(found) == {("pass", "balancer-pool")}
+    assert {one["proof"] for one in found.values()} == {"nonce"}
+    assert all("/readyz over HTTPS at TCP port 6443" in one["because"] for one in found.values())
+    assert min(lab.count_connections().values()) >= len(SOURCES) / len(HOSTS)
+    assert done.status == 0
+
+
+@pytest.mark.full
+def test_a_back_end_that_is_missing(lab: BalancedHosts) -> None:
+    """It is named, from every source; those that are there are, too."""
+    lab.start_haproxy(servers=TWO)
+    done = lab.run(*REHEARSE)
+    found = _read(done)
+    assert reasons(found) == {("blocked", "balancer-lacks")}
+    assert all("reached cp3 in" in one["because"] for one in found.values())
+    assert set(lab.count_connections()) == {"s1", "s2"}
+    (finding,) = done.document["findings"]
+    assert finding["title"] == "lb hands tcp 6443 on to less than all of its back ends (4 flows)"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("back", ["ssl verify none", ""], ids=["tls", "plain"])
+def test_one_that_ends_tls_does_not_hide_a_missing_back_end(lab: BalancedHosts, back: str) -> None:
+    """The graver fault is the reason, and the missing back end a warning, whether the balancer
+    speaks TLS to those that it has or not."""
+    crt = make_certificate(lab, "lb.lab")
+    lab.start_haproxy(servers=TWO, options=back, bind=f"ssl crt {crt}")
+    found = rehearse(lab)
+    assert reasons(found) == {("blocked", "balancer-ends-tls")}
+    for one in found.values():
+        (warning,) = one["warnings"]
+        assert warning.startswith("balancer-lacks, too: no connection")
+        assert "reached cp3 in" in warning
+
+
+@pytest.mark.full
+def test_a_stranger_in_the_pool(lab: BalancedHosts) -> None:
+    """What answers and is no back end is named by its certificate."""
+    start_stranger(lab)
+    lab.start_haproxy(servers=[*HOSTS.values(), STRANGER])
+    found = rehearse(lab)
+    foreign = [one for one in found.values() if one["reason"] == "balancer-foreign"]
+    # A source that reached all back ends before the stranger knows nothing of it.
+    assert foreign
+    assert reasons(found) <= {("blocked", "balancer-foreign"), ("pass", "balancer-pool")}
+    assert all("the certificate of somebody.lab" in one["because"] for one in foreign)
+
+
+@pytest.mark.full
+def test_the_proxy_protocol(lab: BalancedHosts) -> None:
+    """A header before TLS is a fault of its own, of either version; all back ends are reached."""
+    lab.start_haproxy(options="send-proxy-v2")
+    assert reasons(rehearse(lab)) == {("blocked", "balancer-proxy-header")}
+    assert min(lab.count_connections().values()) > 0
+
+
+@pytest.mark.full
+def test_clients_that_stick(lab: BalancedHosts) -> None:
+    """HAProxy's ``balance source`` keeps each client on one back end."""
+    lab.start_haproxy("balance source")
+    found = rehearse(lab)
+    counts = lab.count_connections()
+    used = sum(1 for one in counts.values() if one)
+    expected = "balancer-sticks" if used == len(HOSTS) else "balancer-lacks"
+    assert {one["reason"] for one in found.values()} == {expected}
+
+
+@pytest.mark.full
+def test_a_check_that_knows_another_authority(lab: BalancedHosts) -> None:
+    """Checks that refuse our certificates keep all back ends out: nothing is concluded, and what
+    was asked is said."""
+    make_certificate(lab, "lb.lab")
+    ca = lab.folder / "lb.pem"
+    lab.start_haproxy(HTTPS_CHECK, options=f"check check-ssl verify required ca-file {ca} inter 1s")
+    found = rehearse(lab, health="/readyz")
+    assert reasons(found) == {("inconclusive", "balancer-lacks")}
+    assert all("a TLS handshake at TCP port 6443" in one["because"] for one in found.values())
+    assert sum(lab.count_connections().values()) == 0
+
+
+@pytest.mark.full
+def test_a_health_port_of_its_own(lab: BalancedHosts) -> None:
+    """Agents listen there, too, and answer over HTTP."""
+    lab.start_haproxy("option httpchk GET /readyz", options="check port 6080 inter 1s")
+    health = {PORT: {"http": "/readyz", "port": 6080}}
+    found = rehearse(lab, health=health)
+    assert reasons(found) == {("pass", "balancer-pool")}
+    assert all("/readyz over HTTP at TCP port 6080" in one["because"] for one in found.values())
+
+
+def start_translation(lab: BalancedHosts, *more: str) -> None:
+    """Balance in the kernel: each new connection gets one of three back ends."""
+    pairs = ", ".join(f"{at} : {one}" for at, one in enumerate(HOSTS.values()))
+    lines = "\n".join((
+        "chain pre { type nat hook prerouting priority dstnat;",
+        f"ip daddr {BALANCER} tcp dport {PORT} dnat to numgen inc mod 3 map {{ {pairs} }}",
+        "}",
+        "chain post { type nat hook postrouting priority srcnat;", *more, "}",
+    ))  # fmt: skip
+    lab["lb"].run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+    lab["lb"].nft(f"table ip lab {{\n{lines}\n}}")
+
+
+@pytest.mark.full
+def test_back_ends_that_do_not_reach_themselves(lab: BalancedHosts) -> None:
+    """A connection of a back end to itself that keeps its source is dropped by its own kernel.
+    Translation of all sources is the healthy twin. What the row says is left
+    open: behind such a balancer netprobe's own listeners answer while they are there."""
+    own = (f"ip saddr {one} ip daddr {one} accept" for one in HOSTS.values())
+    start_translation(lab, *own, "masquerade")
+    found = _list_all(lab.run(*REHEARSE))
+    assert {name: one["reason"] for name, one in found.items()} == {
+        "client": "balancer-pool", **dict.fromkeys(HOSTS, "balancer-hairpin"),
+    }  # fmt: skip
+    lab["lb"].nft("flush ruleset")
+    start_translation(lab, "masquerade")
+    assert reasons(_list_all(lab.run(*REHEARSE))) == {("pass", "balancer-pool")}
+
+
+@pytest.mark.full
+def test_a_port_that_is_in_use(lab: BalancedHosts) -> None:
+    """After the installation nothing is played: the host and the port are named."""
+    lab.start_haproxy()
+    start = (sys.executable, "-m", "http.server", str(PORT))
+    lab["cp2"].spawn(*start, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    wait_for(lambda: any(f":{PORT}" in one for one in lab["cp2"].listening()), "a server")
+    found = pools(lab.run(*REHEARSE))
+    assert reasons(found) == {("not-tested", "port-held")}
+    assert all("TCP port 6443 of cp2 is in use" in one["because"] for one in found.values())
+
+
+@pytest.mark.full
+def test_a_matrix_without_a_role_for_balancers(lab: BalancedHosts) -> None:
+    """The balancer stands in for the role behind it at the ports of its ``health``, and is in no
+    other row; ``explain`` shows the way to it."""
+    lab.start_haproxy(HTTPS_CHECK, options=CHECKED)
+    keys = {"roles": [], "health": {PORT: {"https": "/readyz"}}}
+    done = lab.run(*REHEARSE, balancer=keys)
+    to_it = {(one["requirement"], one["verdict"]) for one in done.results
+             if one["destination"] == "lb"}  # fmt: skip
+    assert to_it == {("own/balancer", "pass")}
+
+
+@pytest.mark.full
+def test_what_hosts_lack(lab: BalancedHosts) -> None:
+    """``check --hosts`` tries the ports of back ends."""
+    start = (sys.executable, "-m", "http.server", str(PORT))
+    lab["cp2"].spawn(*start, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    wait_for(lambda: any(f":{PORT}" in one for one in lab["cp2"].listening()), "a server")
+    words = ("--hosts", "--rehearse=balancer", "-o", "json", *lab.write_files())
+    hosts = {one["name"]: " ".join(one["cost"])
+             for one in netprobe("check", *words).document["hosts"]}  # fmt: skip
+    assert "api/balancer cannot be rehearsed: TCP port 6443 of cp2 is in use" in hosts["cp2"]
+    assert not any("rehearsed" in text for name, text in hosts.items() if name != "cp2")

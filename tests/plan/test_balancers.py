@@ -1,0 +1,90 @@
+"""Which balancers a plan rehearses, and from where."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from netprobe.model.inventory import Health, Host, Inventory, Vantage
+from netprobe.model.matrix import ChosenMatrix, Role
+from netprobe.model.plan import Block, Plan
+from netprobe.plan.expand import make_plan
+from netprobe.plan.rehearsals import note_cost, with_rehearsals
+from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
+
+READYZ = Health("https", "/readyz")
+MASTERS = tuple(host(f"m{at}", "master", addresses=(f"10.0.0.{at}",)) for at in (1, 2))
+CLIENT = host("c", "client", addresses=("10.0.1.1",))
+LB = replace(
+    host("lb", "vip", addresses=("10.0.2.1",), vantage=Vantage("none")),
+    balances=("master",), health=(replace(READYZ, of=6443),),
+)  # fmt: skip
+PLAIN = chosen_matrix(
+    [
+        requirement("front", "client", "vip", tcp=((6443, 6443), (443, 443))),
+        requirement("nodes", "client", "vip", tcp=((30000, 32767),)),
+        requirement("etcd", "master", "master", tcp=((2379, 2379),)),
+        requirement("api", "client", "master", tcp=((6443, 6443),)),
+    ]
+)
+ROLES = {name: Role(name) for name in ("client", "master", "vip")}
+MATRIX = replace(PLAIN, matrix=replace(PLAIN.matrix, roles=ROLES))
+
+
+def rehearsed(*hosts: Host, matrix: ChosenMatrix = MATRIX) -> Plan:
+    """The plan with the balancers of these hosts."""
+    inventory = Inventory(hosts)
+    return with_rehearsals(make_plan([matrix], inventory, TODAY), ["balancer"], inventory)
+
+
+def played(plan: Plan) -> list[Block]:
+    return [block for block in plan.blocks if block.rehearsal]
+
+
+def test_a_row_to_a_balancer_is_rehearsed() -> None:
+    """From each source of the row and from each back end, at the ports that ``health`` names."""
+    (block,) = played(rehearsed(*MASTERS, CLIENT, LB))
+    assert (block.requirement.id, block.ports) == ("front/balancer", ((6443, 6443),))
+    assert [one.name for one in block.back_ends] == ["m1", "m2"]
+    flows = {(flow.source.name, flow.destination.name) for flow in block.flows()}
+    assert flows == {("c", "lb"), ("m1", "lb"), ("m2", "lb")}
+
+
+def test_without_named_ports_all_single_ones_of_the_row() -> None:
+    """A range of ports, such as that of NodePorts, is none that a balancer is known to have."""
+    for health in ((), (READYZ,)):
+        blocks = played(rehearsed(*MASTERS, CLIENT, replace(LB, health=health)))
+        assert [block.requirement.id for block in blocks] == ["front/balancer"]
+        assert blocks[0].ports == ((443, 443), (6443, 6443))
+
+
+def test_one_without_a_role_stands_in_for_that_behind_it() -> None:
+    """At the ports of its ``health`` alone, and in no other row: not in etcd's, not as a source."""
+    other = replace(LB, roles=())
+    plan = rehearsed(*MASTERS, CLIENT, other)
+    (block,) = played(plan)
+    assert (block.requirement.id, block.ports) == ("api/balancer", ((6443, 6443),))
+    probed = [one for one in plan.blocks if not one.rehearsal]
+    assert not any(end.name == "lb" for one in probed for end, _ in one.destinations)
+    assert not played(rehearsed(*MASTERS, CLIENT, replace(other, health=())))
+
+
+def test_what_cannot_be_played_is_one_line() -> None:
+    """A role that no host has, and back ends without an agent."""
+    nobody = rehearsed(*MASTERS, CLIENT, replace(LB, balances=("worker",)))
+    closed = replace(MASTERS[1], vantage=Vantage("none"))
+    without = rehearsed(MASTERS[0], closed, CLIENT, LB)
+    for plan, words in (
+        (nobody, "no host has the role worker, which lb balances"),
+        (without, "back ends are played by their agents, and m2 is declared vantage: none"),
+    ):
+        assert not played(plan)
+        assert [one.reason for one in plan.skipped if "/" in one.requirement] == [words]
+
+
+def test_the_notes_say_what_is_done() -> None:
+    """How many, how long, and what hosts open."""
+    note = note_cost(rehearsed(*MASTERS, CLIENT, LB)).notes[-1]
+    assert note.startswith("--rehearse=balancer: 1 port of balancers, about 5 s in all")
+    assert "m1, m2 open TCP port 6443 at all of their addresses" in note
+    with_port = replace(LB, health=(Health("http", "/readyz", 6080, 6443),))
+    assert "TCP port 6080, 6443" in note_cost(rehearsed(*MASTERS, CLIENT, with_port)).notes[-1]
