@@ -85,9 +85,7 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
     the connection opened.
     """
     concluded = evidence.concluded
-    word = _read_outcome(evidence, outcome)
-    if word in _UNHEARD and was_served_late(evidence):
-        word = "served-late"
+    word = _read_timely(evidence, outcome)
     if concluded == "refusing-host" and outcome.icmp is not None:
         return _REFUSED_BY[outcome.icmp.origin]
     if concluded not in (None, "refusing-host"):
@@ -110,7 +108,12 @@ def is_down(evidence: Evidence) -> bool:
     return not evidence.host_up and bool(evidence.host_down or evidence.given_up_by)
 
 
-def was_served_late(evidence: Evidence) -> bool:
+def _read_timely(evidence: Evidence, outcome: Outcome) -> Symptom:
+    word = _read_outcome(evidence, outcome)
+    return "served-late" if word in _UNHEARD and _was_served_late(evidence) else word
+
+
+def _was_served_late(evidence: Evidence) -> bool:
     """Tell whether our listener had its answer ready when the source had given up.
 
     Either its kernel had no connection any more to send it on: a firewall lets that send succeed.

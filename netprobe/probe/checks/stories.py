@@ -14,8 +14,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 
-from msgspec.structs import replace
-
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import EchoOrder, StoryOrder
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, NONCES
