@@ -7,7 +7,8 @@ that a machine is too busy.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netprobe.agent.wire.failures import HUNG_UP
 from netprobe.probe.checks.check import Scene
