@@ -65,6 +65,8 @@ class WayFacts:
         self, failures: Sequence[Result], passes: Iterable[Result], *, some_ports: bool
     ) -> None:
         self._facts: dict[PacketWay, Result] = {}
+        # Ways whose fact is that of others: what is known of the receiver comes first.
+        self._lent: set[PacketWay] = set()
         # How many failures of it a router said, and how many there are.
         self._words: dict[PacketWay, tuple[int, int]] = {}
         self._last_hops: dict[PacketWay, set[str]] = {}
@@ -147,7 +149,9 @@ class WayFacts:
             heard = by_sender.get(way[0], set() if may_be_one else routers)
             fits = (one for one in known.values() if not heard or {one.rejected_by} == heard)
             lent = next((one for one in fits if one.rejected_by is not None), None)
-            lent = lent or self._find_common_hop(way, known)
+            if lent is None and way not in self._facts:
+                lent = self._find_common_hop(way, known)
+                self._lent.add(way)
             if lent is not None:
                 self._facts.setdefault(way, lent)
 
@@ -173,7 +177,7 @@ class WayFacts:
         own = self._find_own_stop(result)
         if own is not None:
             return own
-        if fact is None or fact.reason == _INFERRED:
+        if fact is None or fact.reason == _INFERRED or way_of_packets(result) in self._lent:
             fact = self._find_machine(result) or fact
         if fact is None or (_is_of_way(result) and not shows_machine(fact)):
             return fact
