@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from netprobe.judge.advice import advice, kind_and_title
 from netprobe.judge.any_of import join_again, set_apart
 from netprobe.judge.cut_off import host_of_link
+from netprobe.judge.heard_hops import HeardHops
 from netprobe.judge.kept_numbers import KeptNumbers
 from netprobe.judge.lookups import (
     choose_leading,
@@ -72,7 +73,9 @@ def fold(
     asked, so that nobody knows whether nothing gets through there.
     """
     numbers = KeptNumbers(kept)
-    found, rest = numbers.take(result for result in results if _is_worth_a_finding(result))
+    hops = HeardHops()
+    worth = [result for result in hops.listen(results) if _is_worth_a_finding(result)]
+    found, rest = numbers.take(hops.correct(worth))
     naming = titled(zones or {})
     known = (
         replace(
