@@ -23,6 +23,7 @@ from netprobe.judge.naming import Naming, count_flows, titled, unique
 from netprobe.judge.places import common_places
 from netprobe.judge.rules import (
     Stopped,
+    check_whole_pairs,
     find_rejecters,
     group_by_rule,
     is_own_stop,
@@ -122,6 +123,7 @@ def _find_causes(
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
     rules = _find_rules(stopped, passes, zones, some_ports=some_ports)
+    rules = check_whole_pairs(rules, failures)
     found = [*map(Stopped, names), *parts, *rules]
     return join_again(join_again(found, lookups), followers)
 
