@@ -190,7 +190,8 @@ def test_everything_is_only_stopped_where_no_port_has_another_cause() -> None:
 
     (whole,), (part, source) = fold(failures), sorted(fold(own), key=lambda one: -len(one.members))
 
-    assert whole.everything and whole.title.startswith("everything that was probed from m1 to m0 ")
+    assert whole.everything
+    assert whole.title.startswith("everything that was probed from m1 to m0 ")
     assert not part.everything
     assert part.title.startswith(
         "tcp 2379-2380, 10250; udp 8472; icmp from m1 to m0 is dropped on "
