@@ -72,9 +72,15 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 # Pages of the project's own folder, by their names in the site.
 OUTER = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}
 PICTURES = tuple(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.png"))
-# Names in the first column of a table are never broken.
-STYLE = "assets/tables.css"
-STYLES = "td:first-child > code { white-space: nowrap; }\n"
+# Outputs have 120 columns: they fit into a window of 1280 pixels. Names in the first column of a
+# table are never broken, on a small screen no command in any column: there the table scrolls.
+STYLE = "assets/site.css"
+STYLES = """\
+.md-grid { max-width: 76rem; }
+.md-typeset pre > code { font-size: .62rem; }
+td:first-child > code { white-space: nowrap; }
+@media (max-width: 60em) { td code { white-space: nowrap; } }
+"""
 # iframe-worker 1.0.4 (MIT), where the site finds it.
 SHIM = "assets/iframe-worker.js"
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
@@ -98,7 +104,7 @@ def settings() -> dict[str, Any]:
         "theme": {
             "name": "material",
             "font": False,
-            "features": ["navigation.tabs", "navigation.top", "content.code.copy", "toc.follow"],
+            "features": ["navigation.tabs", "navigation.top", "content.code.copy", "toc.integrate"],
             "palette": [
                 {"media": f"(prefers-color-scheme: {scheme})", "scheme": name, "primary": "indigo"}
                 for scheme, name in (("light", "default"), ("dark", "slate"))

@@ -18,7 +18,7 @@ def main(words: list[str]) -> int:
                 path = make_onefile(Arch(arch[0]) if arch else own_arch())
                 print(f"{path.stat().st_size:>12,}  {path}")
             case ["dist"]:
-                return make_dist()
+                make_dist()
             case ["lock-debian"]:
                 write_lock()
             case _:

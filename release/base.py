@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from pathlib import Path
 
 from release.components import write_licences
 from release.debian import PYTHON, locked_packages
-from release.interpreter import PACKAGES, build_interpreter, check_needs, compile_modules
+from release.interpreter import (
+    PACKAGES,
+    build_interpreter,
+    check_needs,
+    compile_modules,
+    without_symbols,
+)
+from release.left_out import WHEELS, is_left_out
 from release.payload import list_files
 from release.places import BUILD, Arch, key_of
 from release.wheels import fetch_wheels, needed_requirements, unpack_wheels
@@ -20,11 +26,6 @@ START = (
     '"{0}/lib/ld.so" --library-path "{0}/lib" --argv0 "{0}/bin/python" "{0}/lib/python" '
     "-I -B -X utf8"
 )
-# What netprobe never imports of its packages stays away.
-_NEEDLESS = re.compile(
-    r"pycparser|cffi/|pygments|markdown_it|mdurl|scapy/(modules/|tools/"
-    r"|contrib/(?!__init__|geneve)|layers/(?!__init__|inet|l2|vxlan))|.*\.pyi$|.*/py\.typed$|certifi/tests/"
-)
 # Their sources travel, too: netprobe's agent is sent as sources, and scapy's licence asks for them.
 _WITH_SOURCES = ("netprobe/", "scapy/")
 
@@ -34,7 +35,7 @@ def base_folder(arch: Arch) -> Path:
     pinned = [*map(str, locked_packages(arch, PYTHON)), *needed_requirements().values()]
     pinned += [
         (_HERE / name).read_text(encoding="utf-8")
-        for name in ("interpreter.py", "base.py", "wheels.py")
+        for name in ("interpreter.py", "base.py", "left_out.py", "wheels.py")
     ]
     folder = BUILD / "base" / f"{arch}-{key_of(*pinned)}"
     if not folder.exists():
@@ -51,8 +52,10 @@ def lay_out_base(arch: Arch, folder: Path) -> None:
     packages = folder / PACKAGES
     unpack_wheels(fetch_wheels(arch), packages)
     for name, path in list(list_files(packages)):
-        if path.is_file() and _NEEDLESS.match(name):
+        if path.is_file() and is_left_out(WHEELS, name):
             path.unlink()
+        elif path.suffix == ".so":
+            path.write_bytes(without_symbols(path.read_bytes()))
     shutil.copyfile(_HERE / "sitecustomize.py", packages / "sitecustomize.py")
     write_licences(arch, folder / "share/doc/netprobe")
     compile_packages(folder, packages)

@@ -31,40 +31,38 @@ _PYTHONS = ("3.11", "3.12", "3.13")
 _INTEL, _ARM = ARCHES
 
 
-def make_dist() -> int:
-    """Build everything, and list it; 1 where something was not built, which a line says."""
+def make_dist() -> None:
+    """Build everything, and list it. Raises ReleaseError at the first that cannot be built."""
     # What is built by others heeds it, too: hatchling, nfpm, click-man.
     os.environ["SOURCE_DATE_EPOCH"] = str(source_date())
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
-    skipped = [reason for name, build in _steps() if (reason := _try_step(name, build))]
+    run_steps(_list_steps())
     _write_sums()
     for path in sorted(DIST.iterdir()):
         print(f"{path.stat().st_size:>12,}  {hash_of(path)}  {path.name}")
-    for line in skipped:
-        print(line)
-    return 1 if skipped else 0
 
 
-def _steps() -> Iterable[tuple[str, Callable[[], object]]]:
+def _list_steps() -> Iterable[tuple[str, Callable[[], object]]]:
     """Give the names of files, and what builds them."""
     yield "wheel and sdist", _make_python_packages
-    yield f"netprobe-{VERSION}-wheelhouse.tar", make_wheelhouse
     yield f"netprobe-{VERSION}-x86_64.run", lambda: make_onefile(_INTEL)
     yield f"netprobe-{VERSION}-aarch64.run", lambda: make_onefile(_ARM)
+    yield f"netprobe-{VERSION}-wheelhouse.tar", make_wheelhouse
     yield f"netprobe_{VERSION}_amd64.deb and .rpm", lambda: make_packages(_INTEL)
     yield f"netprobe-{VERSION}.oci.tar", lambda: make_image(_INTEL)
     yield f"netprobe-preflight-{VERSION}.tar.gz", _make_collection
     yield f"netprobe-{VERSION}.cdx.json", _make_sbom
 
 
-def _try_step(name: str, build: Callable[[], object]) -> str | None:
-    print(f"{name} ...", file=sys.stderr, flush=True)
-    try:
-        build()
-    except ReleaseError as error:
-        return f"{name}: SKIPPED, {error}"
-    return None
+def run_steps(steps: Iterable[tuple[str, Callable[[], object]]]) -> None:
+    """Build one after the other. Raises ReleaseError, which names what could not be built."""
+    for name, build in steps:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        try:
+            build()
+        except ReleaseError as error:
+            raise ReleaseError(f"{name}: FAILED, {error}; nothing after it was built") from error
 
 
 def _make_python_packages() -> None:

@@ -99,7 +99,18 @@ np_undo() {
     while [ "$np_x" != "$np_above" ] && rmdir "$np_x" 2>/dev/null; do np_x=${np_x%/*}; done
 }
 
+# Nothing of this file runs on another kind of machine.
+np_machine() {
+    np_x=$(uname -m 2>/dev/null) || return 0
+    case $np_x in
+    @ARCH@) ;;
+    @OTHER@) np_no "this file is for @ARCH@, this machine is $np_x: take netprobe-@VERSION@-$np_x.run" ;;
+    *) np_no "this file is for @ARCH@, this machine is $np_x: there are files for @ARCHES@" ;;
+    esac
+}
+
 np_unpack() {
+    np_machine
     for np_x in cat chmod df gzip head mkdir mktemp rm rmdir sha256sum stat tail tar; do
         command -v $np_x >/dev/null || np_no "$0: $np_x is not installed here"
     done

@@ -10,10 +10,11 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from elftools.elf.dynamic import DynamicSection
+from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
 from release.debian import PYTHON, Package, fetch_packages, locked_packages, read_package
+from release.left_out import EXTENSIONS, STDLIB, is_left_out
 from release.places import BUILD, Arch, ReleaseError, key_of, own_arch, run_program
 
 LIBRARY = "lib/python3.11"
@@ -22,20 +23,6 @@ PACKAGES = f"{LIBRARY}/dist-packages"
 # The interpreter itself; what is called `python` is a script that starts the loader with it.
 PROGRAM, LOADER, LIBRARIES = "lib/python", "lib/ld.so", "lib"
 
-# Of the standard library: tests, windows, terminals, sounds and mail, and what installs others.
-_NEEDLESS = re.compile(
-    r"(test|idlelib|lib2to3|tkinter|turtledemo|ensurepip|distutils|curses|pydoc_data|venv|dbm|"
-    r"wsgiref|__phello__|xmlrpc|unittest|config-[^/]+)/.*|.*/tests?/.*|LICENSE.*|"
-    r"(aifc|antigravity|asynchat|asyncore|cProfile|cgi|cgitb|chunk|crypt|doctest|ftplib|imaplib|"
-    r"imghdr|mailbox|mailcap|modulefinder|nntplib|pdb|pickletools|poplib|profile|pstats|pyclbr|"
-    r"pydoc|sitecustomize|smtpd|smtplib|sndhdr|sunau|tabnanny|telnetlib|this|trace|turtle|wave|"
-    r"xdrlib)\.py"
-)
-# Extension modules that need libraries which nothing here uses, or that only tests load.
-_NEEDLESS_EXTENSIONS = re.compile(
-    r"(_curses|_curses_panel|_crypt|_dbm|nis|ossaudiodev|readline|_test.*|_xxtest.*|xxlimited.*|"
-    r"_codecs_.*|_xxsubinterpreters|audioop)\."
-)
 _LIBRARY_OF_C = re.compile(
     r"(libc|libm|libdl|libpthread|librt|libutil|libresolv|libnss_[a-z]+)\.so\.\d+"
 )
@@ -94,10 +81,10 @@ def _place_of(name: str, package: Package, arch: Arch) -> str | None:
     if name == "usr/bin/python3.11":
         return PROGRAM
     if name.startswith(f"usr/{DYNLOAD}/"):
-        return None if _NEEDLESS_EXTENSIONS.match(base) else f"{DYNLOAD}/{base}"
+        return None if is_left_out(EXTENSIONS, base) else f"{DYNLOAD}/{base}"
     if name.startswith(f"usr/{LIBRARY}/"):
         inner = name.removeprefix(f"usr/{LIBRARY}/")
-        return None if _NEEDLESS.fullmatch(inner) else f"{LIBRARY}/{inner}"
+        return None if is_left_out(STDLIB, inner) else f"{LIBRARY}/{inner}"
     if package.name == "libc6" and re.fullmatch(r"ld-linux-.*\.so\.\d", base):
         return LOADER if folder == f"lib/{arch.triplet}" else None
     if folder not in (f"lib/{arch.triplet}", f"usr/lib/{arch.triplet}") or ".so" not in base:
@@ -138,7 +125,8 @@ def host_interpreter() -> Path:
     """Give the travelling Python of this machine, as sources; it is laid out once."""
     arch = own_arch()
     packages = "\n".join(map(str, locked_packages(arch, PYTHON)))
-    key = key_of(packages, Path(__file__).read_text(encoding="utf-8"))
+    sources = (Path(__file__), Path(__file__).with_name("left_out.py"))
+    key = key_of(packages, *(path.read_text(encoding="utf-8") for path in sources))
     folder = BUILD / "interpreter" / f"{arch}-{key}"
     if not folder.exists():
         fresh = folder.with_name(f"{folder.name}.{os.getpid()}")
@@ -175,7 +163,15 @@ def needed_libraries(path: Path) -> list[str]:
 
 def _read_dynamic(content: bytes, tag: str) -> list[str]:
     """Give the values of one kind of entry for the loader."""
-    every = ELFFile(io.BytesIO(content)).iter_sections()
-    sections = [one for one in every if isinstance(one, DynamicSection)]
+    every = ELFFile(io.BytesIO(content)).iter_segments()
+    segments = [one for one in every if isinstance(one, DynamicSegment)]
     attribute = tag.removeprefix("DT_").lower()
-    return [getattr(one, attribute) for part in sections for one in part.iter_tags(tag)]
+    return [getattr(one, attribute) for part in segments for one in part.iter_tags(tag)]
+
+
+def without_symbols(content: bytes) -> bytes:
+    """Give a program without what only debuggers read: all behind the last part that is loaded."""
+    elf = ELFFile(io.BytesIO(content))
+    end = max(one["p_offset"] + one["p_filesz"] for one in elf.iter_segments())
+    # No table of sections: its offset (8 bytes at 40), its size and the index of its names.
+    return content[:40] + bytes(8) + content[48:60] + bytes(4) + content[64:end]

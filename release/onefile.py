@@ -17,7 +17,7 @@ from release.agent_runtime import join_runtime, lay_out_runtime
 from release.base import START, base_folder, compile_packages, fill_in
 from release.interpreter import PACKAGES
 from release.payload import Part, keep_part, list_files, load_part, pack_part, sum_line
-from release.places import BUILD, DIST, ROOT, VERSION, Arch, ReleaseError
+from release.places import ARCHES, BUILD, DIST, ROOT, VERSION, Arch, ReleaseError
 from release.share import write_share
 
 MOST_BYTES = 30_000_000
@@ -85,7 +85,9 @@ def put_head(arch: Arch, payload: bytes, unpacked_bytes: int) -> bytes:
     """Put the shell text before a payload, with sizes and sums that fit."""
     kilobytes = unpacked_bytes // 1024 + _SPARE_KB
     words = {
-        "VERSION": VERSION, "ARCH": arch, "KILOBYTES": str(kilobytes),
+        "VERSION": VERSION, "ARCH": arch, "ARCHES": " and ".join(ARCHES),
+        "OTHER": "|".join(one for one in ARCHES if one != arch),
+        "KILOBYTES": str(kilobytes),
         "MEGABYTES": str(-(-kilobytes // 1024)),
         "HASH": hashlib.sha256(payload).hexdigest()[:12],
         "START": START.format("$np_dir"), "START_NEW": START.format("$np_new"),

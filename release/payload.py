@@ -76,7 +76,7 @@ def pack_part(folder: Path, *, is_last: bool = False) -> Part:
     if is_last:
         tar.close()
         end = len(raw.getvalue())
-    packed = gzip.compress(raw.getvalue()[:end], 6, mtime=0)
+    packed = gzip.compress(raw.getvalue()[:end], 9, mtime=0)
     return Part(packed, tuple(names), tuple(sums), size)
 
 

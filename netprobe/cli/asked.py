@@ -63,7 +63,7 @@ class TellingOptions(ReportedOptions, AcceptedOptions):
         help="Which failures decide the exit status; new: only those that the baseline has not.",
     )
     verbose: bool
-    quiet: bool = flag("-q", "--quiet", "No progress: only what goes wrong is told meanwhile.")
+    quiet: bool = flag("-q", "--quiet", "No progress, only what goes wrong.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
     evidence: str | None = file_option(
         "--evidence",
         "DIR",
-        "Keep packets in this folder: a pcapng a finding.",
+        "Keep packets here: a pcapng a finding.",
     )
     verbose: bool = flag("-v", "--verbose", "Say what the run is doing, and where the time went.")
 

@@ -242,6 +242,14 @@ def _check_facts(entry: TrailEntry) -> dict[str, Any]:
 
 def _check_words(name: str, facts: dict[str, Any]) -> str:
     *values, (_, elapsed_ms) = facts.items()
-    return f"{name}: " + ", ".join(
-        [f"{key} {value}" for key, value in values] + [f"{elapsed_ms} ms"]
-    )
+    shown = [_value_words(key, value) for key, value in values if value is not None]
+    return f"{name}: " + ", ".join([*shown, f"{elapsed_ms} ms"])
+
+
+def _value_words(key: str, value: str | int | float) -> str:
+    """``next hop 10.0.0.1``; of what is true or false ``limited`` or ``limited: no``."""
+    if isinstance(value, bool):
+        word = "recorded" if key == "told" else key.replace("_", " ")
+        return word if value else f"{word}: no"
+    word = "answered" if key == "told" else key.replace("_", " ")
+    return f"{word} {value}"

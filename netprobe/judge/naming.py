@@ -42,7 +42,7 @@ class Naming(Struct, frozen=True):
         )
 
     def ports(self, members: Sequence[Result]) -> str:
-        """``tcp 2379-2380; udp 8472; icmp``, with the families where one is IPv6."""
+        """``tcp 2379-2380; udp 8472; icmp echo``, with the families where one is IPv6."""
         families = {":" in member.address for member in members}
         told = {frozenset({True}): " (IPv6)", frozenset({True, False}): " (IPv4 and IPv6)"}
         return self._list_ports(members) + told.get(frozenset(families), "")
@@ -59,7 +59,7 @@ class Naming(Struct, frozen=True):
 
     def _name_ports(self, protocol: str, ports: Ports) -> str:
         if not ports:
-            return protocol
+            return "icmp echo" if protocol == "icmp" else protocol
         shown = ports[: self.most_ports]
         return _list_with_rest(f"{protocol} {text(shown)}", len(ports) - len(shown))
 

@@ -26,7 +26,7 @@ Symptom = Literal[
     "bad-link",
     "stuck", "silence", "silence-maybe-stuck", "no-room",
     "name-not-resolved", "no-permission", "no-address", "unknown-failure",
-    "machine-busy",
+    "machine-busy", "served-late",
     "tls", "plaintext", "tunnel",
     "proxy-denies", "proxy-fails", "proxy-odd", "proxy-unreached",
 ]  # fmt: skip
@@ -127,6 +127,10 @@ _UNABLE: Final = (
      "no answer, but {source}, {destination} or the way to their agents stood still for so long "
      "that one could have been missed, and again when it was asked once more: a machine is too "
      "busy, or was stopped"),
+    ("served-late | * | * | *", "inconclusive unknown machine-busy none", "destination source",
+     "our listener on {destination} got the request, and had its answer ready only when {source} "
+     "had waited in vain and given up: a machine is too busy, and that says nothing of a "
+     "firewall"),
 )  # fmt: skip
 
 ALLOWED: Final = _read_table(

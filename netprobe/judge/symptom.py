@@ -8,6 +8,7 @@ from netprobe.agent.wire.failures import (
     ACCESS_DENIED,
     ADDRESS_NOT_AVAILABLE,
     HOST_UNREACHABLE,
+    HUNG_UP,
     INVALID_ROUTE,
     NETWORK_UNREACHABLE,
     NO_BUFFERS,
@@ -26,6 +27,7 @@ from netprobe.model.evidence import (
 )
 from netprobe.model.icmp import is_late
 from netprobe.model.matrix import AnyProbe
+from netprobe.model.story import Story
 from netprobe.protocols.services.greeting import is_greeting_of
 from netprobe.protocols.services.services import service_for
 
@@ -52,6 +54,8 @@ _REFUSED_BY: Final[dict[str, Symptom]] = {
     "destination": "rejected-by-destination",
     "router": "rejected-by-router",
 }
+# An unhurried look waits so long (ns). What answers later was not stopped by anything on the way.
+_LONG_NS: Final = 4_000_000_000
 _PROXY_ODD: Final = ("not-http", "closed", "silent")
 # Words of somebody else than the source, whose packets must have left for it.
 _REMOTE: Final = (
@@ -59,6 +63,8 @@ _REMOTE: Final = (
     "reset-after-open", "port-unreach", "proto-unreach", "rejected-by-destination",
 )  # fmt: skip
 _SILENT: Final = ("silence", "silence-maybe-stuck", "sent")
+# Nothing came back to the source in time.
+_UNHEARD: Final = ("silent", "silence", "silence-maybe-stuck")
 # What passes as refused by the destination, where nothing gives a reason to doubt that.
 _REFUSALS: Final = ("reset", "reset-genuine", "reset-full-ttl", "port-unreach", "proto-unreach")
 # "Host unreachable", which a dead neighbour's router says, or a firewall.
@@ -79,7 +85,7 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
     the connection opened.
     """
     concluded = evidence.concluded
-    word = _read_outcome(evidence, outcome)
+    word = _read_timely(evidence, outcome)
     if concluded == "refusing-host" and outcome.icmp is not None:
         return _REFUSED_BY[outcome.icmp.origin]
     if concluded not in (None, "refusing-host"):
@@ -100,6 +106,27 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
 def is_down(evidence: Evidence) -> bool:
     """Tell whether others know that nobody answers for the address, and nobody the contrary."""
     return not evidence.host_up and bool(evidence.host_down or evidence.given_up_by)
+
+
+def _read_timely(evidence: Evidence, outcome: Outcome) -> Symptom:
+    word = _read_outcome(evidence, outcome)
+    return "served-late" if word in _UNHEARD and _was_served_late(evidence) else word
+
+
+def _was_served_late(evidence: Evidence) -> bool:
+    """Tell whether our listener had its answer ready when the source had given up.
+
+    Either its kernel had no connection any more to send it on: a firewall lets that send succeed.
+    Or the source's recorder saw it come later than an unhurried look waits. Ports are told of
+    together, so that the first answer is compared with the first request.
+    """
+    if evidence.listener.state != "ours" or evidence.flow.block.requirement.expect == "denied":
+        return False
+    if reply_failure(evidence) in HUNG_UP:
+        return True
+    story = evidence.story or Story()
+    asked_ns, answered_ns = story.source_out.first_ns, story.source_in.first_ns
+    return asked_ns is not None and answered_ns is not None and answered_ns - asked_ns > _LONG_NS
 
 
 def _read_maker(word: Symptom, maker: RefusalMaker) -> Symptom:

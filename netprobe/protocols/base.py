@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import sys
+import types
 import typing
 from collections.abc import Iterator
 from typing import Literal
@@ -25,6 +27,7 @@ Copies = tuple[tuple[int, int, int], ...]
 LENGTH_BYTES = 2
 _SHOWN_BYTES = 8
 _SHOWN_TEXT = 60
+_MAKERS: dict[str, object] = {"scapy.libs.bluetoothids": {}, "scapy.libs.manuf": ""}
 
 
 class Reading(Struct, frozen=True):
@@ -136,14 +139,26 @@ def drop_length(data: bytes, transport: str) -> bytes:
 
 @contextlib.contextmanager
 def import_without_files() -> Iterator[None]:
-    """Import scapy inside this, else it writes a cache and settings into the user's home."""
+    """Import scapy inside this, else it writes a cache and settings into the user's home.
+
+    It also reads tables of makers, a megabyte that only scapy's own shell shows: they are empty.
+    """
     nowhere = dict.fromkeys(("XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "/dev/null/none")
     before = {name: os.environ.get(name) for name in nowhere}
     os.environ.update(nowhere)
+    sys.modules.update({name: _make_table(name, empty) for name, empty in _MAKERS.items()})
     try:
         yield
     finally:
+        for name in _MAKERS:
+            del sys.modules[name]
         for name, value in before.items():
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
+
+
+def _make_table(name: str, content: object) -> types.ModuleType:
+    module = types.ModuleType(name)
+    module.__dict__["DATA"] = content
+    return module

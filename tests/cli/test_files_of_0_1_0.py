@@ -54,7 +54,8 @@ def test_numbers_of_a_record_without_findings_are_asked_for_again(
     assert (out, said.count("netprobe:   ")) == ("", 1)
     assert "--renumbered" in said
     assert (
-        "netprobe:   1. 10.10.0.1 has no route for tcp 6443; udp 6444; icmp from a to down" in said
+        "netprobe:   1. 10.10.0.1 has no route for tcp 6443; udp 6444; icmp echo from a to down"
+        in said
     )
     assert status_of([*words, "--renumbered"]) == 0
     assert status_of(["accept", "named.json", "--finding", "1", *CONSENT]) == 0

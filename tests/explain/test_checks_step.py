@@ -47,7 +47,7 @@ def test_every_entry_of_the_trail_is_printed() -> None:
         )
     )
 
-    assert step.words == ("flow-label: sent True, 12 ms", "traceroute: 80 ms")
+    assert step.words == ("flow-label: sent, 12 ms", "traceroute: 80 ms")
     assert step.facts == {
         "flow-label": {"sent": True, "elapsed_ms": 12}, "traceroute": {"elapsed_ms": 80},
     }  # fmt: skip

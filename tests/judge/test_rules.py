@@ -113,7 +113,7 @@ def both(*conditions: Stops) -> Stops:
     return lambda *flow: all(one(*flow) for one in conditions)
 
 
-EVERYTHING = "tcp 2379-2380, 6443, 10250; udp 8472; icmp"
+EVERYTHING = "tcp 2379-2380, 6443, 10250; udp 8472; icmp echo"
 
 
 @pytest.mark.parametrize("zones", [False, True])
@@ -220,7 +220,7 @@ def test_several_rules_are_as_many_findings() -> None:
     assert titles(found) == [
         "10.0.0.254 rejects tcp 2380 from m1 to m0 (1 flow)",
         "everything that was probed from m0, m1, m2, w0 and 3 more to w3 is dropped by the "
-        "destination's own firewall: tcp 22, 10250; udp 8472; icmp (16 flows)",
+        "destination's own firewall: tcp 22, 10250; udp 8472; icmp echo (16 flows)",
         "udp 8472 from m0, m1, w0 to m2, w1, w2 and from m2, w1, w2, w3 to m0, m1, w0 is dropped "
         "on the path (21 flows)",
         "tcp 53 from m0, m1, m2, w0 and 3 more to dns is dropped on the path or by the "
@@ -317,10 +317,10 @@ def test_what_to_do_opens_no_more_than_what_is_required() -> None:
     (finding,) = findings_of(Rule(between(("m0",), ("m1", "w1"))))
 
     assert finding.advice == (
-        "Allow tcp 2379-2380, 6443, 10250; udp 8472; icmp between m0 and m1"
-        ", and tcp 6443; udp 8472; icmp from w1 to m0, and tcp 10250; udp 8472; icmp from m0 to w1 "
-        "on the firewall on the way. If no firewall there drops it, a router there has no route "
-        "for it, or forwards nothing."
+        "Allow tcp 2379-2380, 6443, 10250; udp 8472; icmp echo between m0 and m1"
+        ", and tcp 6443; udp 8472; icmp echo from w1 to m0, and tcp 10250; udp 8472; icmp echo "
+        "from m0 to w1 on the firewall on the way. If no firewall there drops it, a router there "
+        "has no route for it, or forwards nothing."
     )
 
 

@@ -169,3 +169,37 @@ def test_what_did_not_pass_carries_its_story() -> None:
         one(evidence(opened, "tcp", listener=Listener("ours"), story=tell("yyyyyy"))).story is None
     )
     assert one(evidence(None, "tcp")).story is None
+
+
+SAID_NOTHING = Outcome("answer", None, answer="silent", attempts=8)
+SENT_NS = 1_000_000_000
+
+
+def judge_nonce(letters: str, failure: str | None, answered_ns: int | None = None) -> Result:
+    """The result of a connection that opened, and whose request was not answered in time."""
+    story = tell(letters)
+    story = replace(
+        story,
+        source_out=replace(story.source_out, first_ns=SENT_NS),
+        source_in=replace(story.source_in, first_ns=answered_ns),
+    )
+    witness = Witness(socket=letters[2] == "y", reply_failure=failure)
+    listener = Listener("ours")
+    return one(evidence(SAID_NOTHING, "tcp", listener=listener, witness=witness, story=story))
+
+
+def test_an_answer_that_is_made_too_late_is_no_firewalls_act() -> None:
+    """Whose peer has given up has no connection to answer on; a firewall lets that send succeed."""
+    for failure in ("reset", "broken-pipe"):
+        late = judge_nonce("yyynnn", failure)
+        assert (late.verdict, late.reason) == ("inconclusive", "machine-busy"), failure
+    dropped = judge_nonce("yyynnn", None)
+    assert (dropped.verdict, dropped.where) == ("blocked", ("destination",))
+
+
+def test_an_answer_that_comes_when_nobody_waits_is_no_firewalls_act() -> None:
+    """The source's firewall drops answers that come in time, and nothing else does so there."""
+    late = judge_nonce("yyyyyn", None, SENT_NS + 26_000_000_000)
+    assert (late.verdict, late.reason) == ("inconclusive", "machine-busy")
+    dropped = judge_nonce("yyyyyn", None, SENT_NS + 3_000_000)
+    assert (dropped.verdict, dropped.where) == ("blocked", ("source",))

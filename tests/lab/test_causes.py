@@ -106,7 +106,7 @@ def test_a_host_that_is_cut_off_is_one_finding(words: str) -> None:
     machine, change = words.split(maxsplit=1)
     cut_off = Fault("cut off", lambda lab: lab[machine].ip(change), (
         "c3 is cut off: nothing that was probed gets to it or from it: tcp 6443, 7000, 9100, "
-        "10250; udp 8472; icmp, and no names resolve on c3 (",
+        "10250; udp 8472; icmp echo, and no names resolve on c3 (",
     ))  # fmt: skip
     faults = [cut_off, BY_NAME["output chain"]]
     done, reports = probe_with(faults)

@@ -73,7 +73,7 @@ def test_findings_are_rules(lab: Lab) -> None:
 
     assert findings_of(lab) == [(
         "everything that was probed between zone a (2 hosts) and zone b (2 hosts) is dropped on "
-        "the path, in both directions: tcp 2379-2380, 6443, 10250; udp 8472; icmp (28 flows)",
+        "the path, in both directions: tcp 2379-2380, 6443, 10250; udp 8472; icmp echo (28 flows)",
         ["path"],
     )]  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_findings_are_rules(lab: Lab) -> None:
 
     assert findings_of(lab) == [
         ("10.95.0.1 rejects tcp 2379-2380 from m0 to m1 (2 flows)", ["path"]),
-        ("tcp 10250; icmp from m0, m1, w0 to w1 (each where it is required) is dropped by the "
+        ("tcp 10250; icmp echo from m0, m1, w0 to w1 (each where it is required) is dropped by the "
          "destination's own firewall (5 flows)", ["destination"]),
         ("udp 8472 between zone a (2 hosts) and zone b (2 hosts) is dropped on the path, in both "
          "directions (8 flows)", ["path"]),

@@ -353,12 +353,15 @@ def test_every_module_is_there(hosts: list[JumpHost], onefile: Path) -> None:
         "import importlib, pkgutil, netprobe\n"
         "names = [m.name for m in pkgutil.walk_packages(netprobe.__path__, 'netprobe.')]\n"
         "names = [n for n in names if not n.endswith(('__main__', 'ansible_guard', 'inside'))]\n"
-        "for n in [*names, 'scapy.contrib.geneve', 'scapy.layers.vxlan', 'yaml._yaml',"
-        " 'xlsxwriter', 'sqlite3', 'ssl', 'ctypes', 'lzma', 'bz2', 'uuid', 'zoneinfo', 'h2']:\n"
-        "    importlib.import_module(n)\nprint(len(names) > 200)"
+        "for n in [*names, 'yaml._yaml', 'xlsxwriter', 'sqlite3', 'ssl', 'ctypes', 'lzma',"
+        " 'bz2', 'uuid', 'zoneinfo', 'h2']:\n"
+        "    importlib.import_module(n)\n"
+        "from netprobe.protocols.packets import tunnels\n"
+        "packets = [tunnels._make_request(n) for n in ('ipip', 'vxlan', 'geneve')]\n"
+        "print(len(names) > 200, all(packets))"
     )
     ended = hosts[0].run("-c", code, file=f"{folder}/bin/python")
-    assert (ended.stdout, ended.stderr) == ("True\n", "")
+    assert (ended.stdout, ended.stderr) == ("True True\n", "")
 
 
 def test_the_estate_of_the_demo(hosts: list[JumpHost], onefile: Path) -> None:

@@ -65,7 +65,8 @@ class ClockBarrier:
         left_s = self._times.get(phase, 0.0) - self._clock.now()
         if left_s > SHORT_S and phase == "listen":
             opens = format_time(self._times[phase])
-            say("waiting until %s; this must go on running until then" % opens)
+            begins = format_time(self._times["go"])
+            say("waiting until %s to listen, %s to probe; keep this running" % (opens, begins))
         self._watch_clock(phase, then)
 
     def _watch_clock(self, phase: str, then: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ from ..core.ranges import each
 from ..wire.answers import ProbeOutcomes
 from ..wire.orders import ProbeOrder, list_singles
 from ..wire.parts import OutcomeKind
+from ..wire.questions import CONTROL_PORTS
 from ..wire.replies import BYTES, ECHO, NONCE
 
 # Engines keep little of what a host prints.
@@ -117,6 +118,8 @@ class RunSummary:
         return words.encode("utf-8")[:left].decode("utf-8", "ignore") + end
 
     def _take_asked(self, order: Any, asked: AskedPorts) -> None:
+        if asked.first in CONTROL_PORTS:
+            return  # no flow: what is refused there shows that the other end hears this host
         if order.id not in self._again:
             self._asked += asked.last - asked.first + 1
         proto = getattr(order, "proto", "icmp")
@@ -142,7 +145,8 @@ class RunSummary:
         for (proto, dst), ports in found[:MOST_ITEMS]:
             first, said = sorted(ports.items())[0]
             name = "%s %d of %s" % (proto, first, dst) if first else "%s to %s" % (proto, dst)
-            more = " and %d ports more" % (len(ports) - 1) if len(ports) > 1 else ""
+            rest = len(ports) - 1
+            more = " and %d port%s more" % (rest, "" if rest == 1 else "s") if rest else ""
             items.append("%s %s%s" % (name, said, more))
         if len(found) > MOST_ITEMS:
             items.append("and %d destinations more" % (len(found) - MOST_ITEMS))

@@ -88,6 +88,9 @@ ERRNO_NAMES = {
     errno.ENOMEM: NO_BUFFERS,
 }
 
+# What an answer meets on a connection whose peer has ended it: nothing was sent.
+HUNG_UP = frozenset((RESET, BROKEN_PIPE))
+
 # Every name that an agent can report, apart from the open end ``unknown-...``.
 FAILURES = tuple(sorted(set(ERRNO_NAMES.values()) | {NO_ANSWER, STOOD_STILL, NO_PERMISSION}))
 

@@ -15,6 +15,7 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Witness
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.late_answers import wait_longer, was_made_late
 from netprobe.probe.flows.listeners import Origins, Round
 from netprobe.probe.flows.prober import Observation
 
@@ -35,9 +36,14 @@ class Arrivals(Check):
         return None
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
-        """Give every flow its witness."""
+        """Give every flow its witness; where answers were made too late, wait longer, once."""
         assert scene.round is not None
-        return await with_witnesses(group, scene.round)
+        found = await with_witnesses(group, scene.round)
+        late = [seen for seen in found if was_made_late(seen)]
+        if not late:
+            return found
+        again = await with_witnesses(await wait_longer(late, scene), scene.round)
+        return [seen for seen in found if not was_made_late(seen)] + again
 
 
 async def with_witnesses(observations: list[Observation], round_: Round) -> list[Observation]:

@@ -1,4 +1,4 @@
-"""Silent flows whose recorders show that no rule stops them: packets get lost, or come late."""
+"""Silent flows whose recorders show that no rule stops them: packets get lost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from netprobe.model.story import Story
 from netprobe.probe.checks.check import Scene, group_by
 from netprobe.probe.checks.silence import Silence, is_silent
 from netprobe.probe.flows.prober import Observation
-
-
-def came_late(seen: Observation) -> bool:
-    """Tell whether an answer came to the source's interface and to nobody who waited."""
-    return is_silent(seen) and seen.story is not None and seen.story.source_in.seen == "yes"
 
 
 def _count_lost(seen: Observation) -> tuple[int, int]:

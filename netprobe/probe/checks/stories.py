@@ -14,8 +14,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 
-from msgspec.structs import replace
-
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import EchoOrder, StoryOrder
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, NONCES
@@ -26,7 +24,8 @@ from netprobe.model.ports import PortRange, Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene, group_by
-from netprobe.probe.checks.lost_looks import ask_lossy, came_late, shows_loss
+from netprobe.probe.checks.late_answers import came_late, wait_longer
+from netprobe.probe.checks.lost_looks import ask_lossy, shows_loss
 from netprobe.probe.checks.story_reading import Told, cut_by_story
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
@@ -102,7 +101,7 @@ class Stories(Check):
         found = await self._read_stories(group, scene)
         # Nobody waited for these answers any more. Who waits longer sees whether they get through,
         # unless that look gets lost.
-        found = await self._ask_again(found, came_late, _wait_longer, scene)
+        found = await self._ask_again(found, came_late, wait_longer, scene)
         return await self._ask_again(found, shows_loss, ask_lossy, scene)
 
     async def _ask_again(
@@ -130,16 +129,6 @@ class Stories(Check):
             for seen in some
             for piece in cut_by_story(seen, one)
         ]
-
-
-async def _wait_longer(late: list[Observation], scene: Scene) -> list[Observation]:
-    """Ask flows again, unhurriedly; where nobody can, what was seen before stands."""
-    asked = await asyncio.gather(*(scene.prober.again(seen) for seen in late))
-    return [
-        one if one.outcome is not None else replace(seen, ports=one.ports)
-        for seen, again in zip(late, asked, strict=True)
-        for one in again
-    ]
 
 
 async def ask_recorders(

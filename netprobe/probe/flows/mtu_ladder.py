@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import ProbeBlock
-from netprobe.agent.wire.replies import NARROW_BACK
+from netprobe.agent.wire.replies import NARROW_BACK, SILENT
 from netprobe.errors import AgentError
 from netprobe.model.evidence import PathMtu
 from netprobe.model.result import Proof
@@ -82,6 +82,8 @@ class MtuLadder:
         self._lost: int | None = None
         # A TCP segment arrived, and none of that size came back.
         self._lost_back = False
+        # Of TCP not even the small request was answered: that shows nothing of sizes.
+        self._is_unheard = False
 
     async def measure(self, needed: int) -> PathMtu | None:
         """Find the largest size that arrives, up to ``needed``.
@@ -93,7 +95,8 @@ class MtuLadder:
         smallest = SMALLEST_TCP if tcp else SMALLEST[self._task.family]
         if await self._find_arrived([needed]):
             return self._make_path_mtu(needed, needed)
-        self._lost = needed
+        if not self._is_unheard:
+            self._lost = needed
         if not await self._find_arrived([smallest]):
             return None
         largest = await self._find_largest(smallest, needed)
@@ -182,6 +185,7 @@ class MtuLadder:
                 self._limit = (kind.mtu or 0, router.offender) if router else (None, None)
         words = {row.kind.answer for reply in replies for row in reply.rows}
         self._lost_back = self._lost_back or NARROW_BACK in words
+        self._is_unheard = self._way.protocol == "tcp" and words <= {SILENT}
         if self._way.proof == "witness":
             assert self._round is not None
             seen = await self._round.seen([order.id for order in orders])

@@ -115,7 +115,7 @@ def _write_headline(result: Result, explanation: Explanation) -> Iterator[Line]:
     flow = f"{wire} from {result.source} to {result.destination}{address}"
     yield Line(f"{result.verdict.upper()}: {flow}", _STYLES[result.verdict])
     took = duration(explanation.elapsed_s)
-    many = len(explanation.stories)
+    many = len({story.result.address for story in explanation.stories})
     of = f" for {many} addresses" if many > 1 else ""
     yield Line(f"netprobe {netprobe.__version__}, {explanation.started_at}, {took}{of}", "quiet")
 

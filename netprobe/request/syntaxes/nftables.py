@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd, RulePlace
+from netprobe.request.safe import plain
 from netprobe.request.services import echo_type, protocol_number, range_text
 from netprobe.request.syntaxes.common import (
     cannot,
@@ -34,7 +35,9 @@ def lines(request: FirewallRequest) -> Iterator[str]:
             end = f'counter {_VERDICTS[rule.action]} comment "{request.mark(rule)}"'
             yield f"insert rule {chain} {_write_match(rule)} {end}"
 
+    family, table, *_ = request.into_of("nftables", _DEFAULT).split("/", 2)
     yield from heading(request, into=f"nftables={_INTO}")
+    yield f"# the rules go into table {plain(family)} {plain(table)}; nft list tables lists all"
     yield from write_sections(request, write)
 
 
