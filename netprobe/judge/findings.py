@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from netprobe.judge.advice import advice, kind_and_title
 from netprobe.judge.any_of import join_again, set_apart
 from netprobe.judge.cut_off import host_of_link
+from netprobe.judge.heard_hops import HeardHops
 from netprobe.judge.kept_numbers import KeptNumbers
 from netprobe.judge.lookups import (
     choose_leading,
@@ -22,6 +23,7 @@ from netprobe.judge.naming import Naming, count_flows, titled, unique
 from netprobe.judge.places import common_places
 from netprobe.judge.rules import (
     Stopped,
+    check_whole_pairs,
     find_rejecters,
     group_by_rule,
     is_own_stop,
@@ -72,7 +74,9 @@ def fold(
     asked, so that nobody knows whether nothing gets through there.
     """
     numbers = KeptNumbers(kept)
-    found, rest = numbers.take(result for result in results if _is_worth_a_finding(result))
+    hops = HeardHops()
+    worth = [result for result in hops.listen(results) if _is_worth_a_finding(result)]
+    found, rest = numbers.take(hops.correct(worth))
     naming = titled(zones or {})
     known = (
         replace(
@@ -119,6 +123,7 @@ def _find_causes(
             cause.members.append(result)
     parts = [part for cause in join_routers(causes.values()) for part in _split_by_pairs(cause)]
     rules = _find_rules(stopped, passes, zones, some_ports=some_ports)
+    rules = check_whole_pairs(rules, failures)
     found = [*map(Stopped, names), *parts, *rules]
     return join_again(join_again(found, lookups), followers)
 

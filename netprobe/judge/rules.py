@@ -7,9 +7,11 @@ ports while others pass.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.judge.naming import group_by_wire
 from netprobe.judge.places import split_by_place
@@ -29,6 +31,7 @@ from netprobe.model.reasons import find_reason
 from netprobe.model.result import FILTERED, Result
 
 FlowKey = tuple[str, ...]  # a way with matrix, requirement and protocol
+FailureKey = tuple[FlowEnds, bool]  # a way, and whether the failure decides
 
 
 def is_stopped_by_rule(result: Result) -> bool:
@@ -68,6 +71,27 @@ def group_by_rule(
         dead = {} if some_ports else find_dead_pairs(some, passing, zones)
         groups += _group_alike(some, passing, dead)
     return groups
+
+
+def check_whole_pairs(rules: Iterable[Stopped], failures: Iterable[Result]) -> list[Stopped]:
+    """Give the rules, of which those stop everything that have all failures of their pairs.
+
+    What has another cause there, as a firewall of the source, is in another finding.
+    """
+    sizes = Counter(map(_key_of_failure, failures))
+    return [
+        replace(rule, everything=False) if rule.everything and _lacks_any(rule, sizes) else rule
+        for rule in rules
+    ]
+
+
+def _lacks_any(rule: Stopped, sizes: Mapping[FailureKey, int]) -> bool:
+    own = Counter(map(_key_of_failure, rule.members))
+    return any(count < sizes.get(key, 0) for key, count in own.items())
+
+
+def _key_of_failure(result: Result) -> FailureKey:
+    return way_of(result), result.decides
 
 
 def _group_alike(

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 
 from msgspec.structs import replace
 
 from netprobe.judge.cut_off import CutOffHosts
+from netprobe.judge.heard_hops import INFERRED
 from netprobe.judge.machines import MachineFacts, rank_of_machine, shows_machine
 from netprobe.judge.rules import Stopped, is_own_stop
 from netprobe.judge.walls import Pair, group_by_box, port_of, split_into_boxes
@@ -23,8 +25,6 @@ PacketWay = tuple[str, str, bool]  # who sends, who receives, whether over IPv6
 
 # Causes that stop every packet of a way.
 _OF_WAYS: tuple[Share, ...] = ("next-hop", "router")
-# A next hop that nobody heard of, as far as answers came to who asked.
-_INFERRED = "next-hop-silent"
 # The share of packets that a router which rations its errors tells of, at most.
 _MOST_RATIONED = 2 / 3
 # Paths are measured to within a few bytes, and from two sides.
@@ -91,20 +91,24 @@ class WayFacts:
             if way_of_packets(one) in dead:
                 self._facts.setdefault(way_of_packets(one), one)
         self._own_stops = _find_sealed_ways(own, dead)
-        self._refute_silence()
+        self._ask_next_hops(failures)
         self._count_words(failures)
         for six in (False, True):
             pairs: dict[Pair, None] = {(a, b): None for a, b, family in dead if family == six}
             for box in split_into_boxes(pairs) if pairs else ():
                 self._lend_in_box([(*pair, six) for pair in box])
 
-    def _refute_silence(self) -> None:
-        """Let a router that says that it has no route be the cause where it was held to be a next
-        hop that answers nothing."""
-        said = {(fact.rejected_by, fact.decides): fact for fact in self._facts.values()}
-        for way, fact in self._facts.items():
-            if fact.reason == _INFERRED:
-                self._facts[way] = said.get((fact.next_hop, fact.decides), fact)
+    def _ask_next_hops(self, failures: Iterable[Result]) -> None:
+        """Let a router that says that it has no route be the cause where it is the next hop of a
+        host that heard nothing of it."""
+        facts = [fact for fact in self._facts.values() if fact.rejected_by is not None]
+        said: dict[tuple[str | None, bool], Result] = {
+            (fact.rejected_by, fact.decides): fact for fact in facts
+        }
+        for one in failures if said else ():
+            fact, way = said.get((one.next_hop, one.decides)), way_of_packets(one)
+            if fact is not None and one.reason == "no-response" and way in self._dead:
+                self._facts.setdefault(way, fact)
 
     def _count_words(self, failures: Iterable[Result]) -> None:
         """Count the failures of each way with a fact, and those of which its router said so; note
@@ -147,8 +151,12 @@ class WayFacts:
         may_be_one = None not in routers and all(len(some) == 1 for some in by_sender.values())
         for way in box:
             heard = by_sender.get(way[0], set() if may_be_one else routers)
-            fits = (one for one in known.values() if not heard or {one.rejected_by} == heard)
-            lent = next((one for one in fits if one.rejected_by is not None), None)
+            fits = [
+                (receiver != way[1], one) for (_, receiver, _), one in known.items()
+                if one.rejected_by is not None and (not heard or {one.rejected_by} == heard)
+            ]  # fmt: skip
+            # There and back are of one box, and may have routers of their own.
+            lent = min(fits, key=itemgetter(0), default=(True, None))[1]
             if lent is None and way not in self._facts:
                 lent = self._find_common_hop(way, known)
                 self._lent.add(way)
@@ -177,11 +185,11 @@ class WayFacts:
         own = self._find_own_stop(result)
         if own is not None:
             return own
-        if fact is None or fact.reason == _INFERRED or way_of_packets(result) in self._lent:
+        if fact is None or fact.reason == INFERRED or way_of_packets(result) in self._lent:
             fact = self._find_machine(result) or fact
         if fact is None or (_is_of_way(result) and not shows_machine(fact)):
             return fact
-        if result.reason not in ("no-response", _INFERRED) or fact.decides != result.decides:
+        if result.reason not in ("no-response", INFERRED) or fact.decides != result.decides:
             return None
         return fact if is_lost_back(result) or {*fact.where} & {*result.where} else None
 
@@ -200,7 +208,7 @@ class WayFacts:
         if way_of_packets(result) not in self._dead:
             return None
         found = self._machines.of_address(result)
-        return found or (self._machines.of_answers(result) if result.reason == _INFERRED else None)
+        return found or (self._machines.of_answers(result) if result.reason == INFERRED else None)
 
 
 def _find_sealed_ways(own: Iterable[Result], dead: Container[PacketWay]) -> dict[PacketWay, Result]:

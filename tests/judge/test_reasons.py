@@ -60,7 +60,7 @@ def test_titles_and_advice_can_be_filled(word: str) -> None:
     for where in (*reason.advice, ("path",)):
         verdict: Verdict = "inconclusive" if reason.always_found else "blocked"
         one = replace(
-            BLOCKED, verdict=verdict, reason=word, where=where, holder="sshd", next_hop="10.0.0.1",
+            BLOCKED, verdict=verdict, reason=word, where=where, holder="sshd", next_hop="10.0.0.7",
             rejected_by="10.0.0.2", path_mtu_bytes=1400, needed_mtu_bytes=1450,
         )  # fmt: skip
         (finding,) = fold([one])

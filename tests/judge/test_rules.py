@@ -180,6 +180,25 @@ def test_nothing_is_a_wall_where_other_ports_were_not_asked() -> None:
     )
 
 
+def test_everything_is_only_stopped_where_no_port_has_another_cause() -> None:
+    """A port that the source's own firewall stops is in another finding, and so not in this one."""
+    failures, _ = run_through(Rule(lambda s, d, *_: (s, d) == ("m1", "m0")))
+    own = [
+        replace(one, where=("source",), reason="local-firewall") if one.port == 6443 else one
+        for one in failures
+    ]
+
+    (whole,), (part, source) = fold(failures), sorted(fold(own), key=lambda one: -len(one.members))
+
+    assert whole.everything
+    assert whole.title.startswith("everything that was probed from m1 to m0 ")
+    assert not part.everything
+    assert part.title.startswith(
+        "tcp 2379-2380, 10250; udp 8472; icmp from m1 to m0 is dropped on "
+    )
+    assert source.title.startswith("m1 itself stops tcp 6443 to m0")
+
+
 def test_one_rule_for_one_port_is_one_finding() -> None:
     """The pairs that it hits are named as they are."""
     (finding,) = findings_of(Rule(port(6443)))

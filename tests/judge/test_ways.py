@@ -211,6 +211,40 @@ def test_a_router_that_refuses_some_packets_is_no_silent_next_hop() -> None:
     assert len(fold(flows(["c1"], ["b1"], **NO_ROUTE) + mute)) == 2
 
 
+def test_a_next_hop_that_any_host_heard_is_not_silent() -> None:
+    """Its words are rationed, and a host asks its neighbours while others are not asked yet; a
+    link-local address is known to one host alone."""
+    mute = flows(["c1"], ["b1"], **MUTE)
+    heard = flows(["c2"], ["b1"], **SILENT, last_hop=MUTE["next_hop"])
+
+    for some in (mute + heard, heard + mute):
+        (finding,) = fold(some)
+        assert (finding.kind, finding.where) == ("destination", ("path",))
+        assert fold(some, kept=[keep_finding(finding)]) == (finding,)
+    local = {**MUTE, "next_hop": "fe80::1"}
+    others = flows(["c2"], ["b1"], **SILENT, last_hop="fe80::1")
+    assert {one.kind for one in fold(flows(["c1"], ["b1"], **local) + others)} == {
+        "next-hop", "pair",
+    }  # fmt: skip
+    # The destination's own words are not those of a router.
+    own: dict[str, Any] = {"where": ("destination",), "rejected_by": MUTE["next_hop"]}
+    own |= {"reason": "admin-prohibited"}
+    assert "next-hop" in {one.kind for one in fold(mute + flows(["c2"], ["b2"], **own))}
+
+
+def test_a_router_there_does_not_speak_for_the_way_back() -> None:
+    """Two lost routes of two networks: who hears nothing goes with who sends to the same hosts."""
+    near, far = ({**NO_ROUTE, "rejected_by": f"10.0.{n}.254"} for n in (2, 3))
+    back, there = flows(CS, ["b1"], **far), flows(["b1"], CS, **near)
+    passes = flows(["b2"], ["b1"], [80], PASSED)
+
+    for some in (back + there, there + back):
+        findings = fold(some + flows(["b2"], CS, **SILENT, last_hop="10.0.2.254"), passes)
+        assert {(one.rejected_by, len(one.members)) for one in findings} == {
+            ("10.0.2.254", 12), ("10.0.3.254", 6),
+        }  # fmt: skip
+
+
 OWN_STOP: dict[str, Any] = {"reason": "local-firewall", "where": ("source",)}
 # What a host's own firewall does to its answers, its agent says.
 NO_ANSWER: dict[str, Any] = {"reason": "no-response", "where": ("destination",)}

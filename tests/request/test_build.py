@@ -79,7 +79,7 @@ def test_who_applies_a_rule(where: Any, changes: dict[str, Any], who: str) -> No
 def test_no_rule_will_help(where: Any, state: Any, reason: str) -> None:
     """Dead hosts, routes, MTU, names and services: the finding is listed with what does help."""
     failure = replace(BLOCKED, where=where, state=state, reason=reason, path_mtu_bytes=1400,
-                      needed_mtu_bytes=1500, next_hop="10.0.0.1", holder="nginx")  # fmt: skip
+                      needed_mtu_bytes=1500, next_hop="10.0.0.7", holder="nginx")  # fmt: skip
     request = ask([failure], None, INFO)
 
     assert (request.rules, request.asked) == ((), ())

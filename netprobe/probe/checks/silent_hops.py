@@ -2,7 +2,9 @@
 
 Such a next hop answers ARP and swallows the rest, as a host does that does not forward. The routes
 to neighbours of the destination, and whether anything answers by them, show what is odd about it.
-A next hop by which any other host has answered forwards: what is silent then is behind it.
+A next hop by which any other host answers forwards: what is silent then is behind it. Hosts that
+have not answered so far are asked, one of each network, so that it does not matter in which order
+the run asks.
 
 What follows: the next hop is at fault (``next-hop-silent``).
 """
@@ -10,6 +12,7 @@ What follows: the next hop is at fault (``next-hop-silent``).
 from __future__ import annotations
 
 import asyncio
+from ipaddress import ip_address
 from itertools import islice
 from typing import NamedTuple
 
@@ -27,6 +30,8 @@ from netprobe.probe.flows.work import Task
 # Hosts whose addresses differ in no more than these bits count as neighbours.
 NEIGHBOUR_BITS = {4: 8, 6: 64}
 MOST_NEIGHBOURS = 3
+# One host each of so many other networks is asked: nothing of them may have answered so far.
+MOST_NETWORKS = 4
 
 HostAt = tuple[Host, str]
 
@@ -57,8 +62,9 @@ class SilentHops(Check):
         gateway = (await agent.route(task.address, source)).gateway
         if gateway is None:
             return group
-        near, answering = _find_comparisons(task, scene)
-        looks = (_look_at_route(task, host, address, scene) for host, address in near + answering)
+        near, far = _find_comparisons(task, scene)
+        looks = [_look_at_route(task, host, address, scene) for host, address in near]
+        looks += [_look_at_route(task, *one, scene, only_by=gateway) for one in far]
         found = await asyncio.gather(*looks)
         if any(route.answers and route.gateway == gateway for route in found):
             return group
@@ -90,8 +96,11 @@ def _is_unseen(seen: Observation) -> bool:
 
 
 def _find_comparisons(task: Task, scene: Scene) -> tuple[list[HostAt], list[HostAt]]:
-    """Find the hosts that are nearest to the task's address, and of those farther away the nearest
-    that have answered the source, whose next hop may be the same; each with its address."""
+    """Find the hosts that are nearest to the task's address, and some of those farther away, whose
+    next hop may be the same; each with its address.
+
+    Of the latter the nearest that have answered the source come first, then one of each network.
+    """
     known = [
         (distance(task.address, {address.text}), host, address.text)
         for host in scene.fleet.hosts()
@@ -100,22 +109,35 @@ def _find_comparisons(task: Task, scene: Scene) -> tuple[list[HostAt], list[Host
         if address.family == task.family and address.text != task.address
     ]
     known.sort(key=lambda one: one[0])
-    near = [one for one in known if one[0] <= NEIGHBOUR_BITS[task.family]]
-    answering = (one for one in known if scene.prober.answered.has(task.source.name, one[2]))
-    far = islice((one for one in answering if one not in near), MOST_NEIGHBOURS)
-    return [one[1:] for one in near[:MOST_NEIGHBOURS]], [one[1:] for one in far]
+    bits = NEIGHBOUR_BITS[task.family]
+    near = [one[1:] for one in known if one[0] <= bits][:MOST_NEIGHBOURS]
+    far = [one[1:] for one in known if one[0] > bits]
+    answered = scene.prober.answered
+    answering = (one for one in far if answered.has(task.source.name, one[1]))
+    networks: dict[int, HostAt] = {}
+    for one in far:
+        networks.setdefault(int(ip_address(one[1])) >> bits, one)
+    chosen = [*islice(answering, MOST_NEIGHBOURS), *islice(networks.values(), MOST_NETWORKS)]
+    return near, [one for number, one in enumerate(chosen) if one not in chosen[:number]]
 
 
-async def _look_at_route(task: Task, host: Host, address: str, scene: Scene) -> NeighbourRoute:
-    """Ask for the route to a neighbour, and walk it unless that has answered already."""
+async def _look_at_route(
+    task: Task, host: Host, address: str, scene: Scene, *, only_by: str | None = None
+) -> NeighbourRoute:
+    """Ask for the route to a host, and walk it unless that host has answered already.
+
+    ``only_by``: a walk by another next hop than this would say nothing.
+    """
     agent, source = scene.fleet.agent(task.source), source_address(task)
+    known = scene.prober.answered
     route = await agent.route(address, source)
-    answers = scene.prober.answered.has(task.source.name, address)
-    if not answers and agent.walks_left > 0:
+    answers = known.has(task.source.name, address) or known.walked(task.source.name, address)
+    if answers is None and agent.walks_left > 0 and only_by in (None, route.gateway):
         agent.walks_left -= 1
         walked = await agent.walk("icmp", address, 0, source, MAX_TTL)
         answers = walked.reached or any(hop.address is not None for hop in walked.hops)
-    return NeighbourRoute(host, route.gateway, answers)
+        known.note_walk(task.source.name, address, answers)
+    return NeighbourRoute(host, route.gateway, bool(answers))
 
 
 def _word_routes(routes: list[NeighbourRoute]) -> str:

@@ -41,6 +41,8 @@ class Answered:
         self._given_up_to_any: dict[str, str] = {}
         # Sources that a server answered, by its address, protocol and service.
         self._served: dict[tuple[str, str, AnyProbe], dict[str, None]] = {}
+        # Of pairs that were walked apart from their flows, whether anything answered.
+        self._walked: dict[tuple[str, str], bool] = {}
         # Pairs of which a check found that the router gave up, however early its words came.
         self._no_refusals: set[tuple[str, str]] = set()
 
@@ -117,6 +119,14 @@ class Answered:
             self._no_refusals |= {pair} if concluded else set()
         elif elapsed_ms < REFUSED_MS:
             self._refused.add(pair)
+
+    def note_walk(self, source: str, address: str, answers: bool) -> None:
+        """Remember whether a walk to an address heard any router, or the address."""
+        self._walked[source, address] = answers
+
+    def walked(self, source: str, address: str) -> bool | None:
+        """Tell whether a walk to an address heard anything; None where there was none."""
+        return self._walked.get((source, address))
 
     def has(self, source: str, address: str) -> bool:
         """Tell whether the address ever answered the source."""

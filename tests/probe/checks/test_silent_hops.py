@@ -133,6 +133,28 @@ async def test_a_host_of_another_network_shows_that_it_forwards(
     assert found.concluded == concluded
 
 
+async def test_a_host_that_has_not_answered_so_far_is_asked() -> None:
+    """The order of the run is no evidence; one walk of a host counts for all destinations."""
+    walked: list[str] = []
+
+    def route(order: RouteOrder) -> Routed:
+        return Routed(order.id, "10.0.0.1", "eth0", 1500, 1500, ROUTER, None)
+
+    def walk(order: WalkOrder) -> Walked:
+        walked.append(order.dst)
+        hop = WalkHop(1, ROUTER if order.dst == "10.9.0.1" else None)
+        return Walked(order.id, [hop], False, None, None)
+
+    source = FakeAgent(SOURCE, {RouteOrder: route, WalkOrder: walk})
+    far = (FakeAgent(host(f"far{n}", f"10.{n}.0.1")) for n in (8, 9))
+    here = make_scene(source, None, *far)
+
+    for _ in range(2):
+        (found,) = await look(SilentHops(), here, silent())
+        assert found.conclusion is None
+    assert sorted(walked) == ["10.8.0.1", "10.9.0.1"]
+
+
 async def test_without_a_walk_nothing_is_known() -> None:
     """A router that answers walks may be there."""
     (found,) = await look(SilentHops(), scene(WRONG, True), silent(trace=None))
