@@ -194,7 +194,7 @@ def test_everything_is_only_stopped_where_no_port_has_another_cause() -> None:
     assert whole.title.startswith("everything that was probed from m1 to m0 ")
     assert not part.everything
     assert part.title.startswith(
-        "tcp 2379-2380, 10250; udp 8472; icmp from m1 to m0 is dropped on "
+        "tcp 2379-2380, 10250; udp 8472; icmp echo from m1 to m0 is dropped on "
     )
     assert source.title.startswith("m1 itself stops tcp 6443 to m0")
 
