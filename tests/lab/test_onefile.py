@@ -22,11 +22,11 @@ from tests.lab.expected import PATH_MTU
 from tests.lab.netlab import Lab
 from tests.needs import skip
 from tests.patience import PATIENCE_S
-from tests.release.roots import CACHE, FILE, JumpHost, onefile_of
+from tests.release.roots import CACHE, FILE, JumpHost, make_small_file, onefile_of
 from tests.vantage.runtime.support import EVERYWHERE, has_busybox
 
 # The file is built once, which takes a minute of processor time and a package index.
-pytestmark = [pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.slow]
 VERSION = f"netprobe {__version__}\n"
 NO_ROOM = (
     r"no place to unpack it: .*make \d+ MB free in one of them, or give another: "
@@ -38,9 +38,20 @@ REFUSED = 4
 @pytest.fixture(scope="module")
 def onefile() -> Path:
     """The file of this checkout."""
+    _need_busybox()
+    return onefile_of(own_arch())
+
+
+@pytest.fixture(params=["small", pytest.param("whole", marks=pytest.mark.full)])
+def started(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A file of which only the shell text matters: one with little in it does, too."""
+    _need_busybox()
+    return make_small_file(tmp_path) if request.param == "small" else onefile_of(own_arch())
+
+
+def _need_busybox() -> None:
     if not has_busybox():
         skip("no static busybox", "Debian's busybox-static")
-    return onefile_of(own_arch())
 
 
 @pytest.fixture
@@ -52,6 +63,7 @@ def hosts() -> Iterator[list[JumpHost]]:
         one.close()
 
 
+@pytest.mark.full
 def test_busybox_alone(hosts: list[JumpHost], onefile: Path) -> None:
     """Two first starts at once, where no libc is: both run, and one folder of mode 0700 is left. It
     brings the Python for hosts that have none."""
@@ -68,11 +80,11 @@ def test_busybox_alone(hosts: list[JumpHost], onefile: Path) -> None:
     assert (listed.status, listed.stderr) == (0, "")
 
 
-def test_a_changed_file_is_refused(hosts: list[JumpHost], onefile: Path) -> None:
+def test_a_changed_file_is_refused(hosts: list[JumpHost], started: Path) -> None:
     """One other byte, in the payload, in the text before it, or none at the end: exit status 4, one
     line that names the file, and nothing is unpacked. Whole again, it is as it was made."""
-    hosts.append(JumpHost(onefile))
-    data = onefile.read_bytes()
+    hosts.append(JumpHost(started))
+    data = started.read_bytes()
     path = hosts[0].folder / FILE.lstrip("/")
     comment = data.index(b"packed Python")
     for at in (len(data) // 2, comment, None):
@@ -88,9 +100,9 @@ def test_a_changed_file_is_refused(hosts: list[JumpHost], onefile: Path) -> None
 
 
 @pytest.mark.needs("other users")
-def test_root_with_the_home_of_a_user(hosts: list[JumpHost], onefile: Path) -> None:
+def test_root_with_the_home_of_a_user(hosts: list[JumpHost], started: Path) -> None:
     """Exit status 4, one line that names the folder, and nothing is written there."""
-    hosts.append(JumpHost(onefile))
+    hosts.append(JumpHost(started))
     home = hosts[0].inside / "home/ann"
     home.mkdir(parents=True)
     os.chown(home, 501, 501)
@@ -100,12 +112,12 @@ def test_root_with_the_home_of_a_user(hosts: list[JumpHost], onefile: Path) -> N
     assert (list(home.iterdir()), hosts[0].unpacked()) == ([], [])
 
 
-def test_noexec_tmp_and_home(hosts: list[JumpHost], onefile: Path) -> None:
+def test_noexec_tmp_and_home(hosts: list[JumpHost], started: Path) -> None:
     """It takes the first place where programs may run; where there is none, each is named with its
     reason, exit status 4, and nothing is left."""
     hosts += [
-        JumpHost(onefile, "noexec", ("/tmp", "/root")),
-        JumpHost(onefile, "noexec", EVERYWHERE),
+        JumpHost(started, "noexec", ("/tmp", "/root")),
+        JumpHost(started, "noexec", EVERYWHERE),
     ]
     assert hosts[0].run("--version").stdout == VERSION
     assert [Path(one).parent for one in hosts[0].unpacked()] == [Path("/dev/shm/netprobe-0")]
@@ -119,6 +131,7 @@ def test_noexec_tmp_and_home(hosts: list[JumpHost], onefile: Path) -> None:
 
 
 @pytest.mark.needs("other users")
+@pytest.mark.full
 def test_a_home_that_cannot_be_written(hosts: list[JumpHost], onefile: Path) -> None:
     """Read only, or of a user without a home, a name or anything: the next place will do."""
     hosts += [JumpHost(onefile, "ro", ("/root",)), JumpHost(onefile)]
@@ -132,6 +145,7 @@ def test_a_home_that_cannot_be_written(hosts: list[JumpHost], onefile: Path) -> 
     assert [Path(one).parent for one in hosts[1].unpacked()] == [Path("/dev/shm/netprobe-12345")]
 
 
+@pytest.mark.full
 def test_no_room(hosts: list[JumpHost], onefile: Path) -> None:
     """Everything is full, also where it turns out only while it is unpacked: exit status 4, one
     line, nothing left."""
@@ -149,10 +163,10 @@ def test_no_room(hosts: list[JumpHost], onefile: Path) -> None:
 
 
 @pytest.mark.needs("other users")
-def test_the_folder_of_another_user(hosts: list[JumpHost], onefile: Path) -> None:
+def test_the_folder_of_another_user(hosts: list[JumpHost], started: Path) -> None:
     """What a user unpacked is not run by root, and a place that is another user's, or open to
     others, is not used: exit status 4, one line that names it, and nothing is written there."""
-    hosts.append(JumpHost(onefile))
+    hosts.append(JumpHost(started))
     for name, owner, mode in (("home/ann", 501, 0o755), ("tmp", 0, 0o1777)):
         (hosts[0].inside / name).mkdir(parents=True, exist_ok=True)
         os.chown(hosts[0].inside / name, owner, owner)
@@ -172,6 +186,7 @@ def test_the_folder_of_another_user(hosts: list[JumpHost], onefile: Path) -> Non
         assert list(place.iterdir()) == []
 
 
+@pytest.mark.full
 def test_what_was_changed_since(hosts: list[JumpHost], onefile: Path) -> None:
     """A file that is gone, or has another size or time, or that was added: all of it is unpacked
     again at the next start. What keeps size and time is found by --verify."""
@@ -206,6 +221,7 @@ def test_what_was_changed_since(hosts: list[JumpHost], onefile: Path) -> None:
     )
 
 
+@pytest.mark.full
 def test_extracted_to_look_at(hosts: list[JumpHost], onefile: Path) -> None:
     """--extract unpacks it into a new folder, with a command that starts; it writes into no other
     folder and over none."""
@@ -218,6 +234,7 @@ def test_extracted_to_look_at(hosts: list[JumpHost], onefile: Path) -> None:
     assert (again.status, again.stderr.count("\n")) == (REFUSED, 1)
 
 
+@pytest.mark.full
 def test_every_shell(hosts: list[JumpHost], onefile: Path) -> None:
     """Whatever sh is, and whatever the file is called (a plugin of kubectl, a link): it starts."""
     hosts.append(JumpHost(onefile))
@@ -250,6 +267,7 @@ requirements:
 """
 
 
+@pytest.mark.full
 def test_the_environment_of_the_caller(hosts: list[JumpHost], onefile: Path) -> None:
     """PYTHONHOME, PYTHONPATH and LD_LIBRARY_PATH would break the Python that came along, and reach
     ssh as they are."""
@@ -310,6 +328,7 @@ AUTHORITIES = (
 )
 
 
+@pytest.mark.full
 def test_name_services_and_authorities_of_the_host(hosts: list[JumpHost], onefile: Path) -> None:
     """Where nsswitch.conf names sss: /etc/hosts, DNS and /etc/passwd are read, and no library of
     the host is loaded. The host's authorities are found where Debian, RHEL and SLES keep them."""
@@ -344,6 +363,7 @@ def test_name_services_and_authorities_of_the_host(hosts: list[JumpHost], onefil
         server.communicate()
 
 
+@pytest.mark.full
 def test_every_module_is_there(hosts: list[JumpHost], onefile: Path) -> None:
     """All of netprobe can be imported, and the packet library with what it is used for."""
     hosts.append(JumpHost(onefile))
@@ -364,6 +384,7 @@ def test_every_module_is_there(hosts: list[JumpHost], onefile: Path) -> None:
     assert (ended.stdout, ended.stderr) == ("True True\n", "")
 
 
+@pytest.mark.full
 def test_the_estate_of_the_demo(hosts: list[JumpHost], onefile: Path) -> None:
     """From a jump host with busybox alone, to hosts with busybox alone: exactly what the firewall
     stops is blocked. All agents run with the Python that the file brought; none was built."""
@@ -400,6 +421,7 @@ def test_the_estate_of_the_demo(hosts: list[JumpHost], onefile: Path) -> None:
 
 
 @pytest.mark.needs("qemu-aarch64-static")
+@pytest.mark.full
 def test_the_other_architecture(tmp_path: Path) -> None:
     """The file for aarch64 starts where a processor of that kind is imitated."""
     (arch,) = [one for one in ARCHES if one != own_arch()]
