@@ -180,6 +180,18 @@ def test_nothing_is_a_wall_where_other_ports_were_not_asked() -> None:
     )
 
 
+def test_a_router_that_refuses_everything_may_have_a_route_that_does() -> None:
+    """ICMP has one word for a firewall's reject and a route of the type unreachable; of some ports
+    alone it is a firewall's."""
+    router = {"reason": "host-unreach", "router": "10.0.0.254"}
+    (all_,) = findings_of(Rule(lambda s, d, *_: (s, d) == ("m1", "m0"), **router))
+    (some,) = findings_of(Rule(both(port(10250), to("m0")), **router))
+
+    end = " on 10.0.0.254. If no firewall there rejects it, a route there has the type unreachable."
+    assert all_.advice.endswith(end)
+    assert some.advice.endswith(" on 10.0.0.254.")
+
+
 def test_everything_is_only_stopped_where_no_port_has_another_cause() -> None:
     """A port that the source's own firewall stops is in another finding, and so not in this one."""
     failures, _ = run_through(Rule(lambda s, d, *_: (s, d) == ("m1", "m0")))
@@ -194,7 +206,7 @@ def test_everything_is_only_stopped_where_no_port_has_another_cause() -> None:
     assert whole.title.startswith("everything that was probed from m1 to m0 ")
     assert not part.everything
     assert part.title.startswith(
-        "tcp 2379-2380, 10250; udp 8472; icmp from m1 to m0 is dropped on "
+        "tcp 2379-2380, 10250; udp 8472; icmp echo from m1 to m0 is dropped on "
     )
     assert source.title.startswith("m1 itself stops tcp 6443 to m0")
 
