@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -183,7 +184,7 @@ def test_nothing_is_a_wall_where_other_ports_were_not_asked() -> None:
 def test_a_router_that_refuses_everything_may_have_a_route_that_does() -> None:
     """ICMP has one word for a firewall's reject and a route of the type unreachable; of some ports
     alone it is a firewall's."""
-    router = {"reason": "host-unreach", "router": "10.0.0.254"}
+    router: dict[str, Any] = {"reason": "host-unreach", "router": "10.0.0.254"}
     (all_,) = findings_of(Rule(lambda s, d, *_: (s, d) == ("m1", "m0"), **router))
     (some,) = findings_of(Rule(both(port(10250), to("m0")), **router))
 
