@@ -65,6 +65,8 @@ class WayFacts:
         self, failures: Sequence[Result], passes: Iterable[Result], *, some_ports: bool
     ) -> None:
         self._facts: dict[PacketWay, Result] = {}
+        # Ways whose fact is that of others: what is known of the receiver comes first.
+        self._lent: set[PacketWay] = set()
         # How many failures of it a router said, and how many there are.
         self._words: dict[PacketWay, tuple[int, int]] = {}
         self._last_hops: dict[PacketWay, set[str]] = {}
@@ -155,7 +157,9 @@ class WayFacts:
             ]  # fmt: skip
             # There and back are of one box, and may have routers of their own.
             lent = min(fits, key=itemgetter(0), default=(True, None))[1]
-            lent = lent or self._find_common_hop(way, known)
+            if lent is None and way not in self._facts:
+                lent = self._find_common_hop(way, known)
+                self._lent.add(way)
             if lent is not None:
                 self._facts.setdefault(way, lent)
 
@@ -181,7 +185,7 @@ class WayFacts:
         own = self._find_own_stop(result)
         if own is not None:
             return own
-        if fact is None or fact.reason == INFERRED:
+        if fact is None or fact.reason == INFERRED or way_of_packets(result) in self._lent:
             fact = self._find_machine(result) or fact
         if fact is None or (_is_of_way(result) and not shows_machine(fact)):
             return fact

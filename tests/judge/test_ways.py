@@ -303,6 +303,23 @@ def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> No
     assert len(fold(held + flows(["b1"], ["c1"], **DEAD_HOP))) == 3
 
 
+def test_a_dead_next_hop_takes_no_answers_to_an_address_that_is_held_twice() -> None:
+    """What is known of the receiver comes before what is known of the sender's other ways."""
+    dead = flows(["c1"], ["c2"], **DEAD_HOP)
+    machine: dict[str, Any] = {
+        "reason": "other-machine", "where": ("path",), "state": "unreachable",
+    }  # fmt: skip
+    held = flows(["b2"], ["b1"], [80], **machine)
+    back = flows(["b1"], ["c1"], **LOST_BACK)
+
+    titles = {one.title for one in fold(dead + held + back)}
+
+    assert titles == {
+        "10.0.3.77, the next hop of c1, answers nothing: tcp 6443, 7000, 9100 to c2 (3 flows)",
+        "another machine answers for b1 (10.0.2.1), and the answers from c1 to b1 (4 flows)",
+    }
+
+
 def test_who_must_act_does_not_follow_from_the_order_of_the_plan() -> None:
     """The member that shows the cause speaks for all."""
     machine: dict[str, Any] = {

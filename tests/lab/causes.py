@@ -230,7 +230,7 @@ def _stop_forwarding(lab: Estate) -> None:
     lab["a1"].ip("route add 10.96.3.0/24 via 10.96.1.2", "route add 10.96.2.0/24 via 10.96.1.2")
 
 
-FLOWS = "tcp 6443, 7000, 9100, 10250; udp 8472; icmp"
+FLOWS = "tcp 6443, 7000, 9100, 10250; udp 8472; icmp echo"
 FAULTS = (
     Fault("mtu hole", _narrow_way, ("packets above 1400 bytes vanish from a1 to c1 (",)),
     Fault("missing route", _lose_route, (
@@ -261,8 +261,8 @@ ALONE = (
     ), rules=1),
     # The name server of two more hosts is on r2 itself, of which no host knows the other address.
     Fault("no route at all", _lose_all_routes, (
-        "10.96.3.254 has no route for tcp 5000, 6443, 7000, 9100, 10250; udp 8472; icmp from c1, "
-        "c2, c3 to a1, a2, a3, b1 and 4 more (each where it is required), and the answers ",
+        "10.96.3.254 has no route for tcp 5000, 6443, 7000, 9100, 10250; udp 8472; icmp echo from "
+        "c1, c2, c3 to a1, a2, a3, b1 and 4 more (each where it is required), and the answers ",
         "no configured name server of a2, a3 resolves names (",
     )),
     Fault("one end narrow", _narrow_one_end, (
