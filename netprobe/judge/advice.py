@@ -133,6 +133,8 @@ def advice(members: Sequence[Result], first: Result, *, everything: bool = False
     templates = _choose_templates(first, places)
     if everything and "path" in places and _word_end(members) == "dropped":
         templates.append(_NO_WORD)
+    if everything and first.where == ("path",) and _may_be_a_route(first):
+        templates.append(_BY_ROUTE)
     cut_off = host_of_link(first) if everything else None
     if cut_off is not None:
         words, templates = {**words, "cut_off": cut_off}, [_CUT_OFF]
@@ -171,6 +173,11 @@ def _word_commands(members: Sequence[Result]) -> str:
     return "; ".join(f"On {FULL.names([*some])} run {word}" for word, some in hosts.items())
 
 
+def _may_be_a_route(result: Result) -> bool:
+    """Tell whether a router refuses by a word that firewalls and routes have in common."""
+    return result.state == "filtered" and result.reason == "host-unreach"
+
+
 def _choose_templates(first: Result, places: Sequence[Place]) -> list[str]:
     if first.verdict == "exposed":
         return [_EXPOSED]
@@ -186,6 +193,7 @@ _CUT_OFF = (
 )
 # Nothing gets through, and nobody says why: a firewall's silence is that of a router.
 _NO_WORD = "If no firewall there drops it, a router there has no route for it, or forwards nothing."
+_BY_ROUTE = "If no firewall there rejects it, a route there has the type unreachable."
 _BY_PLACE: dict[Place, str] = {
     "path": "Allow {rule} on {router}.",
     "destination": "Allow {rule} in the firewall of {destination} itself.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -178,6 +179,18 @@ def test_nothing_is_a_wall_where_other_ports_were_not_asked() -> None:
         "tcp 10250; udp 8472 from m0, m1, m2, w0 and 2 more to w2 (each where it is required) is "
         "dropped by the destination's own firewall (9 flows)"
     )
+
+
+def test_a_router_that_refuses_everything_may_have_a_route_that_does() -> None:
+    """ICMP has one word for a firewall's reject and a route of the type unreachable; of some ports
+    alone it is a firewall's."""
+    router: dict[str, Any] = {"reason": "host-unreach", "router": "10.0.0.254"}
+    (all_,) = findings_of(Rule(lambda s, d, *_: (s, d) == ("m1", "m0"), **router))
+    (some,) = findings_of(Rule(both(port(10250), to("m0")), **router))
+
+    end = " on 10.0.0.254. If no firewall there rejects it, a route there has the type unreachable."
+    assert all_.advice.endswith(end)
+    assert some.advice.endswith(" on 10.0.0.254.")
 
 
 def test_everything_is_only_stopped_where_no_port_has_another_cause() -> None:
