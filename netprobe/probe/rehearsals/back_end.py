@@ -143,7 +143,7 @@ class Talk:
     @property
     def is_shaken(self) -> bool:
         """Whether it speaks TLS."""
-        return self._tls is not None and self._tls.done
+        return self._tls is not None and self._tls.seen.done
 
     @property
     def is_usable(self) -> bool:
@@ -153,13 +153,13 @@ class Talk:
     @property
     def failure(self) -> str:
         """OpenSSL's word for what ended TLS."""
-        return (self._tls.failure or "") if self._tls is not None else ""
+        return (self._tls.seen.failure or "") if self._tls is not None else ""
 
     async def shake(self, tls: TlsServer) -> None:
         """Shake hands, beginning with what was read."""
         self._tls, data, self.buffer = tls, self.buffer, b""
         await self._feed_data(data)
-        while not (tls.done or tls.closed or self._is_over):
+        while not (tls.seen.done or tls.seen.closed or self._is_over):
             await self.read_more()
 
     async def read_until(self, is_enough: Callable[[bytes], bool]) -> bytes:
@@ -196,4 +196,4 @@ class Talk:
         if answer:
             await self._pipe.send(answer)
         self.buffer += self._tls.read()
-        self._is_over = self._is_over or self._tls.closed
+        self._is_over = self._is_over or self._tls.seen.closed

@@ -17,6 +17,7 @@ from msgspec import Struct
 from netprobe.errors import FileErrors, RequestError
 from netprobe.files import memory_file, read_file
 from netprobe.protocols.services.tls_certificates import Certificate, read_certificate, read_name
+from netprobe.protocols.services.tls_end import TlsEnd, TlsState
 
 ALERT = 21
 HANDSHAKE = 22
@@ -68,7 +69,7 @@ class Distrust(NamedTuple):
     words: str
 
 
-class SeenHandshake(Struct):
+class SeenHandshake(TlsState):
     """The server's side of the handshake so far. ``chain`` holds DER certificates, the leaf first.
 
     ``authorities`` are the names in its request for a client certificate, None where it made none.
@@ -78,16 +79,13 @@ class SeenHandshake(Struct):
     """
 
     hello_bytes: int = 0
-    done: bool = False
     version: str | None = None
     alpn: str | None = None
     chain: tuple[bytes, ...] = ()
     authorities: tuple[str, ...] | None = None
     alert: int | None = None
-    closed: bool = False
     distrust: Distrust | None = None
     foreign: str | None = None
-    failure: str | None = None
 
     @property
     def certificate(self) -> Certificate | None:
@@ -100,13 +98,12 @@ class SeenHandshake(Struct):
         return self.authorities is not None and self.alert in MISSING_CERTIFICATE
 
 
-class TlsClient:
-    """One TLS connection without a socket: feed it received bytes, send the bytes it gives."""
+class TlsClient(TlsEnd):
+    """The client's end of one TLS connection."""
 
     def __init__(self, hello: Hello) -> None:
         self.seen = SeenHandshake()
-        self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
+        super().__init__(self.seen)
         self._first = True
         self._hello = b""
         # The context keeps the callback, and the object keeps its context: no name is lost.
@@ -122,7 +119,7 @@ class TlsClient:
         return self._hello
 
     def feed(self, data: bytes) -> bytes:
-        """Take bytes of the server and give what must be sent now. Never raises."""
+        """Take bytes of the server, unless its first ones are no TLS."""
         if self._first:
             self._first = False
             if data[0] not in RECORD_TYPES or (len(data) > 1 and data[1] != 3):
@@ -132,48 +129,16 @@ class TlsClient:
             if len(data) > MESSAGE_TYPE_AT and self._hello.startswith(data[: len(self._hello)]):
                 self.seen.foreign = ECHO
                 return b""
-        if self.seen.foreign is None:
-            self._incoming.write(data)
-            if not self.seen.done:
-                self._continue_handshake()
-        return self._outgoing.read()
-
-    def read(self) -> bytes:
-        """Give application data that has been decrypted, as far as there is any."""
-        parts = []
-        while self.seen.done and not self.seen.closed:
-            try:
-                part = self._object.read(65536)
-            except ssl.SSLWantReadError:
-                break
-            except ssl.SSLError as error:
-                self._note_failure(error)
-                break
-            if not part:
-                self.seen.closed = True
-            parts.append(part)
-        return b"".join(parts)
-
-    def write(self, data: bytes) -> bytes:
-        """Encrypt application data; gives what must be sent."""
-        self._object.write(data)
-        return self._outgoing.read()
+        return super().feed(data) if self.seen.foreign is None else b""
 
     def _continue_handshake(self) -> None:
-        try:
-            self._object.do_handshake()
-        except ssl.SSLWantReadError:
-            return
-        except ssl.SSLError as error:
-            self._note_failure(error)
-            return
-        self.seen.done = True
-        self.seen.version = self._object.version()
-        self.seen.alpn = self._object.selected_alpn_protocol()
+        super()._continue_handshake()
+        if self.seen.done:
+            self.seen.version = self._object.version()
+            self.seen.alpn = self._object.selected_alpn_protocol()
 
     def _note_failure(self, error: ssl.SSLError) -> None:
-        self.seen.closed = True
-        self.seen.failure = error.reason or type(error).__name__
+        super()._note_failure(error)
         if isinstance(error, ssl.SSLCertVerificationError):
             self.seen.distrust = Distrust(error.verify_code, error.verify_message)
 
