@@ -20,11 +20,11 @@ from netprobe.batch.checked_lines import BatchIdentity
 from netprobe.batch.limits import count_flows, is_plan_too_large
 from netprobe.batch.run_values import check_key, make_settings, read_run_values
 from netprobe.errors import RequestError
-from netprobe.model.dataclass_json import WrongValue, from_json, to_json
 from netprobe.model.inventory import Address, Host, Proxy, Vantage
 from netprobe.model.matrix import Condition
 from netprobe.model.plan import Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.ports import MAX_PORT, Ports
+from netprobe.model.struct_json import WrongValue, from_json, to_json
 from netprobe.probe.settings import ProbeSettings
 from netprobe.protocols.services.proxy_url import parse_proxy
 

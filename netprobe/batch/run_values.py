@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from netprobe.agent.wire.numbers import MOST
 from netprobe.batch.script import FIRST_OWN_ID, KEY_BYTES
-from netprobe.model.dataclass_json import WrongValue, from_json
+from netprobe.model.struct_json import WrongValue, from_json
 from netprobe.probe.settings import ProbeSettings
 
 _DAY_S = 86400.0

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from netprobe.model.coverage import Coverage
-from netprobe.model.dataclass_json import Json, WrongValue, from_json, to_json
 from netprobe.model.firewall import FirewallRule, FirewallRules
 from netprobe.model.kept_finding import KeptFinding, Member
 from netprobe.model.plan import Skipped
@@ -22,6 +21,7 @@ from netprobe.model.result import UNPROBED, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.model.shapes import Name, ProtocolText, RowId
 from netprobe.model.story import Story, StoryError, StoryPlace
+from netprobe.model.struct_json import Json, WrongValue, from_json, to_json
 
 RUN_SCHEMA = "netprobe.run/1"
 RECORD_SCHEMA = "netprobe.record/1"

@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.ports import Ports
 from netprobe.model.shapes import AddressText, LineText
+from netprobe.model.struct_json import Nanoseconds
 
 Sight = Literal["yes", "no", "unknown"]
 

@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from netprobe.model.accepted import ACCEPTED_SCHEMA, Acceptance, AcceptedVerdict
-from netprobe.model.dataclass_json import to_json
 from netprobe.model.ports import Ports, union
 from netprobe.model.printable import clean, yaml_scalar
 from netprobe.model.result import PORTLESS, Place, Result
+from netprobe.model.struct_json import to_json
 from netprobe.request.boxes import Box, Pair, cover
 from netprobe.request.safe import digest_of
 

@@ -15,7 +15,6 @@ from netprobe.explain.explain import tell_story
 from netprobe.explain.extra_checks import Further
 from netprobe.explain.view import View
 from netprobe.judge.verdict import Rules, judge
-from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.evidence import (
     CheckConclusion,
     Evidence,
@@ -55,6 +54,7 @@ from netprobe.model.notes import (
 from netprobe.model.plan import PATH_MTU, Block, Flow
 from netprobe.model.result import HostFacts, HostReport
 from netprobe.model.story import Story, StoryError, StoryPlace, TrailEntry, TrailStatus
+from netprobe.model.struct_json import Nanoseconds
 from tests.plan.conftest import host, requirement
 from tests.probe.fakes import kind
 

@@ -19,7 +19,6 @@ from netprobe.judge.name_rows import ROWS as NAME_ROWS
 from netprobe.judge.of_hosts import judge_resolvers
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.verdict import Rules, judge, judge_row
-from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.evidence import (
     CheckConclusion,
     Evidence,
@@ -53,6 +52,7 @@ from netprobe.model.plan import (
 from netprobe.model.result import HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
+from netprobe.model.struct_json import Nanoseconds
 from netprobe.report.record.collector import Report, collect
 from pages.combinations import BALANCERS, OVERLAYS
 from tests.judge.test_accepted import ENTRY, TODAY

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from netprobe.judge.findings import fold
 from netprobe.model import codec
 from netprobe.model.codec import info_from_json, keep_findings
-from netprobe.model.dataclass_json import WrongValue
 from netprobe.model.kept_finding import Member
 from netprobe.model.result import AcceptedBy, Finding, Result
+from netprobe.model.struct_json import WrongValue
 from netprobe.report.record import record
 from netprobe.report.record.record import read_earlier
 from netprobe.report.run.json import write_json

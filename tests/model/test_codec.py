@@ -15,9 +15,9 @@ from netprobe.model.codec import (
     result_from_json,
     result_to_json,
 )
-from netprobe.model.dataclass_json import Nanoseconds, from_json, to_json
 from netprobe.model.result import HostFacts, Result
 from netprobe.model.story import Story, StoryError, StoryPlace
+from netprobe.model.struct_json import Nanoseconds, from_json, to_json
 from tests.report.samples import BLOCKED, INFO, everything
 from tests.report.strategies import results
 

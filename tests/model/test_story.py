@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.story import Sight, Story, StoryError, StoryPlace
+from netprobe.model.struct_json import Nanoseconds
 
 NAMES = ("source-out", "destination-in", "socket", "destination-out", "source-in", "prober")
 WORDS = {"y": "yes", "n": "no", "?": "unknown"}

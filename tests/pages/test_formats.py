@@ -21,9 +21,9 @@ from netprobe.agent.wire.result_lines import MAC_LENGTH, RESULT_PREFIX
 from netprobe.batch.request import REQUEST_FORMAT, write_request
 from netprobe.batch.run_values import RunValues
 from netprobe.batch.script import KEY_BYTES
-from netprobe.model.dataclass_json import schema_of_dataclass
 from netprobe.model.inventory import Host
 from netprobe.model.plan import PlannedMatrix, PlannedRequirement, Skipped
+from netprobe.model.struct_json import schema_of_struct
 from pages.wire import BATCH, parts, print_fields
 from tests.batch.world import plan_of, request_of
 
@@ -51,7 +51,7 @@ def list_request() -> Iterable[str]:
     document = json.loads(write_request(request_of(plan_of(("web", "tcp", ((80, 80),))))))
     yield from _list_keys(document)
     for kind in (RunValues, Host, PlannedMatrix, PlannedRequirement, Skipped):
-        yield json.dumps(_without_words(schema_of_dataclass(kind)), sort_keys=True)
+        yield json.dumps(_without_words(schema_of_struct(kind)), sort_keys=True)
 
 
 def _list_keys(value: Any, path: str = "") -> Iterable[str]:

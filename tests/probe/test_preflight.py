@@ -12,10 +12,10 @@ from netprobe.agent.wire.orders import HeldOrder
 from netprobe.agent.wire.parts import HeldPorts
 from netprobe.errors import AgentError
 from netprobe.judge.holder import say_held
-from netprobe.model.dataclass_json import to_json
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostFacts, HostReport
+from netprobe.model.struct_json import to_json
 from netprobe.plan.expand import make_plan
 from netprobe.probe.preflight import check_hosts
 from netprobe.vantage.launch import Launcher

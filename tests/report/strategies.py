@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from netprobe.model.codec import result_from_json, result_to_json
 from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
-from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.matrix import WEIGHTS
 from netprobe.model.result import PROOFS, VERDICTS, Result
 from netprobe.model.story import Story, StoryError, StoryPlace
+from netprobe.model.struct_json import Nanoseconds
 
 WORDS = st.text(max_size=12)
 NAMES = st.sampled_from(["a", "b", "node-1"])

@@ -14,10 +14,10 @@ from netprobe.judge.accepted import Acceptances
 from netprobe.judge.findings import fold
 from netprobe.model.accepted import Acceptance
 from netprobe.model.codec import result_from_json, result_to_json
-from netprobe.model.dataclass_json import WrongValue
 from netprobe.model.plan import PlannedMatrix, PlannedRequirement
 from netprobe.model.result import Also, Result
 from netprobe.model.run import RunInfo
+from netprobe.model.struct_json import WrongValue
 from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.record.collector import Report
 from netprobe.report.record.contradictions import Contradictions

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from netprobe.model.codec import info_from_json, info_to_json
 from netprobe.model.coverage import Coverage, Unprobed
-from netprobe.model.dataclass_json import WrongValue
 from netprobe.model.exit import exit_status
 from netprobe.model.result import AcceptedBy
+from netprobe.model.struct_json import WrongValue
 from netprobe.report.record.changes import compare, fates_of
 from netprobe.report.record.collector import Report
 from netprobe.report.record.redact import redact_run

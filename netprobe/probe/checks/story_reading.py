@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun
 from netprobe.model import ports as port_sets
-from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.evidence import Icmp, Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
+from netprobe.model.struct_json import Nanoseconds
 from netprobe.probe.flows.prober import Observation
 
 NO = StoryPlace("no")

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from netprobe.model.combinations import is_possible
 from netprobe.model.coverage import Unprobed
-from netprobe.model.dataclass_json import WrongValue
 from netprobe.model.plan import PATH_MTU, PlannedRequirement
 from netprobe.model.printable import clean
 from netprobe.model.result import Result
 from netprobe.model.run import RunIndex, RunInfo
+from netprobe.model.struct_json import WrongValue
 
 # The purpose of a path MTU names the requirement of the overlay that it serves.
 _SERVED = re.compile(r"full-size packets of the overlay \((\S+): ")

@@ -32,13 +32,13 @@ from netprobe.model.codec import (
     result_to_json,
     rules_from_json,
 )
-from netprobe.model.dataclass_json import Json, WrongValue
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.json_text import MAX_CHARACTERS, WrongJson, parse_json
 from netprobe.model.plan import Plan
 from netprobe.model.ports import normalise
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo, info_before
+from netprobe.model.struct_json import Json, WrongValue
 from netprobe.report.record.changes import FLOW_KEYS
 from netprobe.report.record.collector import Collector, collect
 from netprobe.report.record.contradictions import Contradictions, check_unprobed

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.coverage import Coverage
-from netprobe.model.dataclass_json import to_json
 from netprobe.model.host_key import HostKey
 from netprobe.model.kept_finding import KeptFinding
 from netprobe.model.result import AcceptedBy, HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
+from netprobe.model.struct_json import to_json
 from netprobe.report.page.wording import fill_holes, make_holes
 from netprobe.report.record.changes import Changes, Fate, Unshared
 from netprobe.report.record.collector import Collector, collect

@@ -16,9 +16,9 @@ from netprobe.model.codec import (
     result_to_json,
     summary_to_json,
 )
-from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding
+from netprobe.model.struct_json import Json, to_json
 from netprobe.report.page.flow_groups import EndAddress, Survey
 from netprobe.report.record.collector import Report
 from netprobe.report.record.spool import place

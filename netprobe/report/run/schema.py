@@ -15,12 +15,12 @@ from netprobe.model.codec import (
     StoryJson,
     summary_to_json,
 )
-from netprobe.model.dataclass_json import Json, schema_of_dataclass
 from netprobe.model.kept_finding import Member
 from netprobe.model.plan import Skipped
 from netprobe.model.reason import OWNERS
 from netprobe.model.result import VERDICTS, Finding, Result, Summary
 from netprobe.model.run import RunInfo
+from netprobe.model.struct_json import Json, schema_of_struct
 from netprobe.report.record.changes import Changes
 from netprobe.report.run.key_words import FINDING_KEYS, OVERVIEW_KEYS, RESULT_KEYS, RUN_KEYS
 from netprobe.report.run.overview import Overview
@@ -36,7 +36,7 @@ _LATER_COUNTS = frozenset({
 
 def run_schema_text() -> str:
     """Give the schema as ``netprobe schema run`` prints it."""
-    info = schema_of_dataclass(RunInfo)
+    info = schema_of_struct(RunInfo)
     # A skipped requirement has the keys of hosts only where the reason is about hosts.
     info["properties"]["skipped"] = _list_of(_leave_out_null(Skipped))
     info["required"] = list(NEEDED_OF_RUN)
@@ -44,7 +44,7 @@ def run_schema_text() -> str:
     kept = info["properties"].pop("findings")
     _describe_keys(info, RUN_KEYS)
     parts = ("run", "record_header", "record_result", "record_end")
-    order = schema_of_dataclass(Result)["properties"]["order"]
+    order = schema_of_struct(Result)["properties"]["order"]
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:netprobe:schema:run:1",
@@ -77,7 +77,7 @@ def _schema_of_document() -> Json:
         "netprobe_version": _TEXT,
         "summary": _make_counts(summary_to_json(Summary(dict.fromkeys(VERDICTS, 0), 0))),
         "changes": _make_counts(Changes().counts()),
-        "overview": schema_of_dataclass(Overview),
+        "overview": schema_of_struct(Overview),
         "warnings": _list_of(make_object({"text": _TEXT, "count": COUNT})),
         "refusals": _list_of(refusal),
         "findings": _list_of(_refer_to("finding")),
@@ -91,7 +91,7 @@ def _schema_of_document() -> Json:
 def _schema_of_result() -> Json:
     result = _leave_out_null(Result, LEFT_OUT_OF_RESULT)
     del result["properties"]["order"]
-    result["properties"]["story"] = schema_of_dataclass(StoryJson)
+    result["properties"]["story"] = schema_of_struct(StoryJson)
     may_lack = {"order", "end_port", *RESULT_DEFAULTS}
     result["required"] = [key for key in result["required"] if key not in may_lack]
     return _describe_keys(result, RESULT_KEYS)
@@ -101,19 +101,19 @@ def _schema_of_finding() -> Json:
     finding = _leave_out_null(Finding, ("evidence", "stops", "no_evidence"))
     del finding["properties"]["shown_by"]
     finding["properties"] |= {"owner": {"enum": list(OWNERS)}}
-    finding["properties"] |= {"count": COUNT, "members": _list_of(schema_of_dataclass(Member))}
+    finding["properties"] |= {"count": COUNT, "members": _list_of(schema_of_struct(Member))}
     return _describe_keys(finding, FINDING_KEYS)
 
 
 def _schema_of_header() -> Json:
-    ranges = schema_of_dataclass(RecordHeader)
+    ranges = schema_of_struct(RecordHeader)
     own = {"schema": {"const": RECORD_SCHEMA}, "netprobe_version": _TEXT}
     return {**ranges, "properties": {**own, **ranges["properties"]}, "required": ["schema"]}
 
 
 def _leave_out_null(kind: type, names: Iterable[str] | None = None) -> Json:
-    """Give the schema of a dataclass, of which these fields (else: all) are left out when null."""
-    schema = schema_of_dataclass(kind)
+    """Give the schema of a Struct, of which these fields (else: all) are left out when null."""
+    schema = schema_of_struct(kind)
     for name in list(schema["properties"]) if names is None else names:
         choices = schema["properties"][name].get("anyOf", ())
         kept = [one for one in choices if one != {"type": "null"}]

@@ -18,7 +18,7 @@ from netprobe.model.audit import (
     AuditWeight,
     PortAudit,
 )
-from netprobe.model.dataclass_json import Json, schema_of_dataclass, to_json
+from netprobe.model.struct_json import Json, schema_of_struct, to_json
 from netprobe.report.page.host_keys import word_host_keys
 from netprobe.report.page.junit_xml import CaseFate, JunitCase, JunitSuite, write_suites
 from netprobe.report.page.page import (
@@ -202,7 +202,7 @@ def write_audit_json(audit: PortAudit, stream: TextIO) -> None:
 
 def audit_schema_text() -> str:
     """Give the JSON Schema of the document, as ``netprobe schema audit`` prints it."""
-    body = schema_of_dataclass(PortAudit)
+    body = schema_of_struct(PortAudit)
     empty = count_audit(PortAudit("", 0.0, (), (), ()))
     known = {
         "schema": {"const": AUDIT_SCHEMA},

@@ -9,10 +9,10 @@ from typing import Final, TextIO
 from msgspec import Struct
 
 from netprobe.model.codec import result_to_json
-from netprobe.model.dataclass_json import Json
 from netprobe.model.printable import escape_markdown
 from netprobe.model.result import Result
 from netprobe.model.run import RunInfo
+from netprobe.model.struct_json import Json
 from netprobe.report.page.flow_groups import addresses_of
 from netprobe.report.page.page import Line, PageSection, write_page
 from netprobe.report.page.wording import number, plural

@@ -11,10 +11,10 @@ from typing import Final, TextIO
 
 import netprobe
 from netprobe.model.codec import result_to_json
-from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.result import Result, Verdict
 from netprobe.model.story import Step, TrailStatus
+from netprobe.model.struct_json import Json, to_json
 from netprobe.report.page.flow_groups import need, wire_text
 from netprobe.report.page.page import Line, PagePart, Style, field, write_page
 from netprobe.report.page.wording import duration, where_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final, get_args
 
-from netprobe.model.dataclass_json import Json
 from netprobe.model.result import PROOFS, Place
+from netprobe.model.struct_json import Json
 from netprobe.report.run.schema import COUNT, make_object
 from netprobe.report.verbs.history import HISTORY_SCHEMA, TIMES
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final, TextIO
 
-from netprobe.model.dataclass_json import to_json
 from netprobe.model.printable import clean
 from netprobe.model.result import HostReport
+from netprobe.model.struct_json import to_json
 from netprobe.report.page.host_keys import word_host_keys
 from netprobe.report.page.page import align, write_line
 from netprobe.report.page.progress import host_words

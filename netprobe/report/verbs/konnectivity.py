@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TextIO
 
 import netprobe
-from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.konnectivity import STAGES, CommonCause, Diagnosis, TunnelReport
+from netprobe.model.struct_json import Json, to_json
 from netprobe.report.page.markdown_page import write_markdown_page
 from netprobe.report.page.page import Line, PagePart, Style, align, field, write_page
 from netprobe.report.page.wording import plural

@@ -8,7 +8,6 @@ from typing import Any, TextIO
 
 from msgspec.structs import asdict
 
-from netprobe.model.dataclass_json import to_json
 from netprobe.model.matrix import (
     ChosenMatrix,
     Condition,
@@ -27,6 +26,7 @@ from netprobe.model.matrix import (
     probe_to_file,
 )  # fmt: skip
 from netprobe.model.printable import yaml_scalar
+from netprobe.model.struct_json import to_json
 from netprobe.report.page.page import Field, Line, PagePart, field, write_page
 from netprobe.report.page.wording import plural
 

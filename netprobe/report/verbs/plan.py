@@ -7,11 +7,11 @@ from typing import TextIO
 
 from netprobe.model.codec import skipped_to_json
 from netprobe.model.coverage import Coverage
-from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.matrix import probe_to_file
 from netprobe.model.plan import Flow, Plan, PlanCost
 from netprobe.model.ports import text as ports_text
 from netprobe.model.printable import clean, word_note
+from netprobe.model.struct_json import Json, to_json
 from netprobe.report.page.flow_groups import also_texts
 from netprobe.report.page.page import write_line
 from netprobe.report.page.wording import duration, listed, plural

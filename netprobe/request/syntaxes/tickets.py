@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 
 import netprobe
 from netprobe.model.codec import REQUEST_SCHEMA, result_to_json
-from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.firewall import FirewallRequest, FirewallRule, RuleEnd
 from netprobe.model.printable import clean
+from netprobe.model.struct_json import Json, to_json
 from netprobe.request.services import protocol_number, range_text
 
 TUFIN_KEYS: Mapping[str, str] = {

@@ -14,10 +14,10 @@ from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, SeenOrder, StoryOrder
 from netprobe.agent.wire.parts import OutcomeKind, SeenError, SeenPackets, SeenRun, TranslatedRun
 from netprobe.errors import AgentError
-from netprobe.model.dataclass_json import Nanoseconds
 from netprobe.model.evidence import Icmp, Outcome, Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import Story, StoryError, StoryPlace
+from netprobe.model.struct_json import Nanoseconds
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.stories import MOST_RANGES, MOST_TRANSLATED, Stories

@@ -16,11 +16,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from netprobe.model.dataclass_json import Json, to_json
 from netprobe.model.plan import PlannedRequirement
 from netprobe.model.printable import clean
 from netprobe.model.result import Also, Result
 from netprobe.model.run import RunIndex
+from netprobe.model.struct_json import Json, to_json
 from netprobe.report.page.wording import excuse_of, excuse_text, make_holes
 from netprobe.report.record.collector import Report
 from netprobe.report.record.spool import place

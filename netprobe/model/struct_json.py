@@ -1,4 +1,4 @@
-"""Any dataclass of the model as a JSON object and back: one key a field, in the fields' order.
+"""Any Struct of the model as a JSON object and back: one key a field, in the fields' order.
 
 A field whose name ends in ``_``, because Python has the word for itself, has a key without it.
 
@@ -70,7 +70,7 @@ class WrongValue(ValueError):
 
 
 def to_json(value: Any) -> Any:
-    """Give a dataclass, or what a field of one holds, as JSON: tuples become lists."""
+    """Give a Struct, or what a field of one holds, as JSON: tuples become lists."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, tuple | list):
@@ -100,7 +100,7 @@ def key_of_field(name: str) -> str:
 
 
 def from_json(kind: type[T], data: object) -> T:
-    """Read a dataclass; keys without a field are ignored, missing ones take the field's default.
+    """Read a Struct; keys without a field are ignored, missing ones take the field's default.
 
     Raises WrongValue, which names the key, for another type and for a key that must be there.
     """
@@ -250,7 +250,7 @@ def _word_value(value: object) -> str:
     return repr(value[:MAX_KEY]) if isinstance(value, str) else _WORDS[type(value)]
 
 
-def schema_of_dataclass(kind: Any) -> Json:
+def schema_of_struct(kind: Any) -> Json:
     """Give the schema of an object; other keys are allowed, those without a default required."""
     hints = get_type_hints(kind, include_extras=True)
     return {
@@ -269,7 +269,7 @@ def schema_of_hint(hint: Any) -> Json:
     if hint is Any:
         return {}
     if _is_struct(hint):
-        return schema_of_dataclass(hint)
+        return schema_of_struct(hint)
     if origin in (Literal, Annotated):
         return _schema_of_words(arguments)
     if origin in (Union, types.UnionType):
