@@ -1,8 +1,8 @@
-"""Next hops that a run holds to be silent, though one of its hosts has heard them.
+"""Next hops that one host calls silent, and another host of the run has heard.
 
-A host concludes that from what it has heard itself, and by then: routers ration their errors, and
-others hear what it does not. A next hop that says a word to anybody handles packets: what is silent
-then is behind it, whatever the order in which the run asked.
+A host knows only the answers that came to it so far, and routers limit how many errors they send.
+A next hop that answers any host handles packets. So the silence begins behind it, whatever the
+order in which the run asked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from netprobe.model.result import Result
 
-# A next hop that a host heard nothing of, nor of anybody behind it.
+# The reason of a flow whose source had no answer from its next hop or from behind it.
 INFERRED = "next-hop-silent"
 
 

@@ -1,4 +1,4 @@
-"""Times in which hosts may be down: what fails then is nothing to know of."""
+"""Times in which hosts may be down: what fails then is no outage."""
 
 from __future__ import annotations
 

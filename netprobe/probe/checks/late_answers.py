@@ -1,7 +1,7 @@
-"""Silent flows whose answers were made, or came, when nobody waited for them any more.
+"""Silent flows whose answers were made, or came, when their source waited no longer.
 
-Who waits longer sees whether they get through. What stays so is no firewall's act: the judge says
-that a machine is too busy.
+They are asked once more, with a longer wait. If the answers are late again, no firewall stopped
+them: the judge says that a machine is too busy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from netprobe.probe.flows.prober import Observation
 
 
 def came_late(seen: Observation) -> bool:
-    """Tell whether an answer came to the source's interface and to nobody who waited."""
+    """Tell whether an answer came to the source's interface after the source had given up."""
     return is_silent(seen) and seen.story is not None and seen.story.source_in.seen == "yes"
 
 
@@ -28,7 +28,7 @@ def was_made_late(seen: Observation) -> bool:
 
 
 async def wait_longer(late: list[Observation], scene: Scene) -> list[Observation]:
-    """Ask flows again, unhurriedly; where nobody can, what was seen before stands."""
+    """Ask flows again with a longer wait; where an agent is lost, what was seen before stands."""
     asked = await asyncio.gather(*(scene.prober.again(seen) for seen in late))
     return [
         one if one.outcome is not None else replace(seen, ports=one.ports)

@@ -71,14 +71,13 @@ class VisitLog:
 
 @dataclass(slots=True)
 class PlayedBackEnd:
-    """One back end. ``health``: what its balancer asks; ``fails``: it answers that with 500."""
+    """One back end. ``health``: what its balancer asks, None where the inventory has none."""
 
     name: str
     identity: BackEndIdentity
     health: Health | None
     log: VisitLog
     read_clock: Callable[[], float]
-    fails: bool = False
 
     async def serve(self, port: int, pipe: Pipe, peer: str) -> None:
         """Speak over a connection to a port until it is over."""
@@ -123,8 +122,6 @@ class PlayedBackEnd:
     def _choose_answer(self, visit: Visit) -> tuple[int, str]:
         """Give status and body: an API refuses HTTP without TLS, unless its check is made so."""
         asks = self.health is not None and visit.path == self.health.path
-        if asks and self.fails:
-            return 500, "not ready"
         plain = self.health is not None and self.health.kind == "http"
         if visit.asked == "http" and not (plain and asks):
             return 400, "Client sent an HTTP request to an HTTPS server."
@@ -132,7 +129,7 @@ class PlayedBackEnd:
 
 
 class Talk:
-    """What a visitor says, over TLS once hands were shaken. ``buffer``: what is not read yet."""
+    """The talk with one visitor, over TLS after a handshake. ``buffer``: what is not read yet."""
 
     def __init__(self, pipe: Pipe) -> None:
         self.buffer = b""
@@ -142,12 +139,12 @@ class Talk:
 
     @property
     def is_shaken(self) -> bool:
-        """Whether it speaks TLS."""
+        """Whether the TLS handshake is done."""
         return self._tls is not None and self._tls.seen.done
 
     @property
     def is_usable(self) -> bool:
-        """Whether something more may be said."""
+        """Whether the connection still carries requests and answers."""
         return not self._is_over and (self._tls is None or self.is_shaken)
 
     @property
@@ -156,14 +153,14 @@ class Talk:
         return (self._tls.seen.failure or "") if self._tls is not None else ""
 
     async def shake(self, tls: TlsServer) -> None:
-        """Shake hands, beginning with what was read."""
+        """Do the TLS handshake, beginning with the bytes that were read already."""
         self._tls, data, self.buffer = tls, self.buffer, b""
         await self._feed_data(data)
         while not (tls.seen.done or tls.seen.closed or self._is_over):
             await self.read_more()
 
     async def read_until(self, is_enough: Callable[[bytes], bool]) -> bytes:
-        """Read until it is enough, or nothing more comes; give all that was read."""
+        """Read until the bytes are enough, or no more come; give all that were read."""
         while not is_enough(self.buffer) and not self._is_over and len(self.buffer) < HEAD_BYTES:
             await self.read_more()
         return self.buffer
@@ -177,12 +174,11 @@ class Talk:
             self._is_over = True
 
     async def send(self, data: bytes) -> None:
-        """Say something."""
+        """Send bytes, encrypted where TLS is spoken."""
         await self._pipe.send(data if self._tls is None else self._tls.write(data))
 
     async def end(self) -> None:
-        """Say that it is over, and let the other end close: a reset would overtake what was
-        sent."""
+        """End our side, and wait until the visitor closes: a reset would overtake the answer."""
         if self._tls is not None:
             await self._pipe.send(self._tls.end())
         while not self._is_over and (await self._pipe.receive(CLOSE_S)).kind == "data":

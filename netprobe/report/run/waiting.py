@@ -1,4 +1,4 @@
-"""Which finding a flow waits for at which nobody looked, because its row's own port is stopped."""
+"""Find the finding that an untested flow waits for: its row's own port is stopped."""
 
 from __future__ import annotations
 
