@@ -211,8 +211,8 @@ def _read_check(value: object) -> object:
         return {"tcp": True}
     if isinstance(value, dict) and len({"https", "http"} & {*value}) == 1 and "tcp" not in value:
         return value
-    what = quoted(value) if isinstance(value, str) else what_it_is(value)
-    raise ValueError(f"{what} is no health check, expected tcp, {{https: PATH}} or {{http: PATH}}")
+    what = f"{quoted(value)} is no health check" if isinstance(value, str) else what_it_is(value)
+    raise ValueError(f"{what}, expected tcp, {{https: PATH}} or {{http: PATH}}")
 
 
 def _read_health(value: object) -> object:
