@@ -56,7 +56,7 @@ def build() -> None:
         route(R1, "add", f"{far}/{size}", "via", pattern.format(2, 2))
         route(R2, "add", f"{near}/{size}", "via", pattern.format(2, 1))
     for family in (4, 6):
-        _settle(family)
+        settle(family)
 
 
 def remove() -> None:
@@ -119,8 +119,12 @@ def _setns(descriptor: int) -> None:
         raise OSError(ctypes.get_errno(), "setns")
 
 
-def _settle(family: int) -> None:
-    """Wait until the path works: IPv6 loses packets for a moment after a link comes up."""
+def settle(family: int, source: str = "") -> None:
+    """Wait until the path works, from a new address of the source perhaps.
+
+    IPv6 loses packets for a moment after a link comes up, and its router has to look for each new
+    address: it asks again only after a second, and keeps few of many answers meanwhile.
+    """
     address = ADDRESS[family]["destination"]
     for _ in range(100):
         with (
@@ -130,6 +134,8 @@ def _settle(family: int) -> None:
             ) as sock,
         ):
             sock.settimeout(0.2)
+            if source:
+                sock.bind((source, 0))
             if sock.connect_ex((address, 9)) == errno.ECONNREFUSED:
                 return
     raise RuntimeError(f"{address} cannot be reached in a fresh lab")
