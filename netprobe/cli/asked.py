@@ -5,7 +5,6 @@ Files are ``GivenFile`` (``cli/given.py``), so that no output writes over one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import click
@@ -48,7 +47,6 @@ from netprobe.cli.options import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class TellingOptions(ReportedOptions, AcceptedOptions):
     """How a run is judged, what it is held against, and where it is told."""
 
@@ -66,7 +64,6 @@ class TellingOptions(ReportedOptions, AcceptedOptions):
     quiet: bool = flag("-q", "--quiet", "No progress, only what goes wrong.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
     """``netprobe run``."""
 
@@ -82,7 +79,6 @@ class RunOptions(ScriptOptions, LaunchOptions, EarlierOptions, TellingOptions):
     verbose: bool = flag("-v", "--verbose", "Say what the run is doing, and where the time went.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostOptions(PlanOptions, CoverOptions):
     """``netprobe plan``."""
 
@@ -91,14 +87,12 @@ class CostOptions(PlanOptions, CoverOptions):
     outputs: Texts = output_option()
 
 
-@dataclass(frozen=True, kw_only=True)
 class InitOptions(AskedOptions):
     """``netprobe init``."""
 
     matrices: Texts = PlanOptions.matrices
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckOptions(PlanOptions, LaunchOptions, AcceptedOptions):
     """``netprobe check``."""
 
@@ -114,7 +108,6 @@ class CheckOptions(PlanOptions, LaunchOptions, AcceptedOptions):
     outputs: Texts = output_option()
 
 
-@dataclass(frozen=True, kw_only=True)
 class BundleOptions(ScriptOptions, CarryOptions):
     """``netprobe bundle``."""
 
@@ -122,7 +115,6 @@ class BundleOptions(ScriptOptions, CarryOptions):
     agent_python: Texts = LaunchOptions.agent_python
 
 
-@dataclass(frozen=True, kw_only=True)
 class MergeOptions(TellingOptions):
     """``netprobe merge``."""
 
@@ -131,7 +123,6 @@ class MergeOptions(TellingOptions):
     verbose: bool = flag("-v", "--verbose", "Say at the end where the time went.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplainOptions(LookOptions, LaunchOptions):
     """``netprobe explain``."""
 
@@ -147,7 +138,6 @@ class ExplainOptions(LookOptions, LaunchOptions):
     outputs: Texts = output_option()
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditOptions(LaunchOptions):
     """``netprobe audit ports``."""
 
@@ -163,7 +153,6 @@ class AuditOptions(LaunchOptions):
     outputs: Texts = output_option(AUDIT_FORMATS)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DiagnoseOptions(AskedOptions):
     """``netprobe diagnose konnectivity``. ``hold``: seconds."""
 
@@ -233,14 +222,12 @@ class DiagnoseOptions(AskedOptions):
     outputs: Texts = output_option(TUNNEL_FORMATS)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequestOptions(RuleOptions, PlanOptions):
     """``netprobe request``."""
 
     file: str | None = argument(type=FileType("the file to read"), required=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowOptions(AskedOptions):
     """``netprobe matrix show``."""
 
@@ -249,14 +236,12 @@ class ShowOptions(AskedOptions):
     outputs: Texts = output_option(MATRIX_FORMATS)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SourceOptions(AskedOptions):
     """``netprobe matrix source``."""
 
     name: str = ShowOptions.name
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReportOptions(AcceptedOptions):
     """``netprobe report``."""
 
@@ -266,7 +251,6 @@ class ReportOptions(AcceptedOptions):
     title: str = again(ReportedOptions.title)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DiffOptions(AskedOptions):
     """``netprobe diff``."""
 
@@ -278,7 +262,6 @@ class DiffOptions(AskedOptions):
 _HISTORY = file_option("--history", "FILE", "The history's file.", default="netprobe.db")
 
 
-@dataclass(frozen=True, kw_only=True)
 class HistoryOptions(AskedOptions):
     """``netprobe history``."""
 
@@ -297,7 +280,6 @@ class HistoryOptions(AskedOptions):
     outputs: Texts = output_option(HISTORY_FORMATS)
 
 
-@dataclass(frozen=True, kw_only=True)
 class HistoryAddOptions(AskedOptions):
     """``netprobe history add``."""
 
@@ -307,7 +289,6 @@ class HistoryAddOptions(AskedOptions):
     history: str = _HISTORY
 
 
-@dataclass(frozen=True, kw_only=True)
 class WatchOptions(PlanOptions, LookOptions, LaunchOptions):
     """``netprobe watch``."""
 
@@ -337,7 +318,6 @@ class WatchOptions(PlanOptions, LookOptions, LaunchOptions):
     forks: int = FORKS_OPTION
 
 
-@dataclass(frozen=True, kw_only=True)
 class AcceptOptions(AskedOptions):
     """``netprobe accept``."""
 
@@ -372,7 +352,6 @@ class AcceptOptions(AskedOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class RuntimeOptions(AskedOptions):
     """``netprobe runtime build``."""
 

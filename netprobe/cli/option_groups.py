@@ -5,7 +5,6 @@ What is written first is listed first by the help.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import click
@@ -35,7 +34,6 @@ DEFAULT_MARGIN: Final = "30s"
 _END: Final = "HOST|ROLE"
 
 
-@dataclass(frozen=True, kw_only=True)
 class RuleOptions(AskedOptions):
     """Which rules are asked for, and how they are written."""
 
@@ -101,7 +99,6 @@ def add_inventory_option(show_default: str, text: str) -> Any:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanOptions(AskedOptions):
     """What is required between which hosts, and the part of it that filters choose."""
 
@@ -155,7 +152,6 @@ class PlanOptions(AskedOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CoverOptions(AskedOptions):
     """Which hosts stand for others."""
 
@@ -181,7 +177,6 @@ class CoverOptions(AskedOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CarryOptions(AskedOptions):
     """When hosts probe by themselves, and where the files for them go."""
 
@@ -226,7 +221,6 @@ class CarryOptions(AskedOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class SilenceOptions(AskedOptions):
     """How long and how often answers are waited for. ``timeout``: seconds of one look."""
 
@@ -255,7 +249,6 @@ FORKS_OPTION = number(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class LaunchOptions(AskedOptions):
     """How agents get onto hosts."""
 
@@ -283,7 +276,6 @@ STRICT_OPTION = flag(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class LookOptions(SilenceOptions):
     """How flows are probed."""
 
@@ -301,7 +293,6 @@ REHEARSE_OPTION = option(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScriptOptions(PlanOptions, CoverOptions, LookOptions):
     """A part of a plan, and how it is probed: by a live run, or by scripts. ``rate``: a second."""
 
@@ -331,7 +322,6 @@ ENGINE_OPTION = option(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReportedOptions(AskedOptions):
     """Where a run is told, and to whom."""
 
@@ -350,7 +340,6 @@ class ReportedOptions(AskedOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class EarlierOptions(AskedOptions):
     """An earlier run of which results are kept."""
 
@@ -367,7 +356,6 @@ class EarlierOptions(AskedOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class AcceptedOptions(AskedOptions):
     """Failures that somebody accepted."""
 

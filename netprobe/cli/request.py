@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import fields
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -17,7 +16,7 @@ from click.core import ParameterSource
 from netprobe.cli.asked import RequestOptions
 from netprobe.cli.given import read_last_day, read_outputs
 from netprobe.cli.option_groups import PlanOptions
-from netprobe.cli.options import REQUEST_FORMATS
+from netprobe.cli.options import REQUEST_FORMATS, options_of
 from netprobe.cli.plan import make_plan
 from netprobe.cli.report import fold_failures
 from netprobe.cli.streams import tell
@@ -38,7 +37,7 @@ from netprobe.request.syntaxes.table import COLUMNS
 
 # `FORMAT=WHERE`; a selector of Calico compares with two signs.
 _NAMED_INTO = re.compile(r"[A-Za-z][\w-]*=(?!=)")
-_PLAN_OPTIONS = frozenset(field.name for field in fields(PlanOptions))
+_PLAN_OPTIONS = frozenset(options_of(PlanOptions))
 
 
 def request_verb(options: RequestOptions) -> int:
