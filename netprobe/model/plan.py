@@ -319,7 +319,7 @@ class PlanCost(Struct, frozen=True):
     """What a plan costs, estimated from counts; ``flows`` counts ports.
 
     ``seconds`` is about how long while nothing is blocked, ``seconds_dropped`` where something is
-    dropped. ``paced_udp_seconds`` is what UDP towards hosts without an agent takes of it: closed
+    dropped, both on idle hosts that share no processor. ``paced_udp_seconds`` is what UDP towards hosts without an agent takes of it: closed
     UDP ports may only be asked one a second.
     """
 
