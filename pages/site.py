@@ -72,8 +72,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 # Pages of the project's own folder, by their names in the site.
 OUTER = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}
 PICTURES = tuple(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.png"))
-# Outputs have 120 columns: they fit into a window of 1280 pixels. Names in a table are broken in the
-# last column alone, on a small screen in none: there the table scrolls. Outputs are text, not comments.
+# Outputs have 120 columns: they fit into a window of 1280 pixels, and are text, not comments. Names
+# in a table are broken in the last column alone, on a small screen in none: there it scrolls.
 STYLE = "assets/site.css"
 STYLES = """\
 .md-grid { max-width: 76rem; }
