@@ -10,10 +10,17 @@ import click
 from netprobe.cli.main import cli
 from pages.printed import ROOT, list_pages
 
-# A line of a block, after a prompt or an indent; or words between backquotes.
-COMMAND = re.compile(r"^(?:\S*\$ | {4})netprobe (.+)|`netprobe ([^`\n]+)`", re.MULTILINE)
+# A line of a block, after a prompt, an indent, a key of a CI system or the way into a container; or
+# words between backquotes.
+COMMAND = re.compile(
+    r"^(?:\S*\$ | {4}| *(?:- )?(?:run|script): |docker compose exec jump )"
+    r"netprobe ((?:.*\\\n)*.+)|`netprobe ([^`\n]+)`",
+    re.MULTILINE,
+)
+# The shell joins a line that ends so with the next one.
+CONTINUED = re.compile(r"\s*\\\n\s*")
 # What stands behind is the shell's, or explains it.
-BEHIND = re.compile(r"[|;>#]| {2,}|\\$| \d?>")
+BEHIND = re.compile(r"[;>#]| \|| {2,}| \d?>")
 OPTION = re.compile(r"(?:^|[\s\[])(--?[a-zA-Z][\w-]*)")
 
 
@@ -22,7 +29,8 @@ def list_commands() -> Iterator[tuple[str, str]]:
     pages = [*list_pages(), ROOT / "release/README.md", *ROOT.glob("contrib/**/*.md")]
     for page in pages:
         for match in COMMAND.finditer(page.read_text("utf-8")):
-            yield page.name, BEHIND.split(match[1] or match[2])[0]
+            text = CONTINUED.sub(" ", match[1] or match[2])
+            yield page.name, BEHIND.split(text)[0].strip()
 
 
 def find_command(words: list[str]) -> click.Command:
