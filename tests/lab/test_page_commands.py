@@ -108,8 +108,8 @@ ELSEWHERE = {
 }
 # Options before the name of what a command makes; `-o` alone may be a format, which is printed.
 MAKES = ("-o", "--record", "--undo", "--per-host", "--folder")
-# Verbs that print nothing where all is well, or print it as notes.
-SILENT = ("check", "history")
+# Verbs that print nothing where all is well, print notes only, or write into a folder.
+SILENT = ("check", "history", "bundle")
 
 
 @pytest.fixture
