@@ -121,9 +121,7 @@ def _count_repeats(seen: Observation, scene: Scene) -> int:
     return wanted - (_packets_of(seen) - seen.outcome.attempts)
 
 
-async def _ask_again(
-    seen: Observation, timings: list[Timing], scene: Scene
-) -> list[Observation]:
+async def _ask_again(seen: Observation, timings: list[Timing], scene: Scene) -> list[Observation]:
     """Ask one silent flow again in all these ways at once; what any of them answers is answered."""
     asked = await asyncio.gather(*(scene.prober.again(seen, timing) for timing in timings))
     found: list[Observation] = []
