@@ -8,12 +8,14 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from netprobe.judge.removals import REMOVED_S, find_removal_fates, word_removals
 from netprobe.model.balanced import BalancerFacts, CheckSeen
 from netprobe.model.result import Place, Proof, Result, Verdict
 
 BalancerFate = Literal[
     "hands-on", "foreign", "ends-tls", "proxy-header", "lacks", "lacks-by-check",
-    "lacks-or-sticks", "no-reflection", "own-reflection", "sticks",
+    "lacks-or-sticks", "no-reflection", "own-reflection", "never-removes", "never-returns",
+    "slow", "sticks",
 ]  # fmt: skip
 ADDRESSES_SHOWN = 3
 
@@ -79,6 +81,21 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "had no answer: {lost_words}); others reach it, and the other back ends reach themselves",
         "source",
     ),
+    "never-removes": _make_fault(
+        "balancer-never-removes",
+        "the balancer does not take out a back end that fails: {never_removes} (it {failing})"
+        "{checks}{unmeasured}",
+    ),
+    "never-returns": _make_fault(
+        "balancer-never-returns",
+        "a back end that failed and is well again gets no connections through the balancer: "
+        "{never_returns} (it {failing} before){checks}{unmeasured}",
+    ),
+    "slow": _make_fault(
+        "balancer-slow",
+        f"the balancer takes longer than {REMOVED_S} s to take out a back end that fails: {{slow}} "
+        "(it {failing}){checks}{unmeasured}",
+    ),
     "sticks": _make_fault(
         "balancer-sticks",
         "all {dials} connections of this source were handed on to {reached_here}, while other "
@@ -87,7 +104,7 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
     "hands-on": BalancedRow(
         "pass", "balancer-pool", "nonce", (),
         "{back_ends}, played by agents, answered through the balancer with their own certificates"
-        "{seen_as}{checks}; removal of a back end that fails was not measured",
+        "{seen_as}{checks}{measured}{unmeasured}",
     ),
 }  # fmt: skip
 
@@ -133,6 +150,7 @@ def _find_faults(facts: BalancerFacts) -> Iterator[BalancerFate]:
     if facts.itself is False:
         alone = len(facts.unreflected) == 1 and len(facts.back_ends) > 1
         yield "own-reflection" if alone else "no-reflection"
+    yield from find_removal_fates(facts)
     if facts.sticks:
         yield "sticks"
 
@@ -164,6 +182,7 @@ def _word_facts(facts: BalancerFacts) -> dict[str, str]:
         "lost_words": facts.lost_words,
         "failed": "; ".join(dict.fromkeys(one.asked for one in _list_failed(facts))),
         "checks": _word_checks(facts),
+        **word_removals(facts),
         "seen_as": _word_seen(facts.seen_as),
     }
 

@@ -27,12 +27,13 @@ PAUSE_S, LONG_PAUSE_S = 0.05, 0.5
 
 @dataclass(slots=True)
 class BalancerDial:
-    """One dial: the certificate that was shown (DER), and what else came.
+    """One dial: when it began, the certificate that was shown (DER), and what else came.
 
     ``opened``: the connection opened. ``words``: what was seen instead of a back end's answer.
     """
 
     number: int
+    at: float
     opened: bool = False
     certificate: bytes = b""
     heard: bool = False
@@ -97,15 +98,15 @@ class Dialling:
         self.sources = list(sources)
         self.pool: set[str] = set()
         self.waited_s = 0.0
+        self.find = find
+        self.enough = DIALS_EACH * len(back_ends)
         self._hello = hello
         self._back_ends = back_ends
         self._log = log
-        self._find = find
         self._count = 0
-        self._enough = DIALS_EACH * len(back_ends)
 
     async def run(self) -> None:
-        """BalancerDial from all sources side by side, each until it knows enough."""
+        """Dial from all sources side by side, each until it knows enough."""
         await asyncio.gather(*(self._dial_on(one) for one in self.sources))
 
     async def _dial_on(self, source: DiallingSource) -> None:
@@ -113,31 +114,43 @@ class Dialling:
         begun = clock()
         try:
             while not self._knows_enough(source, clock() - begun):
-                await self.dial(source)
-                is_long = len(source.dials) >= self._enough
+                self._note_dial(source, await self.dial(source))
+                is_long = len(source.dials) >= self.enough
                 await asyncio.sleep(LONG_PAUSE_S if is_long else PAUSE_S)
         except Exception as error:
             # That of one source says nothing of the others.
             source.error = error
         self.waited_s = max(self.waited_s, clock() - begun)
 
+    @property
+    def usable(self) -> list[DiallingSource]:
+        """The sources that still dial."""
+        return [one for one in self.sources if one.error is None]
+
+    def is_lost(self, dial: BalancerDial) -> bool:
+        """Tell whether nothing answered a dial."""
+        return self.find(dial) is None and not dial.heard
+
     async def dial(self, source: DiallingSource) -> BalancerDial:
-        """BalancerDial once, and note which back end was reached. Raises AgentError."""
+        """Dial once. Raises AgentError."""
         self._count += 1
-        dial = BalancerDial(self._count)
-        source.dials.append(dial)
+        dial = BalancerDial(self._count, asyncio.get_running_loop().time())
         path = self._log.path(dial.number)
         await dial_once(source.agent, source.target, self._hello, path, dial)
-        back_end = self._find(dial)
+        return dial
+
+    def _note_dial(self, source: DiallingSource, dial: BalancerDial) -> None:
+        """Note which back end was reached."""
+        source.dials.append(dial)
+        back_end = self.find(dial)
         source.since_known += len(self.pool) == len(self._back_ends)
         if back_end is not None:
             source.reached[back_end] = source.reached.get(back_end, 0) + 1
             self.pool.add(back_end)
-        return dial
 
     def _knows_enough(self, source: DiallingSource, waited_s: float) -> bool:
         if len(source.reached) == len(self._back_ends) or waited_s >= MOST_S:
             return True
-        if source.since_known >= self._enough:
+        if source.since_known >= self.enough:
             return True
-        return waited_s >= LEAST_S and len(source.dials) >= self._enough
+        return waited_s >= LEAST_S and len(source.dials) >= self.enough

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import pairwise
+from statistics import median
 
 from netprobe.model.balanced import BalancerFacts, CheckSeen
 from netprobe.model.inventory import Health
-from netprobe.probe.rehearsals.back_end import Visit, VisitLog
+from netprobe.probe.rehearsals.back_end import FAILED, Visit, VisitLog
 from netprobe.probe.rehearsals.dials import (
     DIALS_EACH,
     BalancerDial,
@@ -63,8 +65,8 @@ def describe_source(
         foreign=len(foreign),
         shown=_list_words(map(_word_shown, foreign or ended)),
         headers=sum(visit.header is not None for visit in visits),
-        sticks=_always_reaches_one(source, back_ends) and len(dialling.pool) > 1,
-        all_stick=all(_always_reaches_one(one, back_ends) for one in dialling.sources),
+        sticks=always_reaches_one(source, back_ends) and len(dialling.pool) > 1,
+        all_stick=all(always_reaches_one(one, back_ends) for one in dialling.sources),
         itself=_reaches_itself(source, unreflected),
         unreflected=unreflected,
         checks=tuple(_list_checks(log, health)),
@@ -88,7 +90,7 @@ def _word_shown(dial: BalancerDial) -> str:
     return f"the certificate of {name_certificate(dial.certificate)}{answer}"
 
 
-def _always_reaches_one(source: DiallingSource, back_ends: tuple[str, ...]) -> bool:
+def always_reaches_one(source: DiallingSource, back_ends: tuple[str, ...]) -> bool:
     """Tell whether chance cannot explain that a source always got the same back end."""
     if len(back_ends) < 2 or len(source.reached) != 1:
         return False
@@ -120,8 +122,9 @@ def _list_checks(log: VisitLog, health: Health | None) -> Iterator[CheckSeen]:
             key = (visit.back_end, _word_check(visit), _is_passed(visit, health))
             kinds.setdefault(key, []).append(visit.at)
     for (back_end, asked, passes), times in kinds.items():
-        every_s = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else None
-        every_ms = None if every_s is None else round(every_s * 1000)
+        gaps = [after - before for before, after in pairwise(times)]
+        # A port that was closed for a while makes one long gap.
+        every_ms = round(median(gaps) * 1000) if gaps else None
         yield CheckSeen(back_end, asked, passes, len(times), every_ms)
 
 
@@ -139,10 +142,10 @@ def _word_check(visit: Visit) -> str:
 
 
 def _is_passed(visit: Visit, health: Health | None) -> bool:
-    """Tell whether a check got what it asked for. A path that nobody named may want another
-    answer."""
+    """Tell whether a check got what it asked for, be it the answer of one that is to fail. A path
+    that nobody named may want another answer."""
     if visit.asked in ("alert", "else"):
         return False
     if visit.asked in ("connection", "handshake"):
         return True
-    return visit.status == 200 and health is not None and visit.path == health.path
+    return visit.status in (200, FAILED) and health is not None and visit.path == health.path
