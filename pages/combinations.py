@@ -20,7 +20,7 @@ from netprobe.judge.of_hosts import REASONS_OF_HOSTS, make_fault
 from netprobe.judge.rehearsed import OverlayFate, judge_rehearsal
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.verdict import Rules, judge, judge_row, narrowed
-from netprobe.model.balanced import BalancerFacts, CheckSeen, Removal
+from netprobe.model.balanced import BalancerFacts, CheckSeen, HeldPool, Removal
 from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
 from netprobe.model.evidence import (
     NO_NEIGHBOUR,
@@ -83,6 +83,10 @@ _POOL = BalancerFacts(
     failing="answered /readyz with 500", removals=(_OUT, _OUT._replace(back_end="b", kept_ms=5_100))
 )  # fmt: skip
 _HALF = _POOL._replace(reached=("a",), pool=("a",), waited_s=31, checks=())
+_HELD = _POOL._replace(
+    checks=(), seen_as=(), failing="", removals=(),
+    held=HeldPool("TCP port 6443 of a is in use: back ends are played before the installation"),
+)  # fmt: skip
 _OTHER = "the certificate of lb.example.com"
 # What shows each row of the table of balancers.
 BALANCERS: Mapping[BalancerFate, BalancerFacts] = {
@@ -99,6 +103,9 @@ BALANCERS: Mapping[BalancerFate, BalancerFacts] = {
     "never-returns": _POOL._replace(removals=(_OUT._replace(back_ms=None, back_watched_s=45),)),
     "slow": _POOL._replace(removals=(_OUT._replace(kept_ms=36_000),)),
     "sticks": _POOL._replace(reached=("a",), sticks=True),
+    "shows-other": _HELD._replace(foreign=24, shown=_OTHER),
+    "lacks-unready": _HELD._replace(reached=("a",), pool=("a",), waited_s=5),
+    "looks-on": _HELD,
 }
 # Stands in evidence for whatever a kernel, a router or a proxy says.
 SPOKEN = Outcome("connect", SAID)

@@ -9,15 +9,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from netprobe.judge.removals import REMOVED_S, find_removal_fates, word_removals
-from netprobe.model.balanced import BalancerFacts, CheckSeen
+from netprobe.model.balanced import BalancerFacts, CheckSeen, HeldPool
 from netprobe.model.result import Place, Proof, Result, Verdict
 
 BalancerFate = Literal[
     "hands-on", "foreign", "ends-tls", "proxy-header", "lacks", "lacks-by-check",
     "lacks-or-sticks", "no-reflection", "own-reflection", "never-removes", "never-returns",
-    "slow", "sticks",
+    "slow", "sticks", "shows-other", "lacks-unready", "looks-on",
 ]  # fmt: skip
 ADDRESSES_SHOWN = 3
+ONLY_LOOKED = (
+    "nothing was played or stopped: {why}. Not rehearsed: health checks, removal and return of a "
+    "back end, the PROXY protocol"
+)
 
 
 class BalancedRow(Struct, frozen=True):
@@ -50,6 +54,11 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "the balancer does not pass TLS through: {ended} of {dials} connections arrived at a back "
         "end, and {shown} was shown instead of the back end's",
     ),
+    "shows-other": _make_fault(
+        "balancer-ends-tls",
+        "all {foreign} connections that were answered showed {shown}, which none of the back ends "
+        "{back_ends} shows itself: the balancer ends TLS, or hands on to something else",
+    ),
     "proxy-header": _make_fault(
         "balancer-proxy-header",
         "the balancer sends a header of the PROXY protocol before TLS ({headers} of {dials} "
@@ -69,6 +78,10 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "no connection through the balancer reached {missing} in {waited} s, and each source "
         "always got one and the same back end: whether clients stick or a back end is missing "
         "cannot be told{checks}",
+    ),
+    "lacks-unready": _make_doubt(
+        "no connection through the balancer reached {missing} in {waited} s, and whether these are "
+        "ready is not known: one that is not is rightly out of the pool",
     ),
     "no-reflection": _make_fault(
         "balancer-hairpin",
@@ -101,6 +114,11 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "all {dials} connections of this source were handed on to {reached_here}, while other "
         "sources got others: the balancer keeps clients on one back end",
     ),
+    "looks-on": BalancedRow(
+        "pass", "balancer-pool", "handshake", (),
+        "connections through the balancer were shown the own certificate of each back end: "
+        "{back_ends}",
+    ),
     "hands-on": BalancedRow(
         "pass", "balancer-pool", "nonce", (),
         "{back_ends}, played by agents, answered through the balancer with their own certificates"
@@ -119,6 +137,7 @@ def judge_balancer(base: Result, facts: BalancerFacts) -> Result:
         for one in others
         if one.reason != "balancer-pool"
     )
+    looked = () if facts.held is None else (ONLY_LOOKED.format(why=facts.held.why),)
     return replace(
         base,
         verdict=row.verdict,
@@ -128,14 +147,15 @@ def judge_balancer(base: Result, facts: BalancerFacts) -> Result:
         where=row.where,
         because=row.because.format_map(words),
         attempts=facts.dials,
-        warnings=(*base.warnings, *further),
+        warnings=(*base.warnings, *further, *looked),
     )
 
 
 def list_fates(facts: BalancerFacts) -> list[BalancerFate]:
     """Give the keys of the table that hold, the gravest first; at least one."""
-    found = {*_find_faults(facts)}
-    return [fate for fate in ROWS if fate in found] or ["hands-on"]
+    found = {*_find_faults(facts)} if facts.held is None else {*_find_looked(facts, facts.held)}
+    none: BalancerFate = "hands-on" if facts.held is None else "looks-on"
+    return [fate for fate in ROWS if fate in found] or [none]
 
 
 def _find_faults(facts: BalancerFacts) -> Iterator[BalancerFate]:
@@ -147,10 +167,27 @@ def _find_faults(facts: BalancerFacts) -> Iterator[BalancerFate]:
         yield "proxy-header"
     if facts.missing:
         yield _find_lack(facts)
+    yield from _find_reflection(facts)
+    yield from find_removal_fates(facts)
+    if facts.sticks:
+        yield "sticks"
+
+
+def _find_reflection(facts: BalancerFacts) -> Iterator[BalancerFate]:
     if facts.itself is False:
         alone = len(facts.unreflected) == 1 and len(facts.back_ends) > 1
         yield "own-reflection" if alone else "no-reflection"
-    yield from find_removal_fates(facts)
+
+
+def _find_looked(facts: BalancerFacts, held: HeldPool) -> Iterator[BalancerFate]:
+    """Give what looking shows; certificates that are alike tell no back end from another."""
+    if facts.foreign:
+        yield "shows-other" if facts.foreign + facts.lost == facts.dials else "foreign"
+    if held.alike or not facts.pool:
+        return
+    if facts.missing:
+        yield "lacks" if {*facts.missing} <= {*held.ready} else "lacks-unready"
+    yield from _find_reflection(facts)
     if facts.sticks:
         yield "sticks"
 
@@ -189,6 +226,8 @@ def _word_facts(facts: BalancerFacts) -> dict[str, str]:
 
 def _word_checks(facts: BalancerFacts) -> str:
     """Say what the balancer asks, of the back ends that are in doubt if there are any."""
+    if facts.held is not None:
+        return ""
     about = facts.missing or facts.back_ends
     asked: dict[str, list[int | None]] = {}
     for one in facts.checks:

@@ -33,6 +33,18 @@ class Removal(NamedTuple):
     back_watched_s: int = 0
 
 
+class HeldPool(NamedTuple):
+    """Back ends that hold the balanced port themselves, so that nothing was played.
+
+    ``why``: in words; ``alike``: those that show one certificate; ``ready``: those that answered
+    what the balancer asks with 200 when their own agents asked.
+    """
+
+    why: str
+    alike: tuple[str, ...] = ()
+    ready: tuple[str, ...] = ()
+
+
 class BalancerFacts(NamedTuple):
     """What one source saw of a balancer, and what all sources together saw of its pool.
 
@@ -46,6 +58,7 @@ class BalancerFacts(NamedTuple):
     that did not and that others reached. ``seen_as``: the addresses that the back ends saw.
     ``failing``: what a back end did that failed on purpose, in words (empty: nobody knows what the
     balancer asks, so that none did); ``removals``: what came of it, for each that did.
+    ``held``: nothing was played; all is known by the certificates that were shown.
     """
 
     back_ends: tuple[str, ...]
@@ -67,6 +80,7 @@ class BalancerFacts(NamedTuple):
     waited_s: int = 0
     failing: str = ""
     removals: tuple[Removal, ...] = ()
+    held: HeldPool | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:

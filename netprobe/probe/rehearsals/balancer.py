@@ -14,24 +14,25 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from netprobe.errors import AgentError
-from netprobe.model.balanced import BalancerFacts, Removal
+from netprobe.model.balanced import Removal
 from netprobe.model.inventory import Health
 from netprobe.model.plan import Block
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.rehearsals.back_end import FAILED, PlayedBackEnd, VisitLog
 from netprobe.probe.rehearsals.back_end_ports import BackEndPorts, list_back_ports, try_ports
-from netprobe.probe.rehearsals.dials import OPEN_S, BalancerDial, Dialling, DiallingSource
+from netprobe.probe.rehearsals.dials import BalancerDial, Dialling, make_sources
 from netprobe.probe.rehearsals.failing import FailingBackEnds
+from netprobe.probe.rehearsals.looking import look_on
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
 from netprobe.probe.rehearsals.seen_pool import (
     always_reaches_one,
     describe_source,
     find_back_end,
+    refuse_stopped,
 )
 from netprobe.protocols.services.own_authority import ALPN, BackEndIdentity, make_identities
 from netprobe.protocols.services.tls import Hello
-from netprobe.vantage.stream import Target
 
 # So long one port of a balancer is played at most, but for what is on its way then.
 TOTAL_S = 95.0
@@ -56,6 +57,10 @@ class BalancerRehearsal(TogetherRehearsal):
             return str(error)
         return None
 
+    def list_ports(self, stage: Stage) -> tuple[int, ...]:
+        """List the port that is balanced, and that of the health check."""
+        return list_back_ports(stage.port, stage.flow.destination.health_at(stage.port))
+
     async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
         """Play one port at one address of a balancer; all stages are of it."""
         first = stages[0]
@@ -64,16 +69,25 @@ class BalancerRehearsal(TogetherRehearsal):
         scene = BalancerScene(
             first, health, make_identities(names), VisitLog(secrets.token_hex(8)),
         )  # fmt: skip
-        ends_at = scene.read_clock() + TOTAL_S
-        async with contextlib.AsyncExitStack() as ports:
-            hosts = await scene.open_back_ends(ports)
-            dialling = scene.make_dialling(stages)
-            await dialling.run()
-            failing = scene.make_failing(dialling, hosts, ends_at)
-            if failing is not None:
-                await failing.run()
-        removals = failing.removals if failing is not None else ()
-        return [scene.describe(stage, dialling, removals) for stage in stages]
+        try:
+            return await _play_scene(scene, stages)
+        except NotPlayedError as error:
+            if error.reason != "port-held":
+                raise
+            return await look_on(stages, health, str(error))
+
+
+async def _play_scene(scene: BalancerScene, stages: Sequence[Stage]) -> list[Played]:
+    ends_at = scene.read_clock() + TOTAL_S
+    async with contextlib.AsyncExitStack() as ports:
+        hosts = await scene.open_back_ends(ports)
+        dialling = scene.make_dialling(stages)
+        await dialling.run()
+        failing = scene.make_failing(dialling, hosts, ends_at)
+        if failing is not None:
+            await failing.run()
+    removals = failing.removals if failing is not None else ()
+    return [scene.describe(stage, dialling, removals) for stage in stages]
 
 
 class BalancerScene(Struct, frozen=True):
@@ -112,33 +126,29 @@ class BalancerScene(Struct, frozen=True):
 
     def make_dialling(self, stages: Sequence[Stage]) -> Dialling:
         """Let each source of the stages dial."""
-        sources = {
-            one.flow.source.name: DiallingSource(
-                one.flow.source.name,
-                one.fleet.agent(one.flow.source),
-                Target(one.address, one.port, one.source_address, timeout_s=OPEN_S),
-            )
-            for one in stages
-        }
         hello = Hello(self.stage.flow.block.sni or None, ALPN)
-        return Dialling(
-            sources.values(), hello, tuple(self.identities), self.log, self.find_back_end
-        )
+        names = tuple(self.identities)
+        return Dialling(make_sources(stages), hello, names, self.log.path, self.find_back_end)
+
+    @property
+    def certificates(self) -> dict[str, bytes]:
+        """The certificate of each back end."""
+        return {name: one.certificate for name, one in self.identities.items()}
 
     def find_back_end(self, dial: BalancerDial) -> str | None:
         """Tell which back end a dial reached."""
-        return find_back_end(dial, self.identities, self.log)
+        return find_back_end(dial, self.certificates, self.log)
 
     def describe(self, stage: Stage, dialling: Dialling, removals: Sequence[Removal]) -> Played:
         """Give what a source saw, or why nobody knows."""
-        source = next(one for one in dialling.sources if one.name == stage.flow.source.name)
+        source = dialling.find_source(stage.flow.source.name)
         if isinstance(source.error, AgentError):
             return source.error
         if source.error is not None:
             raise source.error
-        facts = describe_source(source, dialling, self.identities, self.log, self.health)
+        facts = describe_source(source, dialling, self.certificates, self.log, self.health)
         facts = facts._replace(removals=(*removals,), failing=self.word_failing())
-        return _refuse_stopped(facts, source) or facts
+        return refuse_stopped(facts, source) or facts
 
     def word_failing(self) -> str:
         """Say what a back end does that fails; empty: none did."""
@@ -147,12 +157,3 @@ class BalancerScene(Struct, frozen=True):
         if self.health.kind == "tcp":
             return f"closed TCP port {self.health.port or self.stage.port}"
         return f"answered {self.health.path} with {FAILED}"
-
-
-def _refuse_stopped(facts: BalancerFacts, source: DiallingSource) -> NotPlayedError | None:
-    """Give why a source shows nothing: no connection opens, and it is not its own reflection."""
-    if any(dial.opened for dial in source.dials) or source.name in facts.unreflected:
-        return None
-    words = source.dials[-1].words if source.dials else "nothing was dialled"
-    at = f"TCP port {source.target.port} of the balancer"
-    return NotPlayedError("row-stopped", f"{at} opens no connection ({words}): first that")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.rehearsals.back_end import VisitLog
+from netprobe.probe.rehearsals.rehearsal import Stage
 from netprobe.protocols.services.http_exchange import HttpRequest, ReadLimits, exchange_http
 from netprobe.protocols.services.tls import Hello, SeenHandshake
 from netprobe.protocols.services.tls_certificates import read_certificate
@@ -43,7 +43,7 @@ class BalancerDial:
 async def dial_once(
     agent: AgentMethods, target: Target, hello: Hello, path: str, dial: BalancerDial
 ) -> None:
-    """Connect, shake hands, and ask for a path that tells whose dial it is. Raises AgentError."""
+    """Connect, shake hands, and ask for a path, if there is one. Raises AgentError."""
     async with agent.open_stream(target) as stream:
         failure = stream.opened.failure
         if failure is not None:
@@ -55,6 +55,8 @@ async def dial_once(
         _note_handshake(dial, attempt.seen)
         if not talk.usable:
             dial.words = dial.words or attempt.end or attempt.first
+            return
+        if not path:
             return
         request = HttpRequest(hello.server_name or target.address, path, tls=True)
         answer = await exchange_http(TlsPipe(talk), request, LIMITS)
@@ -88,12 +90,27 @@ class DiallingSource:
     error: Exception | None = None
 
 
+def make_sources(stages: Iterable[Stage]) -> list[DiallingSource]:
+    """Give the sources of what is played at one address of a balancer, each once."""
+    sources = {
+        one.flow.source.name: DiallingSource(
+            one.flow.source.name,
+            one.fleet.agent(one.flow.source),
+            Target(one.address, one.port, one.source_address, timeout_s=OPEN_S),
+        )
+        for one in stages
+    }
+    return [*sources.values()]
+
+
 class Dialling:
-    """All sources that dial one balancer. ``find``: which back end a dial reached."""
+    """All sources that dial one balancer. ``make_path``: what a dial asks for, by its number;
+    ``find``: which back end it reached. ``least_s``: so long a back end may not be there yet."""
 
     def __init__(
         self, sources: Iterable[DiallingSource], hello: Hello, back_ends: tuple[str, ...],
-        log: VisitLog, find: Callable[[BalancerDial], str | None],
+        make_path: Callable[[int], str], find: Callable[[BalancerDial], str | None],
+        least_s: float = LEAST_S,
     ) -> None:  # fmt: skip
         self.sources = list(sources)
         self.pool: set[str] = set()
@@ -102,7 +119,8 @@ class Dialling:
         self.enough = DIALS_EACH * len(back_ends)
         self._hello = hello
         self._back_ends = back_ends
-        self._log = log
+        self._make_path = make_path
+        self._least_s = least_s
         self._count = 0
 
     async def run(self) -> None:
@@ -122,6 +140,10 @@ class Dialling:
             source.error = error
         self.waited_s = max(self.waited_s, clock() - begun)
 
+    def find_source(self, name: str) -> DiallingSource:
+        """Give the source of this name."""
+        return next(one for one in self.sources if one.name == name)
+
     @property
     def usable(self) -> list[DiallingSource]:
         """The sources that still dial."""
@@ -135,7 +157,7 @@ class Dialling:
         """Dial once. Raises AgentError."""
         self._count += 1
         dial = BalancerDial(self._count, asyncio.get_running_loop().time())
-        path = self._log.path(dial.number)
+        path = self._make_path(dial.number)
         await dial_once(source.agent, source.target, self._hello, path, dial)
         return dial
 
@@ -153,4 +175,4 @@ class Dialling:
             return True
         if source.since_known >= self.enough:
             return True
-        return waited_s >= LEAST_S and len(source.dials) >= self.enough
+        return waited_s >= self._least_s and len(source.dials) >= self.enough

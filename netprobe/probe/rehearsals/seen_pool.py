@@ -16,38 +16,38 @@ from netprobe.probe.rehearsals.dials import (
     DiallingSource,
     name_certificate,
 )
-from netprobe.protocols.services.own_authority import BackEndIdentity
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError
 
-Identities = Mapping[str, BackEndIdentity]
+Certificates = Mapping[str, bytes]
 WORDS_SHOWN = 3
 
 
-def find_back_end(dial: BalancerDial, identities: Identities, log: VisitLog) -> str | None:
+def find_back_end(dial: BalancerDial, certificates: Certificates, log: VisitLog) -> str | None:
     """Tell which back end a dial reached: where it arrived, or whose certificate it saw."""
     visit = log.by_number.get(dial.number)
     if visit is not None:
         return visit.back_end
-    return next((n for n, one in identities.items() if one.certificate == dial.certificate), None)
+    return next((n for n, one in certificates.items() if one == dial.certificate), None)
 
 
-def _is_own(dial: BalancerDial, identities: Identities) -> bool:
-    return any(one.certificate == dial.certificate for one in identities.values())
+def _is_own(dial: BalancerDial, certificates: Certificates) -> bool:
+    return dial.certificate in certificates.values()
 
 
 def describe_source(
-    source: DiallingSource, dialling: Dialling, identities: Identities, log: VisitLog,
+    source: DiallingSource, dialling: Dialling, certificates: Certificates, log: VisitLog,
     health: Health | None,
 ) -> BalancerFacts:  # fmt: skip
     """Give what a source saw."""
-    back_ends = tuple(identities)
-    own = [dial for dial in source.dials if find_back_end(dial, identities, log) is not None]
-    ended = [dial for dial in own if not _is_own(dial, identities)]
+    back_ends = tuple(certificates)
+    own = [dial for dial in source.dials if find_back_end(dial, certificates, log) is not None]
+    ended = [dial for dial in own if not _is_own(dial, certificates)]
     # Those of a balancer that ends TLS, while it hands nothing over, are its own, not another's.
     balancers = {
         dial.certificate
         for one in dialling.sources
         for dial in one.dials
-        if dial.number in log.by_number and not _is_own(dial, identities)
+        if dial.number in log.by_number and not _is_own(dial, certificates)
     }
     rest = [dial for dial in source.dials if dial not in own]
     foreign = [dial for dial in rest if dial.heard and dial.certificate not in balancers]
@@ -149,3 +149,12 @@ def _is_passed(visit: Visit, health: Health | None) -> bool:
     if visit.asked in ("connection", "handshake"):
         return True
     return visit.status in (200, FAILED) and health is not None and visit.path == health.path
+
+
+def refuse_stopped(facts: BalancerFacts, source: DiallingSource) -> NotPlayedError | None:
+    """Give why a source shows nothing: no connection opens, and it is not its own reflection."""
+    if any(dial.opened for dial in source.dials) or source.name in facts.unreflected:
+        return None
+    words = source.dials[-1].words if source.dials else "nothing was dialled"
+    at = f"TCP port {source.target.port} of the balancer"
+    return NotPlayedError("row-stopped", f"{at} opens no connection ({words}): first that")

@@ -9,7 +9,6 @@ from typing import Any
 
 from netprobe.model.balanced import Removal
 from netprobe.probe.jumping_loop import JumpingLoop
-from netprobe.probe.rehearsals.back_end import VisitLog
 from netprobe.probe.rehearsals.dials import BalancerDial, Dialling, DiallingSource
 from netprobe.probe.rehearsals.failing import FailingBackEnds
 from netprobe.protocols.services.tls import Hello
@@ -75,7 +74,7 @@ class ToyDialling(Dialling):
             sources,
             Hello(None, ()),
             names,
-            VisitLog(""),
+            str,
             lambda dial: balancer.went.get(dial.number),
         )
         self.pool = {*names}
