@@ -234,7 +234,8 @@ def _word_checks(facts: BalancerFacts) -> str:
         if one.back_end in about:
             asked.setdefault(one.asked, []).append(one.every_ms)
     if not asked:
-        return "; no health checks came to them" if facts.missing else "; no health checks came"
+        to_them = " to them" if facts.missing else ""
+        return f"; no health checks came{to_them} that did more than connect"
     words = [f"{text}{_word_interval(times)}" for text, times in asked.items()]
     return f"; health checks: {', '.join(words)}"
 

@@ -101,7 +101,9 @@ def _list_unmeasured(facts: BalancerFacts) -> Iterator[tuple[str, str, str]]:
         one = tried.get(name)
         if name in facts.missing:
             yield "removal", name, "no connection reached it before"
-        elif one is None or not (one.is_out or _is_kept(one)):
+        elif one is None:
+            yield "removal", name, "no time was left, or no source reached it without loss"
+        elif not (one.is_out or _is_kept(one)):
             yield "removal", name, "the time was up"
         elif one.is_out and one.back_ms is None and not _is_never_back(one):
             yield "return", name, "the time was up" if one.back_watched_s else "clients stick"

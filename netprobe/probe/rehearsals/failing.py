@@ -66,8 +66,6 @@ class FailingBackEnds:
         await self._dial_until(witnesses, watch.note, lambda: watch.is_out, REMOVED_S)
         watched_s = self._read_clock() - watch.failed_at
         await host.heal()
-        if host.is_closing:  # what was lost meanwhile is no source's own fault
-            self._recent.clear()
         removal = Removal(name, watch.is_out, watch.kept_ms, round(watched_s))
         if watch.is_out and self._watches_return:
             removal = await self._watch_return(removal)
@@ -76,6 +74,8 @@ class FailingBackEnds:
     async def _find_witnesses(self, name: str, is_closing: bool) -> list[DiallingSource]:
         """Find the sources that still reach a back end, by dials of the last seconds. Where it will
         be known by connections that are lost, those that lose some anyhow are none."""
+        if is_closing:  # what was lost before is no source's own fault
+            self._recent.clear()
         since = self._read_clock() - WITNESS_S
         self._recent = [one for one in self._recent if one[1].at >= since]
 

@@ -78,6 +78,9 @@ class ToyDialling(Dialling):
             lambda dial: balancer.went.get(dial.number),
         )
         self.pool = {*names}
+        # What was lost before a server was up says nothing of a source.
+        for at, source in enumerate(sources):
+            source.dials.append(BalancerDial(-1 - at, asyncio.get_running_loop().time()))
         self._balancer, self._hosts, self._made = balancer, hosts, 0
 
     async def dial(self, source: DiallingSource) -> BalancerDial:
