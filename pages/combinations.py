@@ -77,7 +77,7 @@ OVERLAYS: Mapping[OverlayFate, OverlayFacts] = {
 _ENDS = ("a", "b")
 _ASKED = CheckSeen("b", "/readyz over HTTPS at TCP port 6443", passes=True, seen=3, every_ms=2000)
 _OUT = Removal("a", is_out=True, kept_ms=4_700, watched_s=7, back_ms=2_100, back_watched_s=3)
-_KEPT = Removal("a", is_out=False, kept_ms=44_800, watched_s=45)
+_KEPT = Removal("a", is_out=False, kept_ms=45_200, watched_s=46)
 _POOL = BalancerFacts(
     _ENDS, _ENDS, _ENDS, dials=24, itself=True, checks=(_ASKED,), seen_as=("10.0.0.9",),
     failing="answered /readyz with 500", removals=(_OUT, _OUT._replace(back_end="b", kept_ms=5_100))

@@ -8,8 +8,8 @@ from typing import Literal
 from netprobe.model.balanced import BalancerFacts, Removal
 
 RemovalFate = Literal["never-removes", "never-returns", "slow"]
-# So long a back end that fails may get connections (OpenShift's number), and so long it must have
-# been watched before "never" is right; both in docs/rehearsal.md.
+# So long a back end that fails may get connections (OpenShift's number), and from here on it is
+# never out, or never in again; both in docs/rehearsal.md.
 REMOVED_S, WATCHED_S = 30, 45
 
 
@@ -27,9 +27,10 @@ def _is_never_back(one: Removal) -> bool:
 
 def _sort_removals(facts: BalancerFacts) -> dict[RemovalFate, dict[str, str]]:
     """Sort those that show a fault, with their words. What was not out when the time was up is
-    like others that were watched for long enough."""
-    kept = {one.back_end: f"in {one.watched_s} s" for one in facts.removals if _is_kept(one)}
-    is_never = any(_is_kept(one) and one.watched_s >= WATCHED_S for one in facts.removals)
+    like others that were never out."""
+    some = [one for one in facts.removals if _is_kept(one)]
+    kept = {one.back_end: f"in {one.kept_ms // 1000} s" for one in some}
+    is_never = any(one.kept_ms >= WATCHED_S * 1000 for one in some)
     longer = {} if is_never else {name: f"not {words}" for name, words in kept.items()}
     late = {
         one.back_end: f"{one.kept_ms / 1000:.1f} s"

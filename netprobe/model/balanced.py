@@ -20,9 +20,9 @@ class CheckSeen(NamedTuple):
 class Removal(NamedTuple):
     """A back end that failed what the balancer asks, on purpose.
 
-    ``kept_ms``: how long it got connections; ``is_out``: whether it got none any more then, in
-    ``watched_s``. ``back_ms``: how long after it was well again it got the first; None: it got
-    none in ``back_watched_s``, or nobody waited for one (0).
+    ``kept_ms``: how long it got connections; ``is_out``: whether it got none any more then.
+    ``watched_s``: how long it failed. ``back_ms``: how long after it was well again it got the
+    first; None: it got none in ``back_watched_s``, or nobody waited for one (0).
     """
 
     back_end: str

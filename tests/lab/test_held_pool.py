@@ -40,9 +40,10 @@ def start_servers(lab: BalancedHosts, *, alike: bool = False, ready: bool = True
     """Serve on all back ends; what is ready answers /readyz with 200."""
     if ready:
         lab.write("readyz", "ok")
-    names = ["api"] * len(HOSTS) if alike else [*HOSTS]
-    for host, name in zip(HOSTS, names, strict=True):
-        words = (sys.executable, "-c", FOREIGN, make_certificate(lab, name), str(PORT))
+    one = make_certificate(lab, "api")
+    for host in HOSTS:
+        shown = one if alike else make_certificate(lab, host)
+        words = (sys.executable, "-c", FOREIGN, shown, str(PORT))
         quiet = subprocess.DEVNULL
         lab[host].spawn(*words, stderr=quiet, stdout=quiet, cwd=lab.folder)
         wait_for(lambda at=host: any(f":{PORT}" in one for one in lab[at].listening()), host)

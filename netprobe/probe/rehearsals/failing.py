@@ -15,8 +15,10 @@ from netprobe.model.balanced import Removal
 from netprobe.probe.rehearsals.back_end_ports import BackEndPorts
 from netprobe.probe.rehearsals.dials import BalancerDial, Dialling, DiallingSource
 
-# The longest that a back end fails, and that it is waited for afterwards.
+# So long a back end gets connections that is never out, and so long it is waited for afterwards.
 REMOVED_S, BACK_S = 45.0, 45.0
+# To know that one is out takes some more dials.
+MORE_S = 10.0
 # Dials of so many seconds tell who reaches a back end before it fails.
 WITNESS_S = 10.0
 PAUSE_S = 0.2
@@ -63,7 +65,7 @@ class FailingBackEnds:
             return
         await host.fail()
         watch = RemovalWatch(name, self._dialling, host.is_closing, self._read_clock())
-        await self._dial_until(witnesses, watch.note, lambda: watch.is_out, REMOVED_S)
+        await self._dial_until(witnesses, watch.note, watch.is_over, REMOVED_S + MORE_S)
         watched_s = self._read_clock() - watch.failed_at
         await host.heal()
         removal = Removal(name, watch.is_out, watch.kept_ms, round(watched_s))
@@ -164,6 +166,10 @@ class RemovalWatch:
     def is_out(self) -> bool:
         """Whether chance cannot explain that no connection goes there any more."""
         return len(self._elsewhere) >= self._dialling.enough
+
+    def is_over(self) -> bool:
+        """Tell whether there is nothing more to see."""
+        return self.is_out or self.kept_ms >= REMOVED_S * 1000
 
     @property
     def kept_ms(self) -> int:

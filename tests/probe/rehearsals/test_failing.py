@@ -130,8 +130,15 @@ def test_one_that_is_never_out() -> None:
     removals, ended, _ = fail_all(3, NEVER, 2.0)
     assert ended[:2] == ["cp0", "cp1"]
     assert {one.is_out for one in removals} == {False}
-    assert removals[0].watched_s == 45
-    assert all(one.kept_ms > 40_000 for one in removals[:2])
+    assert removals[0].kept_ms >= 45_000
+    assert removals[1].kept_ms > 40_000
+
+
+def test_one_that_is_out_just_before() -> None:
+    """What got its last connection before 45 s is slow, although that is known only later."""
+    removals, _, _ = fail_all(3, 44.8, 2.0)
+    assert removals[0].is_out
+    assert 43_000 <= removals[0].kept_ms < 45_000
 
 
 def test_it_ends_in_time() -> None:
