@@ -113,7 +113,8 @@ class Dialling:
         least_s: float = LEAST_S,
     ) -> None:  # fmt: skip
         self.sources = list(sources)
-        self.pool: set[str] = set()
+        # When the first dial began that reached a back end, from any source.
+        self.pool: dict[str, float] = {}
         self.waited_s = 0.0
         self.find = find
         self.enough = DIALS_EACH * len(back_ends)
@@ -132,7 +133,7 @@ class Dialling:
         begun = clock()
         try:
             while not self._knows_enough(source, clock() - begun):
-                self._note_dial(source, await self.dial(source))
+                self.note_dial(source, await self.dial(source))
                 is_long = len(source.dials) >= self.enough
                 await asyncio.sleep(LONG_PAUSE_S if is_long else PAUSE_S)
         except Exception as error:
@@ -161,14 +162,14 @@ class Dialling:
         await dial_once(source.agent, source.target, self._hello, path, dial)
         return dial
 
-    def _note_dial(self, source: DiallingSource, dial: BalancerDial) -> None:
+    def note_dial(self, source: DiallingSource, dial: BalancerDial) -> None:
         """Note which back end was reached."""
         source.dials.append(dial)
         back_end = self.find(dial)
         source.since_known += len(self.pool) == len(self._back_ends)
         if back_end is not None:
             source.reached[back_end] = source.reached.get(back_end, 0) + 1
-            self.pool.add(back_end)
+            self.pool.setdefault(back_end, dial.at)
 
     def _knows_enough(self, source: DiallingSource, waited_s: float) -> bool:
         if len(source.reached) == len(self._back_ends) or waited_s >= MOST_S:

@@ -105,12 +105,14 @@ def _reaches_itself(source: DiallingSource, unreflected: tuple[str, ...]) -> boo
 
 
 def _list_unreflected(dialling: Dialling, back_ends: tuple[str, ...]) -> Iterator[str]:
-    """List the back ends that did not reach themselves, where they lost dials and others reached
-    them."""
+    """List the back ends that did not reach themselves, where they lost dials although others had
+    reached them: what was lost before says nothing, because no back end was up."""
     for one in dialling.sources:
         others = {name for other in dialling.sources if other is not one for name in other.reached}
-        is_cut_off = one.name in back_ends and one.name in others and one.name not in one.reached
-        if is_cut_off and len(one.dials) > sum(one.reached.values()):
+        if one.name not in back_ends or one.name not in others or one.name in one.reached:
+            continue
+        known_at = dialling.pool[one.name]
+        if any(dial.at > known_at and dialling.is_lost(dial) for dial in one.dials):
             yield one.name
 
 

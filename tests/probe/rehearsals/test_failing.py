@@ -77,7 +77,7 @@ class ToyDialling(Dialling):
             str,
             lambda dial: balancer.went.get(dial.number),
         )
-        self.pool = {*names}
+        self.pool = dict.fromkeys(names, 0.0)
         # What was lost before a server was up says nothing of a source.
         for at, source in enumerate(sources):
             source.dials.append(BalancerDial(-1 - at, asyncio.get_running_loop().time()))
