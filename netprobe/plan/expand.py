@@ -31,6 +31,7 @@ from netprobe.plan.merge import merge_blocks
 from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.planned import list_requirements
 from netprobe.plan.together import list_contradictions
+from netprobe.plan.unable import count_unable
 
 WILDCARD = "*."
 
@@ -105,13 +106,14 @@ def make_plan(
             all_notes += expansion.missing_roles()
     every = [*blocks, *unable]
     all_notes += [*list_contradictions(chosen, every), *note_idle_hosts(roles, every)]
+    merged = _merge_and_number(unable)
     return Plan(
         tuple(map(_plan_matrix, chosen)),
         _merge_and_number(blocks),
-        tuple(skipped),
+        count_unable(skipped, merged),
         tuple(all_notes),
         requirements=list_requirements(every),
-        unable=_merge_and_number(unable),
+        unable=merged,
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
     )
@@ -209,9 +211,14 @@ class _Expansion:
 
     def expand(self, requirement: Requirement) -> Iterator[Block | Skipped]:
         """Give the blocks of one requirement, or why there are none."""
-        reason = why_not(requirement, self._chosen) or self._role_without_host(requirement)
+        reason = why_not(requirement, self._chosen)
         if reason is not None:
             yield self._make_skipped(requirement, reason)
+            return
+        roles = self._role_without_host(requirement)
+        if roles is not None:
+            skipped = self._make_skipped(requirement, f"no host has the role {roles}")
+            yield replace(skipped, roles=roles) if self._is_needed(requirement) else skipped
             return
         sources = self._hosts_with_roles(requirement.sources)
         for host in sources:
@@ -243,10 +250,20 @@ class _Expansion:
         return tuple(unique.values())
 
     def _role_without_host(self, requirement: Requirement) -> str | None:
+        """Give the roles of one end where no host has any."""
         for roles in (requirement.sources, requirement.destinations):
             if not self._hosts_with_roles(roles):
-                return f"no host has the role {' or '.join(roles)}"
+                return " or ".join(roles)
         return None
+
+    def _is_needed(self, requirement: Requirement) -> bool:
+        """Tell whether a row decides by itself that flows must be open."""
+        waiver = self._matrix.waivers.get(requirement.id)
+        return (
+            requirement.expect == "allowed"
+            and not (requirement.optional or requirement.any_of)
+            and not (waiver is not None and self._is_valid_today(waiver))
+        )
 
     def _blocks_between_hosts(
         self, requirement: Requirement, sources: tuple[Host, ...]
