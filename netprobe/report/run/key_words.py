@@ -124,8 +124,8 @@ FINDING_KEYS: Mapping[str, str] = {
 OVERVIEW_KEYS: Mapping[str, str] = {
     "can_start": "`yes` (the whole plan was asked, and every required flow passes, is covered "
     "or accepted, or fails in a row that stops pods, a feature or monitoring; so none "
-    "starts where nothing can run), `no` (a row that stops the installation or nodes is `blocked` or `exposed`),"
-    " or `cannot be told`.",
+    "starts where nothing can run), `no` (a row that stops the installation or nodes is "
+    "`blocked` or `exposed`), or `cannot be told`.",
     "reasons": "Sentences: why.",
     "beside": "Sentences: what else fails or was not asked.",
     "causes": "How many findings count for the exit status.",
