@@ -1,4 +1,4 @@
-"""How many required flows start at hosts where nothing can run."""
+"""What is required and not planned: flows from where nothing can run, and rows without a host."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from netprobe.model.matrix import Requirement, Waiver
 from netprobe.model.plan import Block, Skipped
 from netprobe.model.ports import count as count_ports
 
@@ -29,6 +30,12 @@ def count_unable(skipped: Iterable[Skipped], unable: Sequence[Block]) -> tuple[S
         else one
         for one in skipped
     )
+
+
+def is_needed(requirement: Requirement, waiver: Waiver | None) -> bool:
+    """Tell whether a row decides by itself that flows must be open."""
+    by_itself = not (requirement.optional or requirement.any_of)
+    return requirement.expect == "allowed" and by_itself and waiver is None
 
 
 def _count_by_source(block: Block) -> Counter[RowOfSource]:
