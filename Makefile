@@ -38,7 +38,9 @@ $(STAMP):
 	@test -n "$(PYTHON)" || { echo "Python $(or $(PY),3.11 or later) with venv is needed (Debian: apt-get install python3-venv)"; exit 1; }
 	@echo "setup: $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv --clear $(VENV)
+	@echo "setup: $$(grep -c == requirements.lock) packages of requirements.lock, which takes about a minute"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes $(NO_COMPILE) -r requirements.lock
+	@echo "setup: netprobe itself"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -167,6 +169,7 @@ golden: setup ## rewrite golden files; read the diff before you commit it
 SITE_VENV := .tox/site
 SITE_STAMP := $(SITE_VENV)/stamp-$(shell sha256sum <requirements-site.lock | cut -c1-16)
 $(SITE_STAMP):
+	@echo "site: $(SITE_VENV) with the $$(grep -c == requirements-site.lock) packages of requirements-site.lock"
 	@$(PYTHON) -m venv --clear $(SITE_VENV)
 	@$(SITE_VENV)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-site.lock
 	@touch $@

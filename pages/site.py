@@ -72,13 +72,14 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 # Pages of the project's own folder, by their names in the site.
 OUTER = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}
 PICTURES = tuple(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.png"))
-# Outputs have 120 columns: they fit into a window of 1280 pixels. Names in the first column of a
-# table are never broken, on a small screen no command in any column: there the table scrolls.
+# Outputs have 120 columns: they fit into a window of 1280 pixels, and are text, not comments. Names
+# in a table are broken in the last column alone, on a small screen in none: there it scrolls.
 STYLE = "assets/site.css"
 STYLES = """\
 .md-grid { max-width: 76rem; }
 .md-typeset pre > code { font-size: .62rem; }
-td:first-child > code { white-space: nowrap; }
+.highlight .go { color: inherit; }
+td:not(:last-child) > code { white-space: nowrap; }
 @media (max-width: 60em) { td code { white-space: nowrap; } }
 """
 # iframe-worker 1.0.4 (MIT), where the site finds it.

@@ -323,8 +323,8 @@ class PlanCost(Struct, frozen=True):
     """What a plan costs, estimated from counts; ``flows`` counts ports.
 
     ``seconds`` is about how long while nothing is blocked, ``seconds_dropped`` where something is
-    dropped. ``paced_udp_seconds`` is what UDP towards hosts without an agent takes of it: closed
-    UDP ports may only be asked one a second.
+    dropped, both on idle hosts that share no processor. ``paced_udp_seconds`` is what UDP towards
+    hosts without an agent takes of it: closed UDP ports may only be asked one a second.
     """
 
     flows: int

@@ -41,7 +41,11 @@ UDP_INTERVAL_S = 1.02
 
 
 def estimate(plan: Plan) -> PlanCost:
-    """Count without walking any flow."""
+    """Count without walking any flow.
+
+    Times are those of idle hosts with processors of their own: how busy hosts are, and which of
+    them share a machine, as those of a lab do, is not known before they are asked.
+    """
     flows = plan.flow_count()
     packets = sum(
         block.flow_count() * PACKETS.get(block.protocol, PACKETS_OTHER) for block in plan.blocks

@@ -96,17 +96,35 @@ def check_installed(host: JumpHost, zsh: str) -> None:
 
 
 def test_the_package_for_debian(host: JumpHost, packages: dict[str, Path]) -> None:
-    """dpkg installs it into an empty root, without other packages, and removes all of it again."""
-    state = host.folder / "var/lib/dpkg"
-    for name in ("info", "updates", "triggers"):
-        (state / name).mkdir(parents=True)
-    (state / "status").touch()
+    """apt installs it into an empty root, without other packages, and removes all of it again."""
+    apt = prepare_apt(host.folder)
     before = files_of(host.folder)
-    dpkg = ["dpkg", f"--root={host.folder}", "--force-not-root", "--log=/dev/null"]
-    subprocess.run([*dpkg, "-i", packages["deb"]], check=True, capture_output=True)
+    subprocess.run([*apt, "install", packages["deb"]], check=True, capture_output=True)
     check_installed(host, "zsh/vendor-completions/_netprobe")
-    subprocess.run([*dpkg, "--purge", "netprobe"], check=True, capture_output=True)
+    subprocess.run([*apt, "purge", "netprobe"], check=True, capture_output=True)
     assert files_of(host.folder) == before
+
+
+def prepare_apt(root: Path) -> list[str]:
+    """Make a root one in which nothing was installed yet; apt for it alone, without a source."""
+    for name in ("dpkg/info", "dpkg/updates", "dpkg/triggers", "apt/lists/partial"):
+        (root / "var/lib" / name).mkdir(parents=True)
+    (root / "var/cache/apt/archives/partial").mkdir(parents=True)
+    (root / "var/log/apt").mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    apt = [shutil.which("apt-get") or "apt-get", "-q", "-y"]
+    for setting in (
+        f"Dir={root}",
+        f"Dir::State::status={root}/var/lib/dpkg/status",
+        "Dir::Bin::Methods=/usr/lib/apt/methods",
+        f"Dir::Bin::dpkg={shutil.which('dpkg')}",
+        f"DPkg::Options::=--root={root}",
+        "DPkg::Options::=--force-not-root",
+        "DPkg::Options::=--log=/dev/null",
+        "APT::Sandbox::User=root",
+    ):
+        apt += ["-o", setting]
+    return apt
 
 
 @pytest.mark.needs("rpm")
@@ -156,19 +174,24 @@ def test_the_image(tmp_path: Path) -> None:
 
 
 def test_pip_without_an_index(tmp_path: Path) -> None:
-    """The wheelhouse has all that pip needs; the wheel brings pages and completions."""
+    """The wheelhouse has all that pip needs. The wheel brings pages and completions, and no file of
+    it is left when it is removed."""
     with tarfile.open(make_wheelhouse(tmp_path)) as archive:
         archive.extractall(tmp_path, filter="data")
     venv.create(tmp_path / "venv", with_pip=True)
-    pip = [f"{tmp_path}/venv/bin/python", "-m", "pip", "install", "-q", "--no-index", "--isolated"]
-    wheels = ["--find-links", f"{tmp_path}/wheelhouse", "netprobe-matrix[xlsx]"]
-    subprocess.run([*pip, *wheels], check=True, capture_output=True)
+    pip = [f"{tmp_path}/venv/bin/python", "-m", "pip", "--isolated", "-q"]
+    wheels = ["--no-index", "--find-links", f"{tmp_path}/wheelhouse", "netprobe-matrix[xlsx]"]
+    subprocess.run([*pip, "install", *wheels], check=True, capture_output=True)
     command = [f"{tmp_path}/venv/bin/netprobe", "--version"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == VERSION
     share = tmp_path / "venv/share"
     assert set(PAGES) <= {one.name for one in (share / "man/man1").iterdir()}
     assert (share / "bash-completion/completions/netprobe").exists()
     assert (share / "netprobe/contrib/systemd/netprobe-watch.service").exists()
+    uninstall = [*pip, "uninstall", "-y", "netprobe-matrix"]
+    subprocess.run(uninstall, check=True, capture_output=True)
+    files = [one for one in (tmp_path / "venv").rglob("*") if one.is_file()]
+    assert [one for one in files if "netprobe" in str(one.relative_to(tmp_path))] == []
 
 
 def test_the_same_bytes_elsewhere(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def test_plan_count() -> None:
 
     assert stream.getvalue() == (
         "3,013 flows, about 18,074 packets, 1,002 listeners, about 14.2 s, 10.2 s of them UDP "
-        "pacing where nothing is blocked, 16.7 s where something is dropped; "
-        "2 requirements skipped\n"
+        "pacing where nothing is blocked, 16.7 s where something is dropped, "
+        "if each host is an idle machine of its own; 2 requirements skipped\n"
     )
 
 

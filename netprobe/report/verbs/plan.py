@@ -46,7 +46,8 @@ def write_plan_count(plan: Plan, cost: PlanCost, stream: TextIO) -> None:
     stream.write(
         f"{plural(cost.flows, 'flow')}, about {plural(cost.packets, 'packet')}, "
         f"{plural(cost.listeners, 'listener')}, about {duration(cost.seconds)}{paced} "
-        f"where nothing is blocked, {duration(cost.seconds_dropped)} where something is dropped; "
+        f"where nothing is blocked, {duration(cost.seconds_dropped)} where something is dropped, "
+        "if each host is an idle machine of its own; "
         f"{plural(len(plan.skipped), 'requirement')} skipped\n"
     )
     if plan.coverage is not None:
