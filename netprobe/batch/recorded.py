@@ -258,6 +258,8 @@ class RecordedFleet(Fleet):
     def _make_agent(self, host: Host, missing: Mapping[str, str]) -> RecordedAgent:
         if host.vantage.kind == "none":
             return RecordedAgent(host, self, None, NO_AGENT)
+        if host.closed is not None:
+            return RecordedAgent(host, self, None, AgentError("no-vantage", host.closed))
         words = missing.get(host.name, f"no result file of {host.name} was given")
         return RecordedAgent(host, self, self._told.get(host.name), AgentError("no-results", words))
 
