@@ -212,6 +212,8 @@ class RecordedAgent(ScriptedAgent):
         if self.told.recording.is_cut:
             words = f"{self.host.name}: its results end early: {self.told.recording.words}"
             return AgentError("results-cut", words)
+        if self.told.recording.words:
+            return AgentError(NOT_ASKED, f"{self.host.name}: {self.told.recording.words}")
         return AgentError(NOT_ASKED, f"{self.host.name} was not asked this in the rounds so far")
 
     def _word_unasked(self, there: Host | None) -> AgentError:
