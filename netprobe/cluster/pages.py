@@ -18,6 +18,7 @@ from netprobe.agent.wire.batch_pages import (
     MOST_MESSAGE_BYTES,
     PAGE_FORMAT,
     PAGE_PREFIX,
+    WORDS_PREFIX,
     PageHeader,
     page_mac,
 )
@@ -75,6 +76,8 @@ def read_page(message: str, label: str, run: BatchIdentity, host: int) -> Opened
 
 
 def _word_no_head(message: str) -> str:
+    if message.startswith(WORDS_PREFIX):
+        return f"did nothing: {clean(message.removeprefix(WORDS_PREFIX))}"
     if _BEGIN.startswith(message) or message.startswith(_BEGIN):
         return f"is cut off: only {len(message)} characters of its beginning are there"
     return (

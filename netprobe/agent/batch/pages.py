@@ -3,17 +3,17 @@
 A unit is an order with all of its answers: a part of them would say another thing.
 """
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 
 from ..core.ranges import PortSet, each
 from ..wire.answers import Done, Fault, HelloLine, Listening, Seen, StoryTold
-from ..wire.batch import BatchStart, PhaseClock
+from ..wire.batch import BatchStart
 from ..wire.batch_pages import PAGE_FORMAT, PageHeader, encode_page
 from ..wire.frames import WIRE_VERSION, encode_message
 from ..wire.messages import ORDERS
 from ..wire.orders import StoryOrder
 from ..wire.questions import CONTROL_PORTS
-from .results import HostClock
+from .results import HostClock, RunResults
 from .script import Script
 from .summary import list_all_asked, list_asked
 
@@ -35,12 +35,11 @@ class Unit(NamedTuple):
     text: bytes
 
 
-class PageResults:
+class PageResults(RunResults):
     """Takes what a round says, as a file of results does (``results.py``)."""
 
     def __init__(self, script: Script, clock: HostClock) -> None:
-        self.failure: Optional[OSError] = None
-        self.clock = clock
+        RunResults.__init__(self, clock)
         self._start = script.start
         # Ports of these orders must not answer.
         self._denied = {order.id for orders in script.orders("denied") for order in orders}
@@ -64,10 +63,6 @@ class PageResults:
             self._orders.setdefault(number, []).append(message)
         else:
             self._answers.setdefault(number, []).append(message)
-
-    def mark(self, number: int, phase: str) -> None:
-        """Keep that a phase of a round begins."""
-        self.add(PhaseClock(number, phase, max(0.0, self.clock.now())))
 
     def make_pages(self, limits: List[int]) -> List[bytes]:
         """Give a page for each limit (bytes). Raises ValueError where not even the host's own

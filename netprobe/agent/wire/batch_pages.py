@@ -20,6 +20,8 @@ except ImportError:
 
 PAGE_FORMAT = 1
 PAGE_PREFIX = "NPP1"
+# Before words that are no page: why there is none.
+WORDS_PREFIX = "netprobe: "
 PAGE_MAC_LENGTH = 12
 # What the kubelet keeps of a container's message, and of those of all containers of a pod.
 MOST_MESSAGE_BYTES, MOST_POD_BYTES = 4096, 12288
