@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, convert
@@ -75,9 +76,10 @@ class _Pod(Struct, frozen=True):
     status: _PodStatus = _PodStatus()
 
 
-def is_pods(raw: bytes) -> bool:
-    """Tell whether a file is a list of the API, and no results of a host."""
-    return raw.lstrip().startswith(b"{")
+def is_pods(path: Path) -> bool:
+    """Tell whether a regular file is JSON, as lists of the API are, and no results of a host."""
+    with path.open("rb") as file:
+        return file.read(1) == b"{"
 
 
 def read_pods(
