@@ -19,6 +19,8 @@ from tests.batch.support import FOUND, IDENTITY, outcomes_of, phases
 from tests.patience import PATIENCE_S
 from tests.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 RUN_IDENTITY = replace(IDENTITY, run=RUN)
 
 
