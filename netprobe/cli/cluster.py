@@ -22,10 +22,10 @@ from netprobe.model.exit import PASS
 
 def manifest_verb(options: ManifestOptions) -> int:
     """Print the objects, and keep what a merge needs."""
-    path, image = _read_places(options)
+    path, image, when = _read_given(options)
     request, scripts = make_run(
         options,
-        lambda: _read_when(options),
+        lambda: when,
         is_shared=True,
         prepare=lambda plan: close_hosts(plan, options.machines),
     )
@@ -46,20 +46,19 @@ def manifest_verb(options: ManifestOptions) -> int:
     return PASS
 
 
-def _read_places(options: ManifestOptions) -> tuple[Path, str]:
-    """Read where the plan goes, and the image. Raises RequestError."""
+def _read_given(options: ManifestOptions) -> tuple[Path, str, When]:
+    """Read where the plan goes, the image, and when nodes probe. Raises RequestError."""
     if not options.stored:
         raise RequestError("give --plan FILE: what `netprobe merge` needs of this run goes there")
     if os.path.lexists(options.stored):
         raise RequestError(f"--plan {options.stored}: exists; choose another name")
     if not options.image:
         raise RequestError("give --image IMAGE: one with python3 that all nodes can get")
-    return Path(options.stored), options.image
-
-
-def _read_when(options: ManifestOptions) -> When:
-    """Read when nodes probe. Raises RequestError."""
     if not options.start:
         raise RequestError("give --start TIME: all nodes listen and probe at the same time")
     starts_at = read_start(options.start, datetime.now(UTC))
-    return When("clock", starts_at, options.window, options.margin)
+    return (
+        Path(options.stored),
+        options.image,
+        When("clock", starts_at, options.window, options.margin),
+    )

@@ -19,8 +19,9 @@ from tests.cli.command import netprobe
 
 NODES = Path(__file__).parents[1] / "load" / "nodes" / "kubeadm.json"
 WEB = ("web", "tcp", ((80, 80),))
+IMAGE = 'x:1"\n'
 FINE = NodeState("linux", "amd64")
-WORDS = ("cluster", "manifest", "-m", "kubeadm", "-i", str(NODES), "--limit", "cp-0,worker-0")
+WORDS = ("cluster", "manifest", "-m", "kubeadm", "-i", str(NODES), "--only", "api")
 
 
 def test_why_a_host_can_have_no_pod() -> None:
@@ -48,7 +49,7 @@ def test_why_a_host_can_have_no_pod() -> None:
 def test_objects_and_plan(tmp_path: Path) -> None:
     """The ConfigMap has the bundle without the plan; the plan is a file for its owner alone."""
     plan = tmp_path / "plan.pyz"
-    done = netprobe(*WORDS, "--start", "+1h", "--image", 'x:1"\n', "--plan", str(plan))
+    done = netprobe(*WORDS, "--start", "+1h", "--image", IMAGE, "--plan", str(plan), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     space, config, daemons = yaml.safe_load_all(done.stdout)
     run = space["metadata"]["labels"]["netprobe.run"]
@@ -58,13 +59,13 @@ def test_objects_and_plan(tmp_path: Path) -> None:
     assert b"plan" not in bundle[-400:]
     assert plan.stat().st_mode & 0o77 == 0
     pod = daemons["spec"]["template"]["spec"]
-    assert {one["image"] for one in (*pod["initContainers"], *pod["containers"])} == {'x:1"\n'}
+    assert {one["image"] for one in (*pod["initContainers"], *pod["containers"])} == {IMAGE}
     assert len(pod["initContainers"]) + len(pod["containers"]) == 3
     assert f"kubectl delete namespace netprobe-{run}" in done.stderr
     (tmp_path / "pods.json").write_text(
         json.dumps({"apiVersion": "v1", "kind": "List", "items": []})
     )
-    merged = netprobe("merge", str(plan), str(tmp_path / "pods.json"))
+    merged = netprobe("merge", str(plan), "pods.json", cwd=tmp_path)
     assert merged.returncode == 2
     assert f"has no pod of run {run}" in merged.stderr
 
@@ -78,7 +79,7 @@ def test_refusals(tmp_path: Path) -> None:
         (("--plan", str(plan), *image), "give --start TIME"),
         (("--plan", str(NODES), *image, *start), "exists; choose another name"),
     ):
-        done = netprobe(*WORDS, *words)
+        done = netprobe(*WORDS, *words, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr
         assert not plan.exists()
