@@ -276,7 +276,8 @@ def bundle(options: BundleOptions) -> int:
 @cli.command(epilog=RUN_STATUS)
 @take_options(MergeOptions, "outputs", "redact", "title", "record")
 def merge(options: MergeOptions) -> int:
-    """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files.
+    """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files. Of
+    `netprobe cluster manifest` they are what `kubectl get pods -o json` printed.
 
     Flows of hosts without a file are not tested, nor are those of a host with a bad one.
     """

@@ -189,4 +189,4 @@ def _word_left(header: PageHeader) -> str:
         return ""
     failed = f", {header.failed_left:,} of them of what failed" if header.failed_left else ""
     answers = "answer" if left == 1 else "answers"
-    return f"{left:,} {answers} had no room in its messages{failed}; the next round asks for them"
+    return f"{left:,} {answers} had no room in its messages{failed}"
