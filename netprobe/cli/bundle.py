@@ -31,6 +31,7 @@ from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS
 from netprobe.model.plan import Plan
+from netprobe.plan.cost import estimate
 from netprobe.plan.rehearsals import read_rehearsals
 from netprobe.signals import run_on_loop
 from netprobe.vantage.runtime.cache import NoRuntime
@@ -143,7 +144,18 @@ def make_run(
         sample=part.sample,
         cover=(about.copies, about.seed) if about else None,
     )
+    _note_short_window(part.plan, request.window_s)
     return make_first_round(request, choose_stored_part(request).plan)
+
+
+def _note_short_window(plan: Plan, window_s: float) -> None:
+    """Say so where hosts may not come to the end of what they have to ask."""
+    needed_s = estimate(plan).seconds_dropped
+    if needed_s > window_s:
+        tell_note(
+            f"probing may take {needed_s:g} s, and --window gives it {window_s:g} s: what is not "
+            "asked by then is not tested, and left to a next round"
+        )
 
 
 def _write_next(options: BundleOptions, path: Path) -> int:
