@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from netprobe.report.run.html.document import SCRIPTS
-from netprobe.vantage.pack import make_bundle, name_bundle
+from netprobe.vantage.pack import bundle, name_bundle
 
 ROOT = Path(__file__).parents[1]
 MATRICES = {path.name for path in (ROOT / "matrices").glob("*.yaml")}
@@ -63,7 +63,7 @@ def test_the_wheel_lists_its_matrices_where_no_checkout_is(built: Path, tmp_path
     assert {f"netprobe/report/run/html/{one}" for one in (*SCRIPTS, "page.css")} <= set(names)
     for batch in (False, True):
         packed = tmp_path / "netprobe" / "vantage" / name_bundle(batch=batch)
-        assert packed.read_bytes() == make_bundle(batch=batch)
+        assert packed.read_bytes() == bundle(batch=batch)
 
 
 @pytest.mark.slow
