@@ -20,7 +20,7 @@ from netprobe.judge.of_hosts import REASONS_OF_HOSTS, make_fault
 from netprobe.judge.rehearsed import OverlayFate, judge_rehearsal
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.verdict import Rules, judge, judge_row, narrowed
-from netprobe.model.balanced import BalancerFacts, CheckSeen
+from netprobe.model.balanced import BalancerFacts, CheckSeen, HeldPool, Removal
 from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
 from netprobe.model.evidence import (
     NO_NEIGHBOUR,
@@ -76,10 +76,17 @@ OVERLAYS: Mapping[OverlayFate, OverlayFacts] = {
 }
 _ENDS = ("a", "b")
 _ASKED = CheckSeen("b", "/readyz over HTTPS at TCP port 6443", passes=True, seen=3, every_ms=2000)
+_OUT = Removal("a", is_out=True, kept_ms=4_700, watched_s=7, back_ms=2_100, back_watched_s=3)
+_KEPT = Removal("a", is_out=False, kept_ms=45_200, watched_s=46)
 _POOL = BalancerFacts(
-    _ENDS, _ENDS, _ENDS, dials=24, itself=True, checks=(_ASKED,), seen_as=("10.0.0.9",)
-)
+    _ENDS, _ENDS, _ENDS, dials=24, itself=True, checks=(_ASKED,), seen_as=("10.0.0.9",),
+    failing="answered /readyz with 500", removals=(_OUT, _OUT._replace(back_end="b", kept_ms=5_100))
+)  # fmt: skip
 _HALF = _POOL._replace(reached=("a",), pool=("a",), waited_s=31, checks=())
+_HELD = _POOL._replace(
+    checks=(), seen_as=(), failing="", removals=(),
+    held=HeldPool("TCP port 6443 of a is in use: back ends are played before the installation"),
+)  # fmt: skip
 _OTHER = "the certificate of lb.example.com"
 # What shows each row of the table of balancers.
 BALANCERS: Mapping[BalancerFate, BalancerFacts] = {
@@ -92,7 +99,13 @@ BALANCERS: Mapping[BalancerFate, BalancerFacts] = {
     "lacks-or-sticks": _HALF._replace(all_stick=True),
     "no-reflection": _POOL._replace(reached=("b",), itself=False, unreflected=_ENDS, lost=12),
     "own-reflection": _POOL._replace(reached=("b",), itself=False, unreflected=("a",), lost=12),
+    "never-removes": _POOL._replace(removals=(_KEPT, _OUT._replace(back_end="b"))),
+    "never-returns": _POOL._replace(removals=(_OUT._replace(back_ms=None, back_watched_s=45),)),
+    "slow": _POOL._replace(removals=(_OUT._replace(kept_ms=36_000),)),
     "sticks": _POOL._replace(reached=("a",), sticks=True),
+    "shows-other": _HELD._replace(foreign=24, shown=_OTHER),
+    "lacks-unready": _HELD._replace(reached=("a",), pool=("a",), waited_s=5),
+    "looks-on": _HELD,
 }
 # Stands in evidence for whatever a kernel, a router or a proxy says.
 SPOKEN = Outcome("connect", SAID)

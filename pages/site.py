@@ -31,6 +31,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "explain.md",
         "rehearsal.md",
         "reach.md",
+        "cluster.md",
         "ci.md",
         "history.md",
         "watch.md",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union, get_args, get_origin
 
 from netprobe.agent.wire import batch, frames
+from netprobe.agent.wire.batch_pages import PAGE_FORMAT, PAGE_PREFIX, PageHeader
 from netprobe.agent.wire.codec import MOST_KEYS, MOST_VALUES
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
 from netprobe.agent.wire.frames import encode_message
@@ -169,6 +170,12 @@ files. This is format {batch.BATCH_FORMAT} of both.
 * The MAC of a line is base85 of {MAC_LENGTH} bytes of BLAKE2b under the host's result key: of `r`,
   the MAC of the line before (empty at first), a space, the number, a space, and the content. That
   key is BLAKE2b of `results of host INDEX` under a key of the plan, {KEY_BYTES} bytes.
+* A *page* is what one termination message of a pod holds
+  ([decision 0042](decisions/0042-in-the-cluster.md)): `{PAGE_PREFIX} PAGE LENGTH MAC CONTENT`, with
+  no line end. This is format {PAGE_FORMAT} of it. The content, so many characters, is base85 of
+  zlib with a dictionary, of a `PageHeader` and messages, one a line; of orders only the host's own
+  ones stand there. The MAC is of `p`, the page, a space and the content. A page is read as a whole
+  or refused.
 * Whoever reads results skips all text outside of lines, takes a line that came twice once, reads a
   file that is cut off up to the cut, and refuses a line that is not as the host wrote it, a line
   that is missing, another host's file, and another run's. After a second line 0 of the same host
@@ -205,7 +212,8 @@ BATCH: Mapping[str, Any] = {
     record.__name__: record
     for record in (batch.BatchStart, batch.PhaseMark, batch.ResultHeader, batch.PhaseClock)
 }
-ALL: Mapping[str, Any] = {**ORDERS, **ANSWERS, **BATCH}
+PAGES: Mapping[str, Any] = {PageHeader.__name__: PageHeader}
+ALL: Mapping[str, Any] = {**ORDERS, **ANSWERS, **BATCH, **PAGES}
 
 _SCALARS: Mapping[Any, str] = {
     int: "integer",
@@ -225,7 +233,7 @@ def page() -> str:
     return "".join(
         [
             _fill(PROSE),
-            *(_fill(BATCH_WORDS), *_print_messages(BATCH)),
+            *(_fill(BATCH_WORDS), *_print_messages({**BATCH, **PAGES})),
             *(ORDERS_WORDS, *_print_messages(ORDERS)),
             *(ANSWERS_WORDS, *_print_messages(answers)),
             *(PARTS_WORDS, *_print_messages({record.__name__: record for record in parts(ALL)})),

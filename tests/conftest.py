@@ -15,10 +15,16 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.needs import belongs_here, needs_of, report_skips, require
 from tests.open_files import LeakCheck
+
+# Hypothesis also tries constants of all modules that are imported by then, which it reads for that:
+# examples would depend on the tests that ran before, and each worker would read every module.
+assert callable(providers._get_local_constants)
+providers._get_local_constants = lambda: providers._local_constants
 
 # No deadline: the time of one example says nothing on a shared machine. The same examples
 # everywhere: a change is judged by its own merits, and what fails on one machine fails on all.

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from netprobe.report.run.html.document import SCRIPTS
+from netprobe.vantage.pack import bundle, name_bundle
 
 ROOT = Path(__file__).parents[1]
 MATRICES = {path.name for path in (ROOT / "matrices").glob("*.yaml")}
@@ -40,7 +41,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_wheel_lists_its_matrices_where_no_checkout_is(built: Path, tmp_path: Path) -> None:
-    """Installed from the wheel alone, netprobe finds every bundled matrix."""
+    """Installed from the wheel alone, netprobe finds every bundled matrix, and agents to send."""
     (wheel,) = built.glob("netprobe_matrix-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -60,6 +61,9 @@ def test_the_wheel_lists_its_matrices_where_no_checkout_is(built: Path, tmp_path
     others = ("tests/", "demo/", "drift/", "ansible_collections/")
     assert not [name for name in names if name.startswith(others)]
     assert {f"netprobe/report/run/html/{one}" for one in (*SCRIPTS, "page.css")} <= set(names)
+    for batch in (False, True):
+        packed = tmp_path / "netprobe" / "vantage" / name_bundle(batch=batch)
+        assert packed.read_bytes() == bundle(batch=batch)
 
 
 @pytest.mark.slow

@@ -27,10 +27,7 @@ class Expected:
     def __init__(self, hosts: Sequence[Host]) -> None:
         self._hosts = {host.name: host for host in hosts}
         self._owners = {
-            text: host.name
-            for host in hosts
-            if host.vantage.kind != "none"
-            for text in host.listed_addresses
+            text: host.name for host in hosts if host.may_start for text in host.listed_addresses
         }
         self._ports: dict[Packets, list[Ports]] = {}
         self._numbers: dict[Packets, set[int]] = {}

@@ -89,7 +89,7 @@ class IdealAgent(ScriptedAgent):
         super().__init__(host, 0, templates)
         self._number = number
         self._notes = notes
-        self._hello = None if host.vantage.kind == "none" else make_ideal_hello(host)
+        self._hello = make_ideal_hello(host) if host.may_start else None
         self.settled.set()
 
     @property

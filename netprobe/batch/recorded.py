@@ -212,6 +212,8 @@ class RecordedAgent(ScriptedAgent):
         if self.told.recording.is_cut:
             words = f"{self.host.name}: its results end early: {self.told.recording.words}"
             return AgentError("results-cut", words)
+        if self.told.recording.words:
+            return AgentError(NOT_ASKED, f"{self.host.name}: {self.told.recording.words}")
         return AgentError(NOT_ASKED, f"{self.host.name} was not asked this in the rounds so far")
 
     def _word_unasked(self, there: Host | None) -> AgentError:
@@ -258,6 +260,8 @@ class RecordedFleet(Fleet):
     def _make_agent(self, host: Host, missing: Mapping[str, str]) -> RecordedAgent:
         if host.vantage.kind == "none":
             return RecordedAgent(host, self, None, NO_AGENT)
+        if host.closed is not None:
+            return RecordedAgent(host, self, None, AgentError("no-vantage", host.closed))
         words = missing.get(host.name, f"no result file of {host.name} was given")
         return RecordedAgent(host, self, self._told.get(host.name), AgentError("no-results", words))
 

@@ -46,7 +46,7 @@ class Scripting:
     def __init__(self, hosts: Sequence[Host], number: Callable[[], int]) -> None:
         self._hosts = list(hosts)
         self._number = number
-        self._orders = {host.name: HostOrders() for host in hosts if host.vantage.kind != "none"}
+        self._orders = {host.name: HostOrders() for host in hosts if host.may_start}
         self.left_out: list[Note] = []
 
     def sort_dry_run(self, fleet: IdealFleet) -> Mapping[str, PhaseOrders]:

@@ -30,6 +30,8 @@ from netprobe.cli.plan import choose_asked_part, make_plan, tell_note
 from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.model.exit import PASS
+from netprobe.model.plan import Plan
+from netprobe.plan.cost import estimate
 from netprobe.plan.rehearsals import read_rehearsals
 from netprobe.signals import run_on_loop
 from netprobe.vantage.runtime.cache import NoRuntime
@@ -52,7 +54,7 @@ def bundle_verb(options: BundleOptions) -> int:
             # Results of a run are read with its own file alone.
             raise RequestError(f"{word} {path}: exists; choose another name")
     is_shared = not (options.folder or options.per_host)
-    request, scripts = _make_run(options, partial(_read_when, options), is_shared=is_shared)
+    request, scripts = make_run(options, partial(_read_when, options), is_shared=is_shared)
     if options.folder:
         runtime = _find_runtime(options) if options.with_runtime else None
         return _write_folder(Path(options.folder), request, scripts, runtime)
@@ -61,7 +63,7 @@ def bundle_verb(options: BundleOptions) -> int:
 
 def write_engine_run(options: ScriptOptions, folder: Path) -> int:
     """Write the first round of a run for an engine, with the usual times, into a new folder."""
-    request, scripts = _make_run(options, lambda: When("engine"), is_shared=False)
+    request, scripts = make_run(options, lambda: When("engine"), is_shared=False)
     return _write_folder(folder, request, scripts)
 
 
@@ -108,17 +110,21 @@ def _read_when(options: BundleOptions) -> When:
     return When(barrier, starts_at, options.window, options.margin)
 
 
-def _make_run(
-    options: ScriptOptions, read_when: Callable[[], When], *, is_shared: bool
+def make_run(
+    options: ScriptOptions,
+    read_when: Callable[[], When],
+    *,
+    is_shared: bool,
+    prepare: Callable[[Plan], Plan] = lambda plan: plan,
 ) -> tuple[BatchRequest, list[HostScript]]:
-    """Make the first round. Raises RequestError."""
+    """Make the first round. ``prepare``: what becomes of the plan first. Raises RequestError."""
     if read_rehearsals(options.rehearse):
         tell_note(
             "--rehearse is not possible here: hosts that probe by themselves cannot play the two "
             "ends of a tunnel together, nor netprobe the back ends of a balancer; nothing is "
             "rehearsed"
         )
-    plan = make_plan(options, options.zone_groups, probing=True)
+    plan = prepare(make_plan(options, options.zone_groups, probing=True))
     part = choose_asked_part(options, plan)
     when, about = read_when(), part.plan.coverage
     request = BatchRequest(
@@ -138,7 +144,18 @@ def _make_run(
         sample=part.sample,
         cover=(about.copies, about.seed) if about else None,
     )
+    _note_short_window(part.plan, request.window_s)
     return make_first_round(request, choose_stored_part(request).plan)
+
+
+def _note_short_window(plan: Plan, window_s: float) -> None:
+    """Say so where hosts may not come to the end of what they have to ask."""
+    needed_s = estimate(plan).seconds_dropped
+    if needed_s > window_s:
+        tell_note(
+            f"probing may take {needed_s:g} s, and --window gives it {window_s:g} s: what is not "
+            "asked by then is not tested, and left to a next round"
+        )
 
 
 def _write_next(options: BundleOptions, path: Path) -> int:
@@ -191,7 +208,7 @@ def _write_folder(
 
 def _write_files(options: BundleOptions, request: BatchRequest, scripts: list[HostScript]) -> int:
     """Write what is carried to hosts: one file for all of them, or one for each."""
-    header, plan = _make_header(request), write_request(request)
+    header, plan = make_header(request), write_request(request)
     runtime = _find_runtime(options) if options.with_runtime else None
     if options.per_host:
         with _refusing_to_write(options.per_host):
@@ -244,7 +261,7 @@ def _find_runtime(options: BundleOptions) -> Runtime:
         raise RequestError(f"--with-runtime: {error}") from None
 
 
-def _make_header(request: BatchRequest) -> dict[str, Any]:
+def make_header(request: BatchRequest) -> dict[str, Any]:
     """Give what people read who look into a bundle."""
     return {
         "run": request.run,

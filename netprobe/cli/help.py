@@ -21,10 +21,10 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "ask-become-pass", "agent-python", "no-listen", "no-recorder", "strict", "live",
         "max-results", "engine", "start", "window", "margin", "with-runtime", "proxy", "ca",
         "client-cert", "client-key", "repeat", "hold", "every", "maintenance", "into", "stateless",
-        "one-per-row", "same-place", "append",
+        "one-per-row", "same-place", "append", "image", "machine",
     ),
     "Reports": (
-        "output", "undo", "folder", "per-host", "redact", "title", "record", "evidence",
+        "output", "undo", "folder", "per-host", "plan", "redact", "title", "record", "evidence",
         "metrics", "notify", "verbose", "quiet",
     ),
     "After a fix": (

@@ -36,7 +36,7 @@ from netprobe.cli.streams import (
     tell_unexpected,
     tell_usage,
 )
-from netprobe.cli.verb_groups import history, matrix, runtime
+from netprobe.cli.verb_groups import cluster, history, matrix, runtime
 from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 from netprobe.report.outputs import discard_stdout
 
@@ -61,7 +61,7 @@ def cli() -> None:
     """
 
 
-for group in (matrix, history, runtime):
+for group in (matrix, cluster, history, runtime):
     cli.add_command(group)
 
 
@@ -276,7 +276,8 @@ def bundle(options: BundleOptions) -> int:
 @cli.command(epilog=RUN_STATUS)
 @take_options(MergeOptions, "outputs", "redact", "title", "record")
 def merge(options: MergeOptions) -> int:
-    """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files.
+    """Report a run of `netprobe bundle` from what its hosts wrote: RESULTS are their files. Of
+    `netprobe cluster manifest` they are what `kubectl get pods -o json` printed.
 
     Flows of hosts without a file are not tested, nor are those of a host with a bad one.
     """

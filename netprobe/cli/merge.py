@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from netprobe.batch.bundle import open_bundle
 from netprobe.batch.recorded import RecordedFleet
 from netprobe.batch.replay import Replay
-from netprobe.batch.request import BatchRequest
+from netprobe.batch.request import BatchRequest, read_request
 from netprobe.batch.results import StoredRun, open_run
+from netprobe.batch.rounds import make_first_round
 from netprobe.cli.asked import MergeOptions, TellingOptions
 from netprobe.cli.given import read_outputs
 from netprobe.cli.options import RUN_FORMATS
 from netprobe.cli.report import read_marks
 from netprobe.cli.run import AskedRun, check_record_path, run_and_report, run_until_end
 from netprobe.cli.streams import tell
+from netprobe.cluster.pods import is_pods, read_pods
+from netprobe.files import read_file
 from netprobe.judge.verdict import Rules
+from netprobe.model.json_text import MAX_CHARACTERS
 from netprobe.model.run import Silent
 from netprobe.plan.choices import CoverChoice, PlanPart, choose_part
 from netprobe.probe.collect import list_hosts
@@ -33,8 +39,18 @@ SHARED = (
 def merge_verb(options: MergeOptions) -> int:
     """Read what hosts wrote, judge and report it as a run does."""
     outputs = read_outputs(options.outputs, RUN_FORMATS, options)
-    stored = open_run(Path(options.file), [Path(one) for one in options.results])
+    stored = _open_stored(Path(options.file), [Path(one) for one in options.results])
     return report_stored(options, outputs, stored)
+
+
+def _open_stored(path: Path, results: Sequence[Path]) -> StoredRun:
+    """Open a run with results of hosts, or with the pods of a cluster. Raises RequestError."""
+    if not (len(results) == 1 and os.path.isfile(results[0]) and is_pods(results[0])):
+        return open_run(path, results)
+    request = read_request(open_bundle(path).plan, str(path))
+    _, scripts = make_first_round(request, choose_stored_part(request).plan)
+    raw = read_file(str(results[0]), "pods of a cluster", MAX_CHARACTERS)
+    return read_pods(raw, str(results[0]), request, scripts)
 
 
 def report_stored(

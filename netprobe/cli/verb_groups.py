@@ -1,4 +1,4 @@
-"""Groups of verbs: ``matrix``, ``history``, ``runtime``.
+"""Groups of verbs: ``matrix``, ``cluster``, ``history``, ``runtime``.
 
 What a verb needs is imported when it is called.
 """
@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from netprobe.cli.asked import (
     HistoryAddOptions,
     HistoryOptions,
+    ManifestOptions,
     RuntimeOptions,
     ShowOptions,
     SourceOptions,
@@ -49,6 +50,33 @@ def matrix_source(options: SourceOptions) -> int:
     from netprobe.cli.files import matrix_source_verb
 
     return matrix_source_verb(options)
+
+
+@click.group(cls=VerbGroup)
+def cluster() -> None:
+    """Runs in a cluster, whose results come back by the status of pods."""
+
+
+@cluster.command("manifest")
+@take_options(ManifestOptions)
+def cluster_manifest(options: ManifestOptions) -> int:
+    """Print the objects of a run in a cluster: a namespace, a ConfigMap, a DaemonSet.
+
+    Nothing is applied. Each node probes at the start, by its own clock, and leaves its results in
+    the messages of its pod, which the kubelet reports: neither `exec` nor `logs` is needed.
+
+    \b
+      kubectl get nodes -o json > nodes.json
+      netprobe cluster manifest -m rke2 -i nodes.json --start +5m \\
+        --image IMAGE --plan plan.pyz > run.yaml
+      kubectl create -f run.yaml                         # before the start
+      kubectl get pods -n netprobe-RUN -o json > pods.json
+      netprobe merge plan.pyz pods.json
+      kubectl delete namespace netprobe-RUN
+    """
+    from netprobe.cli.cluster import manifest_verb
+
+    return manifest_verb(options)
 
 
 @click.group(cls=VerbGroup, invoke_without_command=True)

@@ -214,7 +214,9 @@ def _list_rehearsed(seen: OverlayFacts | BalancerFacts) -> dict[str, Any]:
     if isinstance(seen, BalancerFacts):
         checks = [one._asdict() for one in seen.checks]
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in seen._asdict().items()}
-        return {**plain, "checks": checks}
+        removals = [one._asdict() for one in seen.removals]
+        held = None if seen.held is None else seen.held._asdict()
+        return {**plain, "checks": checks, "removals": removals, "held": held}
     trial = seen.trial
     return {
         "network": seen.network, "mtu": seen.mtu, "echo": trial.echo, "opened": trial.opened,

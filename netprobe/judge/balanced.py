@@ -8,14 +8,20 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from netprobe.model.balanced import BalancerFacts, CheckSeen
+from netprobe.judge.removals import REMOVED_S, find_removal_fates, word_removals
+from netprobe.model.balanced import BalancerFacts, CheckSeen, HeldPool
 from netprobe.model.result import Place, Proof, Result, Verdict
 
 BalancerFate = Literal[
     "hands-on", "foreign", "ends-tls", "proxy-header", "lacks", "lacks-by-check",
-    "lacks-or-sticks", "no-reflection", "own-reflection", "sticks",
+    "lacks-or-sticks", "no-reflection", "own-reflection", "never-removes", "never-returns",
+    "slow", "sticks", "shows-other", "lacks-unready", "looks-on",
 ]  # fmt: skip
 ADDRESSES_SHOWN = 3
+ONLY_LOOKED = (
+    "nothing was played or stopped: {why}. Not rehearsed: health checks, removal and return of a "
+    "back end, the PROXY protocol"
+)
 
 
 class BalancedRow(Struct, frozen=True):
@@ -48,6 +54,11 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "the balancer does not pass TLS through: {ended} of {dials} connections arrived at a back "
         "end, and {shown} was shown instead of the back end's",
     ),
+    "shows-other": _make_fault(
+        "balancer-ends-tls",
+        "all {foreign} connections that were answered showed {shown}, which none of the back ends "
+        "{back_ends} shows itself: the balancer ends TLS, or hands on to something else",
+    ),
     "proxy-header": _make_fault(
         "balancer-proxy-header",
         "the balancer sends a header of the PROXY protocol before TLS ({headers} of {dials} "
@@ -68,6 +79,10 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "always got one and the same back end: whether clients stick or a back end is missing "
         "cannot be told{checks}",
     ),
+    "lacks-unready": _make_doubt(
+        "no connection through the balancer reached {missing} in {waited} s, and whether these are "
+        "ready is not known: one that is not is rightly out of the pool",
+    ),
     "no-reflection": _make_fault(
         "balancer-hairpin",
         "back ends do not reach themselves through the balancer, and others reach them: "
@@ -79,15 +94,35 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "had no answer: {lost_words}); others reach it, and the other back ends reach themselves",
         "source",
     ),
+    "never-removes": _make_fault(
+        "balancer-never-removes",
+        "the balancer does not take out a back end that fails: {never_removes} (it {failing})"
+        "{checks}{unmeasured}",
+    ),
+    "never-returns": _make_fault(
+        "balancer-never-returns",
+        "a back end that failed and is well again gets no connections through the balancer: "
+        "{never_returns} (it {failing} before){checks}{unmeasured}",
+    ),
+    "slow": _make_fault(
+        "balancer-slow",
+        f"the balancer takes longer than {REMOVED_S} s to take out a back end that fails: {{slow}} "
+        "(it {failing}){checks}{unmeasured}",
+    ),
     "sticks": _make_fault(
         "balancer-sticks",
         "all {dials} connections of this source were handed on to {reached_here}, while other "
         "sources got others: the balancer keeps clients on one back end",
     ),
+    "looks-on": BalancedRow(
+        "pass", "balancer-pool", "handshake", (),
+        "connections through the balancer were shown the own certificate of each back end: "
+        "{back_ends}",
+    ),
     "hands-on": BalancedRow(
         "pass", "balancer-pool", "nonce", (),
         "{back_ends}, played by agents, answered through the balancer with their own certificates"
-        "{seen_as}{checks}; removal of a back end that fails was not measured",
+        "{seen_as}{checks}{measured}{unmeasured}",
     ),
 }  # fmt: skip
 
@@ -102,6 +137,7 @@ def judge_balancer(base: Result, facts: BalancerFacts) -> Result:
         for one in others
         if one.reason != "balancer-pool"
     )
+    looked = () if facts.held is None else (ONLY_LOOKED.format(why=facts.held.why),)
     return replace(
         base,
         verdict=row.verdict,
@@ -111,14 +147,15 @@ def judge_balancer(base: Result, facts: BalancerFacts) -> Result:
         where=row.where,
         because=row.because.format_map(words),
         attempts=facts.dials,
-        warnings=(*base.warnings, *further),
+        warnings=(*base.warnings, *further, *looked),
     )
 
 
 def list_fates(facts: BalancerFacts) -> list[BalancerFate]:
     """Give the keys of the table that hold, the gravest first; at least one."""
-    found = {*_find_faults(facts)}
-    return [fate for fate in ROWS if fate in found] or ["hands-on"]
+    found = {*_find_faults(facts)} if facts.held is None else {*_find_looked(facts, facts.held)}
+    none: BalancerFate = "hands-on" if facts.held is None else "looks-on"
+    return [fate for fate in ROWS if fate in found] or [none]
 
 
 def _find_faults(facts: BalancerFacts) -> Iterator[BalancerFate]:
@@ -130,9 +167,27 @@ def _find_faults(facts: BalancerFacts) -> Iterator[BalancerFate]:
         yield "proxy-header"
     if facts.missing:
         yield _find_lack(facts)
+    yield from _find_reflection(facts)
+    yield from find_removal_fates(facts)
+    if facts.sticks:
+        yield "sticks"
+
+
+def _find_reflection(facts: BalancerFacts) -> Iterator[BalancerFate]:
     if facts.itself is False:
         alone = len(facts.unreflected) == 1 and len(facts.back_ends) > 1
         yield "own-reflection" if alone else "no-reflection"
+
+
+def _find_looked(facts: BalancerFacts, held: HeldPool) -> Iterator[BalancerFate]:
+    """Give what looking shows; certificates that are alike tell no back end from another."""
+    if facts.foreign:
+        yield "shows-other" if facts.foreign + facts.lost == facts.dials else "foreign"
+    if held.alike or not facts.pool:
+        return
+    if facts.missing:
+        yield "lacks" if {*facts.missing} <= {*held.ready} else "lacks-unready"
+    yield from _find_reflection(facts)
     if facts.sticks:
         yield "sticks"
 
@@ -164,19 +219,23 @@ def _word_facts(facts: BalancerFacts) -> dict[str, str]:
         "lost_words": facts.lost_words,
         "failed": "; ".join(dict.fromkeys(one.asked for one in _list_failed(facts))),
         "checks": _word_checks(facts),
+        **word_removals(facts),
         "seen_as": _word_seen(facts.seen_as),
     }
 
 
 def _word_checks(facts: BalancerFacts) -> str:
     """Say what the balancer asks, of the back ends that are in doubt if there are any."""
+    if facts.held is not None:
+        return ""
     about = facts.missing or facts.back_ends
     asked: dict[str, list[int | None]] = {}
     for one in facts.checks:
         if one.back_end in about:
             asked.setdefault(one.asked, []).append(one.every_ms)
     if not asked:
-        return "; no health checks came to them" if facts.missing else "; no health checks came"
+        to_them = " to them" if facts.missing else ""
+        return f"; no health checks came{to_them} that did more than connect"
     words = [f"{text}{_word_interval(times)}" for text, times in asked.items()]
     return f"; health checks: {', '.join(words)}"
 

@@ -17,6 +17,34 @@ class CheckSeen(NamedTuple):
     every_ms: int | None
 
 
+class Removal(NamedTuple):
+    """A back end that failed what the balancer asks, on purpose.
+
+    ``kept_ms``: how long it got connections; ``is_out``: whether it got none any more then.
+    ``watched_s``: how long it failed. ``back_ms``: how long after it was well again it got the
+    first; None: it got none in ``back_watched_s``, or nobody waited for one (0).
+    """
+
+    back_end: str
+    is_out: bool
+    kept_ms: int
+    watched_s: int
+    back_ms: int | None = None
+    back_watched_s: int = 0
+
+
+class HeldPool(NamedTuple):
+    """Back ends that hold the balanced port themselves, so that nothing was played.
+
+    ``why``: in words; ``alike``: those that show one certificate; ``ready``: those that answered
+    what the balancer asks with 200 when their own agents asked.
+    """
+
+    why: str
+    alike: tuple[str, ...] = ()
+    ready: tuple[str, ...] = ()
+
+
 class BalancerFacts(NamedTuple):
     """What one source saw of a balancer, and what all sources together saw of its pool.
 
@@ -28,6 +56,9 @@ class BalancerFacts(NamedTuple):
     ``itself``: whether a source that is a back end reaches itself (None: it is none, or never had
     to); ``unreflected``: the back ends
     that did not and that others reached. ``seen_as``: the addresses that the back ends saw.
+    ``failing``: what a back end did that failed on purpose, in words (empty: nobody knows what the
+    balancer asks, so that none did); ``removals``: what came of it, for each that did.
+    ``held``: nothing was played; all is known by the certificates that were shown.
     """
 
     back_ends: tuple[str, ...]
@@ -47,6 +78,9 @@ class BalancerFacts(NamedTuple):
     checks: tuple[CheckSeen, ...] = ()
     seen_as: tuple[str, ...] = ()
     waited_s: int = 0
+    failing: str = ""
+    removals: tuple[Removal, ...] = ()
+    held: HeldPool | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:

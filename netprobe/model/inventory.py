@@ -59,6 +59,18 @@ class Health(Struct, frozen=True):
     of: int | None = None
 
 
+class NodeState(Struct, frozen=True):
+    """What a cluster says of its node. ``system``, ``machine``: Go's words for the operating system
+    and the processor (``linux``, ``amd64``), empty where it does not say. ``unready``: why it is
+    not ready, empty where it is.
+    """
+
+    system: LineText = ""
+    machine: LineText = ""
+    unready: LineText = ""
+    is_cordoned: bool = False
+
+
 class Host(PartlyCompared, frozen=True):
     """One machine. ``source_addresses`` are the addresses its probes start from, one a family.
 
@@ -67,7 +79,8 @@ class Host(PartlyCompared, frozen=True):
     ``proxies`` are those of single services (``ignition``), which count before ``proxy``.
     ``own_vantage``: its vantage is said of itself, not of every host.
     ``balances``: the roles that it hands connections on to; ``health``: what it asks
-    them.
+    them. ``node``: what a cluster says of it, where its list of nodes is the inventory. ``closed``:
+    why nothing can be started there, so that what its probes would show is not tested.
     """
 
     UNCOMPARED = ("own_vantage",)
@@ -85,6 +98,13 @@ class Host(PartlyCompared, frozen=True):
     own_vantage: bool = False
     balances: tuple[LineText, ...] = ()
     health: tuple[Health, ...] = ()
+    node: NodeState | None = None
+    closed: LineText | None = None
+
+    @property
+    def may_start(self) -> bool:
+        """Whether there is a way to start an agent on it."""
+        return self.vantage.kind != "none" and self.closed is None
 
     def proxy_for(self, service: object) -> Proxy | None:
         """Give the proxy that software asks a service through; the service is a ``probe:``."""

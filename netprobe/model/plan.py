@@ -213,6 +213,8 @@ class Skipped(Struct, frozen=True):
     """A requirement, or a part of one, that is not tested on purpose, with the reason.
 
     ``source`` and ``destination`` are host names where the reason is about hosts, else None.
+    ``flows``: how many required flows start at a source where nothing can run. ``roles``: of which
+    no host has one, though a required row needs it.
     """
 
     matrix: Name
@@ -220,6 +222,8 @@ class Skipped(Struct, frozen=True):
     reason: str = ""
     source: LineText | None = None
     destination: LineText | None = None
+    flows: int | None = None
+    roles: str | None = None
 
 
 class PlannedMatrix(Struct, frozen=True):

@@ -89,6 +89,22 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
         },
         source_is="its routes or addresses",
     ),
+    "balancer-never-removes": _make_balancer(
+        "{ends} goes on sending {what} to back ends that fail",
+        "Have {destination} ({address}) check each back end of {ports} by what says that it is "
+        "ready (for the API /readyz over HTTPS): a check that only connects passes while the API "
+        "is not ready, and a back end without a check is never taken out.",
+    ),
+    "balancer-never-returns": _make_balancer(
+        "{ends} does not send {what} to back ends that are well again",
+        "See why {destination} ({address}) does not take a back end of {ports} in again: the "
+        "number of good checks, their interval, and whether it waits for somebody to switch it on.",
+    ),
+    "balancer-slow": _make_balancer(
+        "{ends} is slow to take back ends that fail out of {what}",
+        "Shorten the health checks of {destination} ({address}) on {ports}: interval times bad "
+        "checks must be below 30 s; OpenShift's documents name 5 or 10 s, 2 good, 3 bad.",
+    ),
     "balancer-sticks": _make_balancer(
         "{ends} keeps clients on one back end on {what}",
         "Switch off the persistence of {destination} ({address}) on {ports} (such as balance "

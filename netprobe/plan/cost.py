@@ -30,6 +30,8 @@ OWN_S = 0.5
 TRIAL_S = 0.2
 # A port of a balancer: checks of it must find the back ends up.
 BALANCER_S = 5
+# A back end that fails, and is well again; all of them end with the time of a port.
+REMOVAL_S, LONGEST_BALANCER_S = 10, 100
 # What flows that stay silent cost, however many they are: first looks, second looks, walks.
 SILENCE_S = 2.5
 # Closed UDP ports: each source sends a destination 6 datagrams at once, then one per 1.02 s
@@ -157,7 +159,20 @@ def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
                 for name in (source.name, block.destinations[peer][0].name):
                     load[name] = load.get(name, 0) + 1
     tunnels_s = max(load.values(), default=0) * TRIAL_S
-    return tunnels_s + count_balancers(balancers) * BALANCER_S
+    return tunnels_s + estimate_balancers_s(balancers)
+
+
+def estimate_balancers_s(blocks: Iterable[Block]) -> int:
+    """Give about how many seconds it takes to play balancers: different ports go side by side, a
+    port of several addresses comes one after the other."""
+    found: dict[int, dict[str, int]] = {}
+    for block in blocks:
+        for host, address in block.destinations:
+            for port in port_sets.each(block.ports):
+                failing = len(block.back_ends) if host.health_at(port) is not None else 0
+                took_s = min(LONGEST_BALANCER_S, BALANCER_S + failing * REMOVAL_S)
+                found.setdefault(port, {})[f"{host.name} {address.text}"] = took_s
+    return max((sum(one.values()) for one in found.values()), default=0)
 
 
 def count_balancers(blocks: Iterable[Block]) -> int:

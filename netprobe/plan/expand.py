@@ -26,15 +26,16 @@ from netprobe.model.matrix import (
 from netprobe.model.plan import AnyOf, AskedName, Block, Plan, PlannedMatrix, Skipped
 from netprobe.model.ports import Ports
 from netprobe.plan.conditions import holds, why_not
+from netprobe.plan.families import group_by_families, list_families, speaks_family
 from netprobe.plan.idle import note_idle_hosts
 from netprobe.plan.merge import merge_blocks
 from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.planned import list_requirements
 from netprobe.plan.together import list_contradictions
+from netprobe.plan.unable import count_unable, is_needed
 
 WILDCARD = "*."
 
-FAMILIES: tuple[Family | None, ...] = (4, 6, None)
 NAMES_SHOWN = 5
 NAMELESS = (
     "without a name the router's own answer cannot be told from the service's, so nothing was "
@@ -105,13 +106,14 @@ def make_plan(
             all_notes += expansion.missing_roles()
     every = [*blocks, *unable]
     all_notes += [*list_contradictions(chosen, every), *note_idle_hosts(roles, every)]
+    merged = _merge_and_number(unable)
     return Plan(
         tuple(map(_plan_matrix, chosen)),
         _merge_and_number(blocks),
-        tuple(skipped),
+        count_unable(skipped, merged),
         tuple(all_notes),
         requirements=list_requirements(every),
-        unable=_merge_and_number(unable),
+        unable=merged,
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
     )
@@ -207,11 +209,21 @@ class _Expansion:
     def _is_valid_today(self, waiver: Waiver) -> bool:
         return waiver.until is None or self._today.isoformat() <= waiver.until
 
+    def _waiver_that_holds(self, requirement: Requirement) -> Waiver | None:
+        waiver = self._matrix.waivers.get(requirement.id)
+        return waiver if waiver is not None and self._is_valid_today(waiver) else None
+
     def expand(self, requirement: Requirement) -> Iterator[Block | Skipped]:
         """Give the blocks of one requirement, or why there are none."""
-        reason = why_not(requirement, self._chosen) or self._role_without_host(requirement)
+        reason = why_not(requirement, self._chosen)
         if reason is not None:
             yield self._make_skipped(requirement, reason)
+            return
+        roles = self._role_without_host(requirement)
+        if roles is not None:
+            skipped = self._make_skipped(requirement, f"no host has the role {roles}")
+            waiver = self._waiver_that_holds(requirement)
+            yield replace(skipped, roles=roles) if is_needed(requirement, waiver) else skipped
             return
         sources = self._hosts_with_roles(requirement.sources)
         for host in sources:
@@ -243,9 +255,10 @@ class _Expansion:
         return tuple(unique.values())
 
     def _role_without_host(self, requirement: Requirement) -> str | None:
+        """Give the roles of one end where no host has any."""
         for roles in (requirement.sources, requirement.destinations):
             if not self._hosts_with_roles(roles):
-                return f"no host has the role {' or '.join(roles)}"
+                return " or ".join(roles)
         return None
 
     def _blocks_between_hosts(
@@ -262,7 +275,7 @@ class _Expansion:
         yield from self._without_family(requirement, sources, destinations)
         for existing, some in self._by_existence(requirement, destinations):
             for wire in self._ports_by_protocol(requirement):
-                for family in _list_families(requirement):
+                for family in list_families(requirement):
                     block = self._make_block(requirement, wire, family, (sources, some), local)
                     if block.pair_count():
                         yield replace(block, existing=existing)
@@ -313,13 +326,12 @@ class _Expansion:
             for address in host.addresses
             if address.family == family
         )
-        starts = tuple(host for host in sources if family is None or _speaks_family(host, family))
-        waiver = self._matrix.waivers.get(requirement.id)
+        starts = tuple(host for host in sources if family is None or speaks_family(host, family))
         sni = self._server_name_of(requirement)
         return Block(
             0, self._matrix.name, requirement, protocol, ports, family, starts, ends, local,
             self._warnings_that_hold(requirement, nameless=sni == "" and family is not None),
-            waiver if waiver is not None and self._is_valid_today(waiver) else None,
+            self._waiver_that_holds(requirement),
             sni=sni, names=list_asked_names(requirement, self._chosen, self._members),
             overlay_mtu=self._matrix.overlay_mtu,
             any_of=AnyOf(self._matrix.name, requirement.any_of) if requirement.any_of else None,
@@ -350,9 +362,9 @@ class _Expansion:
         """Hosts are grouped by the families they list: a thousand hosts have three such groups."""
         only = requirement.family
         asked = "address family" if only is None else f"IPv{only} address"
-        for source_families, starts in _group_by_families(sources).items():
-            for end_families, ends in _group_by_families(destinations).items():
-                usable = end_families & {*_list_families(requirement)}
+        for source_families, starts in group_by_families(sources).items():
+            for end_families, ends in group_by_families(destinations).items():
+                usable = end_families & {*list_families(requirement)}
                 if (
                     None in usable
                     or usable & source_families
@@ -369,25 +381,6 @@ class _Expansion:
         self, requirement: Requirement, reason: str, source: str | None = None
     ) -> Skipped:
         return Skipped(self._matrix.name, requirement.id, reason, source=source)
-
-
-def _list_families(requirement: Requirement) -> tuple[Family | None, ...]:
-    """List the families of its flows; which a name has is not known before it is resolved."""
-    return FAMILIES if requirement.family is None else (requirement.family, None)
-
-
-def _speaks_family(host: Host, family: Family) -> bool:
-    """A host known by name only may speak both; then its own routing table decides."""
-    families = {address.family for address in (*host.addresses, *host.source_addresses)}
-    return family in families or families == {None}
-
-
-def _group_by_families(hosts: tuple[Host, ...]) -> dict[frozenset[Family | None], list[str]]:
-    groups: dict[frozenset[Family | None], list[str]] = {}
-    for host in hosts:
-        key = frozenset(address.family for address in host.addresses)
-        groups.setdefault(key, []).append(host.name)
-    return groups
 
 
 def _word_hosts(names: Sequence[str], families: frozenset[Family | None]) -> str:

@@ -18,14 +18,17 @@ from netprobe.model.plan import BALANCER, OVERLAY, REHEARSALS, Block, Plan, Skip
 from netprobe.model.ports import Ports, each, union
 from netprobe.model.ports import text as ports_text
 from netprobe.plan.balancers import make_balancers
-from netprobe.plan.cost import BALANCER_S, count_balancers, estimate_rehearsals_s
+from netprobe.plan.cost import (
+    LONGEST_BALANCER_S,
+    count_balancers,
+    estimate_balancers_s,
+    estimate_rehearsals_s,
+)
 from netprobe.plan.planned import list_requirements
 
 ALL: Final = "all"
 # One whose TCP fails is tried up to four times, and each time silence is waited for.
 LONGEST_TRIAL_S = 15
-# So long sources dial at most.
-LONGEST_DIALLING_S = 45
 Maker = Callable[[Block], Iterator[Block | Skipped]]
 _GENEVE: Final = "only VXLAN is rehearsed: netprobe plays no Geneve tunnel"
 
@@ -147,10 +150,11 @@ def _word_balancers(blocks: Sequence[Block]) -> str:
     hosts = {host.name: None for block in blocks for host in block.back_ends}
     return (
         f"--rehearse=balancer: {count} {'port' if count == 1 else 'ports'} of balancers, about "
-        f"{count * BALANCER_S} s in all; up to {LONGEST_DIALLING_S} s for one behind which a back "
-        f"end is missing. {', '.join(hosts)} open TCP port {', '.join(map(str, ports))} at all of "
-        "their addresses for that time, and answer with certificates that exist in memory only; "
-        "sources and back ends dial the balancer, and its health checks find the back ends up"
+        f"{estimate_balancers_s(blocks)} s in all; up to {LONGEST_BALANCER_S} s for one that lacks "
+        f"a back end or is slow. {', '.join(hosts)} open TCP port {', '.join(map(str, ports))} at "
+        "all of their addresses for that time, and answer with certificates that exist in memory "
+        "only; sources and back ends dial the balancer, its health checks find the back ends up, "
+        "and where `health:` says what they ask, one back end after the other down for a while"
     )
 
 

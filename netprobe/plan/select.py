@@ -16,6 +16,7 @@ from netprobe.model.plan import OF_HOSTS, PATH_MTU, Block, Plan
 from netprobe.plan.expand import hosts_by_role
 from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.planned import keep_requirements
+from netprobe.plan.unable import count_unable
 
 PROTOCOLS = ("tcp", "udp", "icmp", "ipproto")
 
@@ -69,7 +70,11 @@ def select(
         )
     requirements = keep_requirements(plan.requirements, (*numbered, *unable))
     selected = replace(
-        plan, blocks=numbered, skipped=skipped, requirements=requirements, unable=unable
+        plan,
+        blocks=numbered,
+        skipped=count_unable(skipped, unable),
+        requirements=requirements,
+        unable=unable,
     )
     words = f"{selection}: {selected.flow_count():,} of {plan.flow_count():,} flows"
     limited_to = frozenset(names.hosts(selection.limit))

@@ -198,21 +198,36 @@ def _read_modules(folder: Traversable, package: str) -> Iterator[tuple[str, str]
 
 @cache
 def bundle(*, batch: bool = False) -> bytes:
-    """Pack what the bootstrap reads: the bundle's length as a line, then the bundle.
+    """Give what the bootstrap reads.
 
-    Names and sources by turns with a NUL between them, which is read faster than JSON. Stripping
-    takes a third of a second, so the bundle is kept beside the bytecode of this module.
+    Stripping takes a third of a second: a wheel has the bundles, and a checkout keeps them beside
+    the bytecode of this module.
     """
+    with contextlib.suppress(OSError):
+        return resources.files(__package__).joinpath(name_bundle(batch=batch)).read_bytes()
     path = _find_cache(batch)
     with contextlib.suppress(OSError):
         if path is not None:
             return path.read_bytes()
-    parts = [part for module in sources(batch=batch).items() for part in module]
-    packed = zlib.compress("\0".join(parts).encode("utf-8"), 9)
-    made = b"%d\n%s" % (len(packed), packed)
+    made = make_bundle(batch=batch)
     if path is not None:
         _keep_bundle(path, made)
     return made
+
+
+def name_bundle(*, batch: bool) -> str:
+    """Name the file beside this module that a wheel has."""
+    return f"{'batch' if batch else 'agent'}.bundle"
+
+
+def make_bundle(*, batch: bool = False) -> bytes:
+    """Pack what the bootstrap reads: the bundle's length as a line, then the bundle.
+
+    Names and sources by turns with a NUL between them, which is read faster than JSON.
+    """
+    parts = [part for module in sources(batch=batch).items() for part in module]
+    packed = zlib.compress("\0".join(parts).encode("utf-8"), 9)
+    return b"%d\n%s" % (len(packed), packed)
 
 
 def _find_cache(batch: bool) -> Path | None:

@@ -14,10 +14,22 @@ from netprobe.agent.wire.orders import (
     StoryOrder,
     TemplatesOrder,
 )
+from netprobe.batch.request import read_request, write_request
 from netprobe.batch.rounds import make_next_round
 from netprobe.batch.script import write_script
 from tests.batch.support import header
-from tests.batch.world import BEGAN_S, SILENT, Merged, carry_out, first_round, plan_of, request_of
+from tests.batch.world import (
+    BEGAN_S,
+    SILENT,
+    A,
+    B,
+    C,
+    Merged,
+    carry_out,
+    first_round,
+    plan_of,
+    request_of,
+)
 
 WEB = ("web", "tcp", ((80, 80), (443, 443)))
 DNS = ("dns", "udp", ((53, 53),))
@@ -152,6 +164,26 @@ def test_hosts_without_a_file_are_not_tested_with_words() -> None:
     told = {one.because for one in merged.results if one.verdict == "not-tested"}
     assert all("no result file of b was given" in words for words in told), told
     assert merged.hosts["b"].state == "failed"
+
+
+def test_a_closed_host_has_no_script_and_is_not_tested_with_its_reason() -> None:
+    """As a destination it is one without an agent: others ask it, and no listener waits there."""
+    shut = replace(B, closed="b runs windows")
+    plan = plan_of(WEB, PING, hosts=(A, shut, C))
+    request, scripts = first_round(request_of(plan))
+    assert [one.start.name for one in scripts] == ["a", "c"]
+    # The reason goes with the plan to whoever merges.
+    request = read_request(write_request(request), "plan")
+
+    merged = Merged(request, [carry_out(one) for one in scripts])
+
+    told = {one.because for one in merged.results if one.source == "b"}
+    assert len(told) == 1
+    assert "b runs windows" in told.pop()
+    verdicts = merged.verdicts()
+    assert verdicts["ping", "b", "a"] == verdicts["web", "b", "a"] == {"not-tested"}
+    assert verdicts["ping", "a", "b"] == verdicts["web", "a", "c"] == {"pass"}
+    assert (merged.hosts["b"].state, merged.hosts["b"].words) == ("failed", "b runs windows")
 
 
 @pytest.mark.slow

@@ -100,6 +100,19 @@ def test_a_bundle_is_for_its_owner_and_stays(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_window_that_is_too_short_is_a_note(folder: Path) -> None:
+    """As far as the plan's cost tells; the run is written all the same."""
+    words = ("bundle", "-m", "./tiny.yaml", "--no-listen", "-o")
+
+    short = netprobe(*words, "short.pyz", "--window", "1", cwd=folder)
+    long = netprobe(*words, "long.pyz", cwd=folder)
+
+    assert (short.returncode, long.returncode) == (0, 0)
+    assert "s, and --window gives it 1 s: what is not asked by then" in short.stderr
+    assert "--window" not in long.stderr
+
+
+@pytest.mark.slow
 def test_a_run_with_a_file_for_each_host_stays_so(folder: Path) -> None:
     """Its plan merges, its next round has a file for each host too, and no other file does."""
     words = ("bundle", "-m", "./tiny.yaml", "--no-listen", "--per-host", "run")

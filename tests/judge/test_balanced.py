@@ -6,6 +6,7 @@ import pytest
 
 from netprobe.judge.balanced import ROWS, judge_balancer, list_fates
 from netprobe.judge.verdict import Rules, judge
+from netprobe.model.balanced import Removal
 from netprobe.model.evidence import Outcome
 from netprobe.request.rules import RequestWishes
 from pages.combinations import BALANCERS
@@ -34,13 +35,53 @@ def test_the_gravest_is_the_reason() -> None:
 
 
 def test_a_whole_pool_is_proof() -> None:
-    """A pass names the back ends, whom they saw, what was asked, and what was not measured."""
+    """A pass names the back ends, whom they saw, what was asked, and how soon those that failed
+    were out and in again."""
     seen = evidence(Outcome("balancer", None), rehearsed=BALANCERS["hands-on"])
     (one, *_) = judge(seen, (0, 0, 0), Rules(strict=True))
     assert (one.verdict, one.proof, one.reason) == ("pass", "nonce", "balancer-pool")
     assert "a, b, played by agents" in one.because
     assert "connections from 10.0.0.9; health checks: /readyz over HTTPS" in one.because
-    assert one.because.endswith("was not measured")
+    assert one.because.endswith(
+        "; made to fail one after the other (answered /readyz with 500), a, b got the last "
+        "connection after 4.7 to 5.1 s, and the first again 2.1 s after they were well"
+    )
+
+
+def test_what_was_not_measured_is_said() -> None:
+    """Of each back end by itself, and why."""
+    pool = BALANCERS["hands-on"]
+    out, other = pool.removals
+    told = {
+        "was not measured: the inventory does not say": pool._replace(failing="", removals=()),
+        "removal was not measured (no time was left, or no source": pool._replace(removals=(out,)),
+        "removal was not measured (the time was up): a": pool._replace(
+            removals=(out._replace(is_out=False, kept_ms=20_000, watched_s=20), other)
+        ),
+        "return was not measured (the time was up): a": pool._replace(
+            removals=(out._replace(back_ms=None, back_watched_s=9), other)
+        ),
+        "return was not measured (clients stick): a, b": pool._replace(
+            removals=tuple(
+                one._replace(back_ms=None, back_watched_s=0) for one in pool.removals
+            )
+        ),
+    }  # fmt: skip
+    for words, facts in told.items():
+        one = judge_balancer(BLOCKED, facts)
+        assert one.verdict == "pass"
+        assert f"; {words}" in one.because or f" {words}" in one.because
+
+
+def test_time_that_was_up_is_no_fault() -> None:
+    """What is not out after 39 s is slow, and like those that are never out if there are any."""
+    pool = BALANCERS["hands-on"]
+    kept = Removal("a", is_out=False, kept_ms=39_000, watched_s=40)
+    assert list_fates(pool._replace(removals=(kept,))) == ["slow"]
+    longer = kept._replace(back_end="b", kept_ms=45_100)
+    both = pool._replace(removals=(longer, kept))
+    assert list_fates(both) == ["never-removes"]
+    assert "fails: b in 45 s, a in 39 s" in judge_balancer(BLOCKED, both).because
 
 
 @pytest.mark.parametrize("fate", sorted(set(ROWS) - {"hands-on"}))

@@ -10,8 +10,10 @@ import csv
 import json
 import socket
 import subprocess
-from collections.abc import Iterable
-from typing import Any
+import threading
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Self
 
 import yaml
 
@@ -44,27 +46,40 @@ backend api
 class BalancedHosts(Lab):
     """Three control planes, a client, and what is to balance; all behind one router."""
 
+    family = 4
+
     def build(self) -> None:
         """Build all but the balancer's own configuration."""
-        router = self.router("r", "10.78.0.1")
+        router = self.router("r", self.write_address("10.78.0.1"))
         for name, address in HOSTS.items():
-            self.host(name, router, address)
-        self.host("client", router, CLIENT)
-        self.host("lb", router, BALANCER)
-        self.host("stranger", router, STRANGER)
+            self.host(name, router, self.write_address(address))
+        self.host("client", router, self.write_address(CLIENT))
+        self.host("lb", router, self.write_address(BALANCER))
+        self.host("stranger", router, self.write_address(STRANGER))
         self.wait_until_ready()
+
+    def write_address(self, text: str) -> str:
+        """Write an address in the family of this lab."""
+        if self.family == 4:
+            return text
+        _, one, two, three = text.split(".")
+        return f"fd{one}:{two}::{three}"
 
     def start_haproxy(
         self, *back: str, servers: Iterable[str] = HOSTS.values(), options: str = "",
-        bind: str = "", front: str = FRONT,
+        bind: str = "", front: str = FRONT, own: Mapping[str, str] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        """Start HAProxy. ``options`` are those of each server."""
-        lines = [f"  server s{at} {one}:{PORT} {options}" for at, one in enumerate(servers, 1)]
+        """Start HAProxy. ``options`` are those of each server, but for those that have ``own``."""
+        known = [self.write_address(one) for one in servers]
+        lines = [
+            f"  server s{at} {one}:{PORT} {own.get(f's{at}', options)}"
+            for at, one in enumerate(known, 1)
+        ]
         path = self.write(
             "haproxy.cfg",
             CONFIG.format(
-                folder=self.folder, address=BALANCER, port=PORT, bind=bind, front=front,
-                back="\n  ".join(back), servers="\n".join(lines),
+                folder=self.folder, address=self.write_address(BALANCER), port=PORT, bind=bind,
+                front=front, back="\n  ".join(back), servers="\n".join(lines),
             ),
         )  # fmt: skip
         self["lb"].spawn("haproxy", "-db", "-f", str(path), stderr=subprocess.DEVNULL)
@@ -74,25 +89,40 @@ class BalancedHosts(Lab):
         """Ask HAProxy how many connections each of its servers got."""
         return {one["svname"]: int(one["stot"]) for one in self._read_statistics()}
 
+    def wait_until_down(self) -> None:
+        """Wait until HAProxy has seen that nothing listens at its servers: at first all are up."""
+        wait_for(lambda: {*self.read_states().values()} <= {"DOWN", "no check"}, "all down")
+
+    def switch_off(self, name: str) -> None:
+        """Take a server out until somebody switches it on, whatever its checks say."""
+        self._ask_control(f"set server api/{name} state maint")
+
+    def read_states(self) -> dict[str, str]:
+        """Ask HAProxy for the state of each of its servers: UP, DOWN, or how far it is to it."""
+        return {one["svname"]: one["status"] for one in self._read_statistics()}
+
     def _read_statistics(self) -> Iterable[dict[str, str]]:
-        with socket.socket(socket.AF_UNIX) as control:
-            control.connect(str(self.folder / "stats.sock"))
-            control.sendall(b"show stat\n")
-            with control.makefile() as stream:
-                text = stream.read().removeprefix("# ")
+        text = self._ask_control("show stat").removeprefix("# ")
         rows = csv.DictReader(text.strip().splitlines())
         return [one for one in rows if one["svname"].startswith("s")]
 
+    def _ask_control(self, words: str) -> str:
+        with socket.socket(socket.AF_UNIX) as control:
+            control.connect(str(self.folder / "stats.sock"))
+            control.sendall(f"{words}\n".encode())
+            with control.makefile() as stream:
+                return stream.read()
+
     def run(self, *words: str, balancer: dict[str, Any] | None = None) -> Finished:
         """Run netprobe for the way to the API. ``balancer``: keys of its host in the inventory."""
-        return netprobe("run", *words, *self.write_files(balancer), limit_s=120)
+        return netprobe("run", *words, *self.write_files(balancer), limit_s=200)
 
     def write_files(self, balancer: dict[str, Any] | None = None) -> list[str]:
         """Write a matrix and an inventory, and give the words that name them."""
         hosts: dict[str, Any] = {name: _describe(self[name], "control-plane") for name in HOSTS}
         hosts["client"] = _describe(self["client"], "client")
         hosts["lb"] = {
-            "address": BALANCER, "roles": ["api-lb"], "vantage": "none",
+            "address": self.write_address(BALANCER), "roles": ["api-lb"], "vantage": "none",
             "balances": ["control-plane"], **(balancer or {}),
         }  # fmt: skip
         matrix = {
@@ -110,6 +140,51 @@ class BalancedHosts(Lab):
             "-m", str(self.write("matrix.yaml", json.dumps(matrix))),
             "-i", str(self.write("inventory.yaml", inventory)),
         ]  # fmt: skip
+
+
+class BalancedSixes(BalancedHosts):
+    """The same over IPv6."""
+
+    family = 6
+
+
+class ServerWatch:
+    """Writes down, while it is open, which states HAProxy's servers go through. A context.
+
+    ``switches_off``: a server that was up and goes down is switched off.
+    """
+
+    def __init__(self, lab: BalancedHosts, *, switches_off: bool = False) -> None:
+        self.states: dict[str, list[str]] = {}
+        self._lab = lab
+        self._switches_off = switches_off
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.05):
+            for name, state in self._lab.read_states().items():
+                self._note_state(name, state.split(" ")[0])
+
+    def _note_state(self, name: str, word: str) -> None:
+        seen = self.states.setdefault(name, [])
+        if seen[-1:] == [word]:
+            return
+        seen.append(word)
+        if self._switches_off and seen[-2:] == ["UP", "DOWN"]:
+            self._lab.switch_off(name)
+
+    def count_outages(self) -> dict[str, int]:
+        """Tell how often each server was down between two times that it was up."""
+        return {name: " ".join(seen).count("UP DOWN UP") for name, seen in self.states.items()}
 
 
 def _describe(host: Namespace, role: str) -> dict[str, Any]:

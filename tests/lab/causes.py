@@ -51,6 +51,9 @@ def _find_etc(host: Namespace) -> Path:
 class Estate(Lab):
     """All nine hosts and both routers; faults are planted by nft and ip."""
 
+    # What the inventory has for the nine.
+    probed = ADDRESSES
+
     def build(self) -> None:
         """Build it healthy."""
         r1, r2 = (self.namespace(name, router=True) for name in ("r1", "r2"))
@@ -103,11 +106,15 @@ class Estate(Lab):
 
     def lose_names(self, router: str, *names: str) -> None:
         """Start the name server of a router anew, without the records of these names."""
+        self.restart_names(router, NAMES | dict.fromkeys(names, ""))
+
+    def restart_names(self, router: str, records: dict[str, str]) -> None:
+        """Start the name server of a router anew, with these records."""
         (server,) = self[router].processes
         server.terminate()
         server.wait()
         self[router].processes.clear()
-        start_dns(self[router], NAMES | dict.fromkeys(names, ""))
+        start_dns(self[router], records)
 
     def plug(self, switch: Namespace, machine: Namespace, device: str, *addresses: str) -> None:
         """Hang a machine on a switch, with these addresses."""
@@ -116,10 +123,10 @@ class Estate(Lab):
         switch.ip(f"link set {port} master br0")
         machine.ip(*(f"address add {text} dev {device}" for text in addresses))
 
-    def filter(self, machine: str, hook: str, *rules: str) -> None:
+    def filter(self, machine: str, hook: str, *rules: str, family: str = "ip") -> None:
         """Give a machine these rules of a firewall."""
         lines = "\n".join((f"type filter hook {hook} priority 0;", *rules))
-        self[machine].nft(f"table ip f {{ chain {hook} {{\n{lines}\n}}\n}}")
+        self[machine].nft(f"table {family} f {{ chain {hook} {{\n{lines}\n}}\n}}")
 
     def run(
         self, *words: str, within: Sequence[str] = (), ssh: Sequence[str] = (),
@@ -129,7 +136,7 @@ class Estate(Lab):
         hosts = {
             name: {"addresses": [address], "roles": ["node"],
                    "vantage": {"command": self[name].enter}} | (config if name in ssh else {})
-            for name, address in ADDRESSES.items()
+            for name, address in self.probed.items()
         }  # fmt: skip
         hosts |= {
             name: {"address": f"{name}.estate.test", "roles": ["registry"],

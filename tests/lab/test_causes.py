@@ -11,19 +11,23 @@ from typing import Any
 import pytest
 
 from tests.lab.causes import ALONE, FAULTS, Estate, Fault
+from tests.lab.causes6 import FAULTS_6, Estate6
 from tests.lab.cli import Finished, netprobe
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.needs("dnsmasq")]
 
 # How a finding begins in the text, and on the page.
 IN_TEXT = re.compile(r"^\d+\. BLOCKED: (.*)$", re.M)
+IN_MARKDOWN = re.compile(r"^#+ \d+\. BLOCKED: (.*)$", re.M)
 IN_PAGE = re.compile(r'<h3 id="finding-\d+">.*?</span>\d+\. BLOCKED: (.*?)</h3>')
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
 
-def probe_with(faults: Sequence[Fault]) -> tuple[Finished, dict[str, str]]:
+def probe_with(
+    faults: Sequence[Fault], estate: type[Estate] = Estate
+) -> tuple[Finished, dict[str, str]]:
     """Plant the faults and probe; give the run, and its reports and request by format."""
-    with Estate() as lab:
+    with estate() as lab:
         for fault in faults:
             fault.plant(lab)
         reports = {name: lab.folder / f"report.{name}" for name in ("text", "markdown", "html")}
@@ -48,6 +52,17 @@ def match_titles(titles: Sequence[str], faults: Sequence[Fault]) -> None:
     assert sorted(titles) == sorted(
         next((one for one in titles if one.startswith(title)), title) for title in wanted
     )
+
+
+def match_reports(done: Finished, reports: dict[str, str], faults: Sequence[Fault]) -> None:
+    """Every cause has its finding in every report, in the same words, and the request its rules."""
+    titles = list_titles(done.document)
+    match_titles(titles, faults)
+    assert IN_TEXT.findall(reports["text"]) == titles
+    assert IN_MARKDOWN.findall(reports["markdown"].replace("\\", "")) == titles
+    assert IN_PAGE.findall(html.unescape(reports["html"])) == titles
+    rules = json.loads(reports["request"])["rules"]
+    assert len(rules) == sum(fault.rules for fault in faults)
 
 
 def test_a_machine_and_a_rule_are_two_findings() -> None:
@@ -84,11 +99,36 @@ def test_a_retry_of_a_request_has_the_findings_of_the_run(name: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_is_one_finding(fault: Fault) -> None:
-    """Whatever protocols, ports and directions it stops."""
-    done, _ = probe_with([fault])
+    """Whatever protocols, ports and directions it stops; every report has its title, and the
+    request a rule only where one helps."""
+    done, reports = probe_with([fault])
 
     assert done.status == 1
-    match_titles(list_titles(done.document), [fault])
+    match_reports(done, reports, [fault])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", FAULTS_6, ids=lambda fault: fault.name)
+def test_over_ipv6_the_same_faults_are_one_finding(fault: Fault) -> None:
+    """A twin of each, in the words of its family, and all else passes."""
+    done, reports = probe_with([fault], Estate6)
+
+    assert done.status == 1
+    match_reports(done, reports, [fault])
+    members = [one for finding in done.document["findings"] for one in finding["members"]]
+    concerned = {one[end] for one in members for end in ("source", "destination")}
+    beside = [one for one in done.results if not {one["source"], one["destination"]} & concerned]
+    assert {one["verdict"] for one in beside} == {"pass"}
+
+
+@pytest.mark.full
+def test_the_healthy_twin_over_ipv6_has_none() -> None:
+    """All flows between the nine are of IPv6, and every flow passes."""
+    done, _ = probe_with([], Estate6)
+
+    assert (done.status, list_titles(done.document)) == (0, [])
+    nine = {*Estate6.probed}
+    assert all(":" in one["address"] for one in done.results if one["destination"] in nine)
 
 
 @pytest.mark.full
@@ -140,12 +180,7 @@ def test_all_faults_at_once_are_as_many_findings() -> None:
     rules."""
     done, reports = probe_with(FAULTS)
 
-    titles = list_titles(done.document)
     assert done.status == 1
-    match_titles(titles, FAULTS)
-    assert IN_TEXT.findall(reports["text"]) == titles
-    assert IN_PAGE.findall(html.unescape(reports["html"])) == titles
-    rules = json.loads(reports["request"])["rules"]
-    assert len(rules) == sum(fault.rules for fault in FAULTS)
+    match_reports(done, reports, FAULTS)
     blocked = [one for one in done.results if one["verdict"] == "blocked"]
     assert sum(len(one["members"]) for one in done.document["findings"]) == len(blocked)

@@ -35,8 +35,8 @@ DROPS = {
 @pytest.mark.parametrize(
     ("family", "ports"),
     [
-        (4, (7000, 7003)),
-        (6, (7002,)),
+        (4, (7000, 7002, 7003)),
+        pytest.param(6, (7002,), marks=pytest.mark.full),
         pytest.param(4, (7001, 7004), marks=pytest.mark.full),
         pytest.param(6, (7000, 7003), marks=pytest.mark.full),
         pytest.param(6, (7001,), marks=pytest.mark.full),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire import batch, failures, frames
+from netprobe.agent.wire import batch, batch_pages, failures, frames
 from netprobe.agent.wire.messages import ANSWERS, ORDERS
 from netprobe.agent.wire.result_lines import MAC_LENGTH, RESULT_PREFIX
 from netprobe.batch.request import REQUEST_FORMAT, write_request
@@ -24,7 +24,7 @@ from netprobe.batch.script import KEY_BYTES
 from netprobe.model.inventory import Host
 from netprobe.model.plan import PlannedMatrix, PlannedRequirement, Skipped
 from netprobe.model.struct_json import schema_of_struct
-from pages.wire import BATCH, parts, print_fields
+from pages.wire import BATCH, PAGES, parts, print_fields
 from tests.batch.world import plan_of, request_of
 
 PATH = Path(__file__).parents[1] / "golden" / "formats.txt"
@@ -44,6 +44,13 @@ def list_batch() -> Iterable[str]:
     yield from (*batch.PHASES, *batch.BARRIERS, batch.FOLDER_NAME, batch.STARTED_LINE)
     yield from (batch.RESULTS_FILE, batch.WORDS_FILE, batch.STARTED_FILE, batch.PID_FILE)
     yield from (RESULT_PREFIX, str(MAC_LENGTH), str(KEY_BYTES))
+
+
+def list_pages() -> Iterable[str]:
+    """What a page has beside them; who packs it and who reads it have one dictionary."""
+    yield from print_fields(PAGES.values())
+    yield from (batch_pages.PAGE_PREFIX, str(batch_pages.PAGE_MAC_LENGTH))
+    yield batch_pages.DICTIONARY.decode("ascii")
 
 
 def list_request() -> Iterable[str]:
@@ -74,6 +81,7 @@ def _without_words(schema: Any) -> Any:
 
 FORMATS = {
     "WIRE_VERSION": (frames.WIRE_VERSION, list_wire),
+    "PAGE_FORMAT": (batch_pages.PAGE_FORMAT, list_pages),
     "BATCH_FORMAT": (batch.BATCH_FORMAT, list_batch),
     "REQUEST_FORMAT": (REQUEST_FORMAT, list_request),
 }

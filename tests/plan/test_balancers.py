@@ -84,7 +84,9 @@ def test_what_cannot_be_played_is_one_line() -> None:
 def test_the_notes_say_what_is_done() -> None:
     """How many, how long, and what hosts open."""
     note = note_cost(rehearsed(*MASTERS, CLIENT, LB)).notes[-1]
-    assert note.startswith("--rehearse=balancer: 1 port of balancers, about 5 s in all")
+    assert note.startswith(
+        "--rehearse=balancer: 1 port of balancers, about 25 s in all; up to 100 s"
+    )
     assert "m1, m2 open TCP port 6443 at all of their addresses" in note
     with_port = replace(LB, health=(Health("http", "/readyz", 6080, 6443),))
     assert "TCP port 6080, 6443" in note_cost(rehearsed(*MASTERS, CLIENT, with_port)).notes[-1]

@@ -14,6 +14,7 @@ from netprobe.model.matrix import Setting, SettingRef, Waiver, Warn
 from netprobe.model.plan import Plan
 from netprobe.plan.choices import sample
 from netprobe.plan.expand import make_plan
+from netprobe.plan.select import Selection, select
 
 from .conftest import TODAY, chosen_matrix, condition, host, requirement
 
@@ -130,11 +131,36 @@ def test_a_source_without_a_vantage_is_skipped(plan_of: PlanOf) -> None:
     assert reasons(plan) == ["the source is declared vantage: none"]
 
 
+def test_required_flows_of_a_source_without_a_vantage_are_counted(plan_of: PlanOf) -> None:
+    """Optional ones are not; of a selection only those that it leaves."""
+    hosts = [host("vip", "node", vantage=Vantage("none")), host("a", "node"),
+             host("b", "external"), host("bb", "external")]  # fmt: skip
+    rows = [requirement("a", "node", "external", tcp=((1, 3),)),
+            requirement("b", "node", "external", optional=True)]  # fmt: skip
+    plan = plan_of(rows, hosts)
+    inventory = Inventory(tuple(hosts))
+    limited = select(plan, Selection(to=("b",)), [chosen_matrix(rows)], inventory)
+
+    assert [(one.source, one.flows) for one in plan.skipped] == [("vip", 6), ("vip", 0)]
+    assert [one.flows for one in limited.skipped] == [3, 0]
+
+
 def test_a_role_without_hosts_is_skipped(plan_of: PlanOf) -> None:
     """A role may have no host; its requirements are listed with the reason."""
     plan = plan_of([requirement("a", "node", "external")], [host("a", "node")])
 
     assert reasons(plan) == ["no host has the role external"]
+
+
+def test_of_required_rows_the_roles_without_hosts_are_named(plan_of: PlanOf) -> None:
+    """Not of what is optional, forbidden or one of several that are enough."""
+    rows = [requirement("a", "node", "external"),
+            requirement("b", "node", "external", optional=True),
+            requirement("c", "node", "external", expect="denied"),
+            requirement("d", "node", "external", any_of="g")]  # fmt: skip
+    plan = plan_of(rows, [host("a", "node")])
+
+    assert [one.roles for one in plan.skipped] == ["external", None, None, None]
 
 
 @pytest.mark.parametrize(

@@ -265,20 +265,23 @@ def bomb(times: int = 1) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("coding", "data", "begin", "flaw"),
+    ("coding", "make_data", "begin", "flaw"),
     [
-        ("gzip", gzip.compress(b"hello"), "hello", ""),
-        ("deflate", zlib.compress(b"hello"), "hello", ""),
-        ("deflate", zlib.compress(b"hello")[2:-4], "hello", ""),
-        ("gzip", b"hello", "hello", ""),
-        ("gzip", bomb(), "0000", ""),
-        ("gzip, gzip", bomb(2), "\x1f", "its body is packed (gzip, gzip)"),
-        ("br", b"\x0b\x02", "\x0b", "its body is packed (br), which nobody asked for"),
+        ("gzip", lambda: gzip.compress(b"hello"), "hello", ""),
+        ("deflate", lambda: zlib.compress(b"hello"), "hello", ""),
+        ("deflate", lambda: zlib.compress(b"hello")[2:-4], "hello", ""),
+        ("gzip", lambda: b"hello", "hello", ""),
+        ("gzip", bomb, "0000", ""),
+        ("gzip, gzip", lambda: bomb(2), "\x1f", "its body is packed (gzip, gzip)"),
+        ("br", lambda: b"\x0b\x02", "\x0b", "its body is packed (br), which nobody asked for"),
     ],
     ids=["gzip", "zlib", "deflate", "not packed", "bomb", "packed twice", "br"],
 )
-async def test_packed_bodies_are_bounded(coding: str, data: bytes, begin: str, flaw: str) -> None:
+async def test_packed_bodies_are_bounded(
+    coding: str, make_data: Callable[[], bytes], begin: str, flaw: str
+) -> None:
     """What nobody asked for is unpacked once, and never to more than is read."""
+    data = make_data()
     tracemalloc.start()
     try:
         answer = await ask(says(page(data, f"Content-Encoding: {coding}")))

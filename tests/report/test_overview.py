@@ -24,6 +24,7 @@ from netprobe.model.coverage import Coverage
 from netprobe.model.exit import exit_status
 from netprobe.model.firewall import Enforcer, FirewallRule
 from netprobe.model.matrix import Weight
+from netprobe.model.plan import Skipped
 from netprobe.model.reasons import owner_of
 from netprobe.model.result import AcceptedBy, Result
 from netprobe.model.run import RunInfo
@@ -137,6 +138,43 @@ def test_what_is_covered_by_an_accepted_failure_is_open() -> None:
     told = overview(PASSED, bad, coverage=covered, planned_flows=9)
 
     assert told.reasons == ("7 required flows could not be judged",)
+
+
+UNABLE = Skipped("m", "r", "the source is declared vantage: none", source="mirror", flows=12)
+ROLELESS = Skipped("m", "s", "no host has the role ntp", roles="ntp")
+
+
+def test_what_is_required_and_not_asked_is_seen() -> None:
+    """Flows from where nothing can run are no part of a yes; rows without a host stand beside."""
+    unable = "12 required flows from mirror were not asked: it can run nothing (vantage: none)"
+    roleless = "1 required row was not asked: no host has the role ntp"
+    told = overview(PASSED, skipped=(UNABLE, ROLELESS))
+    assert (told.can_start, told.reasons, told.beside) == ("cannot be told", (unable,), (roleless,))
+
+    failed = overview(PASSED, failing(0, "nodes"), skipped=(UNABLE, ROLELESS))
+    assert (failed.can_start, failed.beside) == ("no", (unable, roleless))
+
+    others = [replace(UNABLE, source="bmc", flows=1), replace(UNABLE, flows=0),
+              replace(ROLELESS, requirement="t", roles="lb or proxy")]  # fmt: skip
+    told = overview(PASSED, skipped=(UNABLE, ROLELESS, *others))
+    assert told.reasons == (
+        "13 required flows from mirror, bmc were not asked: they can run nothing (vantage: none)",
+    )
+    assert told.beside == ("2 required rows were not asked: no host has the role ntp, lb or proxy",)
+
+    told = overview(PASSED, skipped=(ROLELESS, *others[1:2], replace(UNABLE, flows=None)))
+    assert (told.can_start, told.reasons) == ("yes", ("all required flows pass",))
+
+
+def test_every_format_says_what_was_not_asked() -> None:
+    """Text, page, Markdown, JSON, and brief, which has it in one line."""
+    told = report(PASSED, skipped=(UNABLE, ROLELESS))
+    for name in ("text", "markdown", "html", "json", "brief"):
+        stream = io.StringIO()
+        REPORTS[name](told, stream)
+        text = " ".join(stream.getvalue().split())
+        assert "12 required flows from mirror were not asked" in text, name
+        assert "1 required row was not asked: no host has the role ntp" in text, name
 
 
 def test_who_must_act() -> None:
@@ -253,7 +291,10 @@ def test_brief_is_a_line_a_finding() -> None:
     assert [line.split(":")[0].split("  ")[0] for line in lines] == [
         "BLOCKED", "CAN THE INSTALLATION START? NO", "1", "2", "3 flows",
     ]  # fmt: skip
-    assert lines[1].endswith("NO: 1 flow that fails stops nodes")
+    assert lines[1].endswith(
+        "NO: 1 flow that fails stops nodes; "
+        "beside it: 1 flow fails in a row of which the matrix does not say what it stops"
+    )
     stream = io.StringIO()
     REPORTS["brief"](report(PASSED), stream)
     assert len(stream.getvalue().splitlines()) == 3

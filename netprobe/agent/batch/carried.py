@@ -9,7 +9,9 @@ from zlib import decompress
 
 from ..host.identity import addresses
 from ..main import prepare_process
-from .results import HostClock
+from .pages import PageResults
+from .pod import PodPlace, hand_on_page, leave_pages, leave_words, read_place
+from .results import HostClock, ResultFile
 from .runner import (
     BatchAgent,
     RoundRunner,
@@ -27,6 +29,8 @@ from .summary import STOPPED_STATUS, WRONG_STATUS
 
 HOSTS_MEMBER = "hosts"
 USAGE = "usage: python3 %s [--out DIR] [--host NAME]"
+# What only containers of a pod are started with.
+POD_OPTIONS = {"--message": "", "--pages": "", "--limits": "", "--page": "1"}
 # The wall clock may be set while we wait.
 WATCH_S = 1.0
 SHORT_S = 0.1
@@ -42,6 +46,7 @@ class Options(NamedTuple):
     out: str
     host: Optional[str]
     shift_s: float
+    pod: Optional[PodPlace]
 
 
 class ClockBarrier:
@@ -82,14 +87,19 @@ class ClockBarrier:
 def main() -> None:
     """Run this host's part; it ends the process."""
     prepare_process()
+    place = None
     try:
-        status = _run_host(_read_options(sys.argv[1:]))
+        options = _read_options(sys.argv[1:])
+        place = options.pod
+        status = _run_host(options)
     except (WrongUse, ValueError) as error:
-        status = refuse(error)
+        status = refuse(error) if place is None else leave_words(place, str(error))
     os._exit(status)
 
 
 def _run_host(options: Options) -> int:
+    if options.pod is not None and options.pod.page > 1:
+        return hand_on_page(options.pod)
     clock = HostClock(options.shift_s)
     loader: Any = sys.modules["__main__"].__loader__
     hosts, blob = _read_table(loader.get_data(os.path.join(loader.archive, HOSTS_MEMBER)))
@@ -100,8 +110,21 @@ def _run_host(options: Options) -> int:
     lock = take_lock(start)
     if lock is None:
         raise WrongUse("%s runs this already, in another process" % start.name)
+    place = options.pod
+    if place is not None:
+        results = PageResults(script, clock)
+        agent = make_agent(lambda _: results)
+        _carry_out(agent, script, lock)
+        leave_pages(place, results.make_pages(place.limits))
+        return 0
     path = os.path.join(options.out, _name_file(start.name, start.round))
-    agent = make_agent(_create_file(path), start, clock)
+    agent = make_agent(lambda loop: ResultFile(loop, _create_file(path), start, clock))
+    is_over = _carry_out(agent, script, lock)
+    return _report_end(agent, start, path, is_over)
+
+
+def _carry_out(agent: BatchAgent, script: Script, lock: Any) -> bool:
+    """Run the script to its end; gives whether it was not stopped before."""
     agent.keep = (*agent.keep, lock)
     is_over: List[bool] = []
 
@@ -109,12 +132,13 @@ def _run_host(options: Options) -> int:
         is_over.append(True)
         agent.end()
 
+    clock = agent.results.clock
     RoundRunner(agent, script, ClockBarrier(agent, script, clock).wait, finish).begin()
     agent.serve()
     agent.close()
-    agent.results.mark(start.round, "end" if is_over else "stopped")
+    agent.results.mark(script.start.round, "end" if is_over else "stopped")
     agent.results.close()
-    return _report_end(agent, start, path, bool(is_over))
+    return bool(is_over)
 
 
 def _report_end(agent: BatchAgent, start: Any, path: str, is_over: bool) -> int:
@@ -130,7 +154,7 @@ def _report_end(agent: BatchAgent, start: Any, path: str, is_over: bool) -> int:
 
 
 def _read_options(words: Sequence[str]) -> Options:
-    found = {"--out": ".", "--host": "", "--shift-clock": "0"}
+    found = dict({"--out": ".", "--host": "", "--shift-clock": "0"}, **POD_OPTIONS)
     waiting = list(words)
     while waiting:
         name, sign, value = waiting.pop(0).partition("=")
@@ -140,7 +164,8 @@ def _read_options(words: Sequence[str]) -> Options:
         if name not in found or not (sign or waiting):
             raise WrongUse("%s is unknown or lacks its value; %s" % (name, _print_usage()))
         found[name] = value if sign else waiting.pop(0)
-    return Options(found["--out"], found["--host"] or None, float(found["--shift-clock"]))
+    shift_s = float(found["--shift-clock"])
+    return Options(found["--out"], found["--host"] or None, shift_s, read_place(found))
 
 
 def _print_usage() -> str:

@@ -30,7 +30,7 @@ from ..wire.batch import (
     BatchStart,
 )
 from ..wire.frames import PROCESS_NAME, SILENCE_S
-from .results import HostClock
+from .results import HostClock, ResultFile
 from .runner import (
     PHASE_S,
     BatchAgent,
@@ -321,7 +321,7 @@ def _run_script(script: Script, clock: HostClock) -> int:
     folder = make_folder(script.start)
     holding = folder.start_guard()
     folder.write_pid()
-    agent = make_agent(folder.open_results(), script.start, clock)
+    agent = make_agent(lambda loop: ResultFile(loop, folder.open_results(), script.start, clock))
     agent.keep = (*agent.keep, lock)
     if script.start.ends_at is not None:
         agent.loop.call_later(script.start.ends_at - clock.now(), agent.end)

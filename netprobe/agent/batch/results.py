@@ -29,14 +29,36 @@ class HostClock:
         return _shift_times(message, int(self.shift_s * 1000000000)) if self.shift_s else message
 
 
-class ResultFile:
-    """One host's results; ``failure``: why they could not be written, None where they could."""
+class RunResults:
+    """What takes one host's results; ``failure``: why they could not be written, None where they
+    could."""
+
+    def __init__(self, clock: HostClock) -> None:
+        self.failure: Optional[OSError] = None
+        self.clock = clock
+
+    def add(self, message: Any) -> None:
+        """Take a message."""
+        raise NotImplementedError
+
+    def mark(self, number: int, phase: str) -> None:
+        """Take that a phase of a round begins."""
+        self.add(PhaseClock(number, phase, max(0.0, self.clock.now())))
+
+    def flush(self) -> None:
+        """Write what there is, where anything is written."""
+
+    def close(self) -> None:
+        """Write the rest, where anything is written."""
+
+
+class ResultFile(RunResults):
+    """Results that go to a file."""
 
     def __init__(
         self, loop: looping.Loop, descriptor: int, start: BatchStart, clock: HostClock
     ) -> None:
-        self.failure: Optional[OSError] = None
-        self.clock = clock
+        RunResults.__init__(self, clock)
         self._loop = loop
         self._descriptor = descriptor
         self._maker = LineMaker(start.result_key)
@@ -62,7 +84,7 @@ class ResultFile:
 
     def mark(self, number: int, phase: str) -> None:
         """Write at once that a phase of a round begins."""
-        self.add(PhaseClock(number, phase, max(0.0, self.clock.now())))
+        RunResults.mark(self, number, phase)
         self.flush()
 
     def flush(self) -> None:

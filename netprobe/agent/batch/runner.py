@@ -13,7 +13,7 @@ from ..wire.answers import Done, Fault
 from ..wire.batch import BatchStart
 from ..wire.orders import EchoOrder, ProbeOrder
 from .autonomy import Autonomy
-from .results import HostClock, ResultFile
+from .results import HostClock, RunResults
 from .script import Script
 from .summary import WRONG_STATUS, RunSummary
 
@@ -29,7 +29,7 @@ class BatchAgent(ServingAgent):
     """An agent whose answers go to results. ``give`` runs orders; an order ends with its last
     answer."""
 
-    def __init__(self, loop: looping.Loop, results: ResultFile) -> None:
+    def __init__(self, loop: looping.Loop, results: RunResults) -> None:
         ServingAgent.__init__(self, loop, carry_out)
         self.results = results
         self.summary = RunSummary()
@@ -256,10 +256,10 @@ def format_time(time_s: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time_s))
 
 
-def make_agent(descriptor: int, start: BatchStart, clock: HostClock) -> BatchAgent:
-    """Make the agent of a run, whose results go to the descriptor."""
+def make_agent(make_results: Callable[[looping.Loop], RunResults]) -> BatchAgent:
+    """Make the agent of a run, with what takes its results."""
     loop = looping.Loop()
-    agent = BatchAgent(loop, ResultFile(loop, descriptor, start, clock))
+    agent = BatchAgent(loop, make_results(loop))
     end_on_signals(agent)
     return agent
 

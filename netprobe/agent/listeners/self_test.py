@@ -17,8 +17,8 @@ from .rounds import ListenerPort, ListenerRound
 # So many start in one turn of the loop, which then answers them.
 BURST = 128
 POLL_S = 0.005
-CALL_S = 1.0
-ATTEMPTS = 2
+CALL_S = 0.25
+ATTEMPTS = 3
 
 
 class Call:

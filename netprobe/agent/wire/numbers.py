@@ -28,7 +28,7 @@ _NAMES = (
     (_BYTE, "type code ttl min_ttl max_ttl"),
     # Indices of hosts and places in an order have 16 bits; so have offsets in a packet.
     (_SHORT, "host by places nonce_at mac_at host_at copies"),
-    (_SHORT, "looks walks routes stories burst syns cores"),
+    (_SHORT, "looks walks routes stories burst syns cores page"),
     # Places in lists, numbers of templates, protocols and orders; ids of processes and users.
     (_WORD, "kind owners template number order orders round own_ids pid uid wire format"),
     # Lengths and widths in bytes: a device may be set to any width.
@@ -38,7 +38,7 @@ _NAMES = (
     (_WORD, "tunnel took_us"),
     # What names packets: of orders, of SYNs, of orders with a place in them.
     (_ID, "id numbers stream"),
-    (_COUNT, "least most packets lost left_out awaits"),
+    (_COUNT, "least most packets lost left_out awaits failed_left others_left"),
     (_KERNEL, "tcp nofile stopped held segments"),
     (_TIME_S, "wall_s starts_at ends_at"),
     (_TIME_S * 1000000, "clock_us"),

@@ -1,4 +1,4 @@
-"""The inventory of a run: given or found, YAML or Ansible's, several joined to one.
+"""The inventory of a run: given or found, YAML, Ansible's or a cluster's nodes, joined to one.
 
 Roles may have other names: by ``roles_map:`` of inventories and ``--role`` on the command line.
 """
@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from netprobe.errors import Problem, all_problems
-from netprobe.files import memory_file
+from netprobe.errors import FileErrors, Problem, all_problems
+from netprobe.files import MAX_TEXT_BYTES, MIB, memory_file, read_file
 from netprobe.load.inventory.ansible import read_ansible
 from netprobe.load.inventory.file import read_inventory
+from netprobe.load.inventory.nodes import MOST_NODES_BYTES, find_objects, read_nodes
 from netprobe.load.inventory.suspects import address_problems, loopback_notes, shared_notes
 from netprobe.load.yaml.document import problem_at
-from netprobe.load.yaml.source import read_bytes, top_keys
+from netprobe.load.yaml.source import top_keys
 from netprobe.load.yaml.wording import quoted, unknown
 from netprobe.model.inventory import Host, Inventory, RolesMap
 from netprobe.model.matrix import fold_role
@@ -30,6 +31,7 @@ NO_INVENTORY = (
     f"netprobe init --matrix NAME > {DEFAULT} writes one to start from"
 )
 
+_FILE = "a YAML file"
 _OUR_SCHEMA = re.compile(rb"""^\s*["']?schema["']?\s*:\s*["']?netprobe\.""", re.MULTILINE)
 _YAML_NAMES = (".yaml", ".yml", ".json")
 _OUR_KEYS = {"hosts", "settings", "defaults"}
@@ -68,8 +70,18 @@ def read_inventories(
 def _read_one(path: str, problems: list[Problem]) -> Inventory | None:
     if os.path.isdir(path):
         return read_ansible(path, problems)
-    raw = read_bytes(path, problems)
-    if raw is None:
+    try:
+        raw = read_file(path, _FILE, MOST_NODES_BYTES)
+    except FileErrors as error:
+        problems.extend(error.problems)
+        return None
+    objects = find_objects(raw)
+    if objects is not None:
+        return read_nodes(path, objects, problems)
+    if len(raw) > MAX_TEXT_BYTES:
+        problems.append(
+            Problem(path, 0, 0, f"larger than {MAX_TEXT_BYTES // MIB} MiB, expected {_FILE}")
+        )
         return None
     if not is_ansible(path, raw):
         return read_inventory(path, problems)

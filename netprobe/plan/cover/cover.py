@@ -72,7 +72,7 @@ class Layout(Struct):
         """Give the key of a pair's relation."""
         host = block.destinations[end][0]
         itself = block.sources[source].name == host.name
-        bare = host.vantage.kind == "none"
+        bare = not host.may_start
         return (self.source_zones[source], self.end_zones[end], bare, itself)
 
 
@@ -139,7 +139,7 @@ class _Layouts:
         ):
             self.zones.setdefault(zone, {})[host.name] = None
         by_start = _group_items((zone, at) for at, zone in enumerate(starts))
-        bare = [host.vantage.kind == "none" for host, _ in block.destinations]
+        bare = [not host.may_start for host, _ in block.destinations]
         by_end = _group_items((zone, at) for at, zone in enumerate(zip(ends, bare, strict=True)))
         relations = {
             one.between: one

@@ -79,7 +79,7 @@ class LiveFleet(Fleet):
             self._sharing.cancel()
             self._first.append(RateOrder(None))
         if rate is not None:
-            able = [one for one in self._agents.values() if one.host.vantage.kind != "none"]
+            able = [one for one in self._agents.values() if one.host.may_start]
             self._first.append(RateOrder(rate / max(1, len(able))))
             self._sharing = asyncio.create_task(self._share_rate(rate))
         for link in self.links():
@@ -97,7 +97,7 @@ class LiveFleet(Fleet):
         """Begin to start an agent wherever there is none any more; not while a run goes on."""
         self._starts = [one for one in self._starts if not one.done()]
         for name, gone in self._agents.items():
-            if gone.host.vantage.kind == "none" or gone.alive or not gone.settled.is_set():
+            if not gone.host.may_start or gone.alive or not gone.settled.is_set():
                 continue
             if gone.link is not None:
                 self._starts.append(asyncio.create_task(gone.link.close(0.0)))
@@ -155,6 +155,9 @@ class LiveFleet(Fleet):
             if host.vantage.kind == "none":
                 agent.error = AgentError("no-vantage", "the host is declared vantage: none")
                 self._report_host(host, HostReport(name=host.name, state="none"))
+                return
+            if host.closed is not None:
+                self._fail_start(agent, AgentError("no-vantage", host.closed), 0.0)
                 return
             with self.phases.during("starts", host.name):
                 link = await start_agent(host, agent.index, key=self.key, launcher=self._launcher)

@@ -21,6 +21,8 @@ SPREAD_MS = 600
 LEAST_LOOK_MS = 150
 # On a connection that opened: the kernel sends lost data again after 200 and 400 ms.
 OPENED_MS = 650
+# The kernel repeats a SYN after a second.
+SYNS_OF_REPEAT = 2
 
 
 class Silence(Check):
@@ -49,9 +51,8 @@ class Silence(Check):
         if again and _count_more(group[0], asked, scene) <= 0:
             return group  # what the whole run has shown asks for no more than its part did
         while silent and (looks := _count_more(silent[0], asked, scene)) > 0:
-            repeats = min(looks, _count_repeats(silent[0], scene))
-            timing = _choose_timing(silent[0], looks, scene, repeats > 0)
-            asking = (_ask_again(seen, timing, max(1, repeats), scene) for seen in silent)
+            timings = _choose_timings(silent[0], looks, scene)
+            asking = (_ask_again(seen, timings, scene) for seen in silent)
             pieces = [piece for some in await asyncio.gather(*asking) for piece in some]
             found += [piece for piece in pieces if not is_silent(piece)]
             silent = [piece for piece in pieces if is_silent(piece)]
@@ -72,8 +73,20 @@ def _count_more(seen: Observation, asked: int, scene: Scene) -> int:
     return math.ceil(packets / (1 if seen.task.protocol == "tcp" else DATAGRAMS))
 
 
-def _choose_timing(seen: Observation, looks: int, scene: Scene, repeated: bool) -> Timing:
-    """Choose how long each of the looks waits; ``repeated``: one that waits for the second SYN."""
+def _choose_timings(seen: Observation, looks: int, scene: Scene) -> list[Timing]:
+    """Choose what is asked at once: connects that wait for their second SYN, and quick looks.
+
+    A connect that waits is two packets of the looks; so are quick ones what is left.
+    """
+    repeats = min(looks, max(0, _count_repeats(seen, scene)))
+    quick = looks - SYNS_OF_REPEAT * repeats
+    long_ms = max(UNKNOWN_MS, _choose_timing(seen, looks, scene).look_ms)
+    timings = [Timing(long_ms, long_ms, 1)] * repeats
+    return [*timings, _choose_timing(seen, quick, scene)] if quick > 0 else timings
+
+
+def _choose_timing(seen: Observation, looks: int, scene: Scene) -> Timing:
+    """Choose how long each of so many quick looks waits."""
     fixed_ms = scene.prober.fixed_look_ms
     if fixed_ms is not None:
         return Timing(fixed_ms, fixed_ms, looks)
@@ -88,8 +101,6 @@ def _choose_timing(seen: Observation, looks: int, scene: Scene, repeated: bool) 
     least_ms = OPENED_MS if seen.unanswered else max(LEAST_LOOK_MS, SPREAD_MS // looks)
     look_ms = max(least_ms, round(ROUND_TRIPS * typical_ms))
     long_ms = max(look_ms, UNKNOWN_MS)
-    if repeated:
-        return Timing(long_ms, long_ms, 1)
     return Timing(look_ms if records or seen.task.protocol == "tcp" else long_ms, look_ms, looks)
 
 
@@ -110,11 +121,9 @@ def _count_repeats(seen: Observation, scene: Scene) -> int:
     return wanted - (_packets_of(seen) - seen.outcome.attempts)
 
 
-async def _ask_again(
-    seen: Observation, timing: Timing, times: int, scene: Scene
-) -> list[Observation]:
-    """Ask one silent flow again, so many times at once; what any of them answers is answered."""
-    asked = await asyncio.gather(*(scene.prober.again(seen, timing) for _ in range(times)))
+async def _ask_again(seen: Observation, timings: list[Timing], scene: Scene) -> list[Observation]:
+    """Ask one silent flow again in all these ways at once; what any of them answers is answered."""
+    asked = await asyncio.gather(*(scene.prober.again(seen, timing) for timing in timings))
     found: list[Observation] = []
     rest = [seen]
     for pieces in asked:

@@ -24,6 +24,7 @@ VISIT_S = 30.0
 CLOSE_S = 1.0
 HEAD_BYTES = 16 * 1024
 HANDSHAKE = 22
+FAILED = 500  # the answer to a health check of one that fails
 PREFIX = "/netprobe-rehearsal/"
 
 # How far a visitor went: it connected; shook hands; asked over HTTP without or with TLS. ``alert``:
@@ -71,13 +72,17 @@ class VisitLog:
 
 @dataclass(slots=True)
 class PlayedBackEnd:
-    """One back end. ``health``: what its balancer asks, None where the inventory has none."""
+    """One back end. ``health``: what its balancer asks, None where the inventory has none.
+
+    ``fails``: it answers that as one that is not ready, and everything else as before.
+    """
 
     name: str
     identity: BackEndIdentity
     health: Health | None
     log: VisitLog
     read_clock: Callable[[], float]
+    fails: bool = False
 
     async def serve(self, port: int, pipe: Pipe, peer: str) -> None:
         """Speak over a connection to a port until it is over."""
@@ -125,7 +130,9 @@ class PlayedBackEnd:
         plain = self.health is not None and self.health.kind == "http"
         if visit.asked == "http" and not (plain and asks):
             return 400, "Client sent an HTTP request to an HTTPS server."
-        return (200, "ok") if asks else (200, self.name)
+        if asks:
+            return (FAILED, "failed on purpose by netprobe") if self.fails else (200, "ok")
+        return 200, self.name
 
 
 class Talk:

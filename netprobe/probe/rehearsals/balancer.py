@@ -9,34 +9,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from netprobe.errors import AgentError
-from netprobe.model.balanced import BalancerFacts
+from netprobe.model.balanced import Removal
 from netprobe.model.inventory import Health
 from netprobe.model.plan import Block
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.rehearsals.back_end import PlayedBackEnd, VisitLog
-from netprobe.probe.rehearsals.dials import OPEN_S, BalancerDial, Dialling, DiallingSource
+from netprobe.probe.rehearsals.back_end import FAILED, PlayedBackEnd, VisitLog
+from netprobe.probe.rehearsals.back_end_ports import BackEndPorts, list_back_ports, try_ports
+from netprobe.probe.rehearsals.dials import BalancerDial, Dialling, make_sources
+from netprobe.probe.rehearsals.failing import FailingBackEnds
+from netprobe.probe.rehearsals.looking import look_on
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
-from netprobe.probe.rehearsals.seen_pool import describe_source, find_back_end
+from netprobe.probe.rehearsals.seen_pool import (
+    always_reaches_one,
+    describe_source,
+    find_back_end,
+    refuse_stopped,
+)
 from netprobe.protocols.services.own_authority import ALPN, BackEndIdentity, make_identities
 from netprobe.protocols.services.tls import Hello
-from netprobe.vantage.accepting import PortPlace, Serve
-from netprobe.vantage.stream import Target
 
-# Connections that a back end holds at once, and the longest that it listens: a coordinator that is
-# gone, and whose agent is not, must not leave a port open.
-CONNECTIONS = 256
-LONGEST_S = 120.0
-ANYWHERE: Final = ("0.0.0.0", "::")  # a balancer may use any address of a host
-HELD = "address-in-use"
-NO_RIGHT = frozenset(("access-denied", "not-permitted"))
+# So long one port of a balancer is played at most, but for what is on its way then.
+TOTAL_S = 95.0
 
 
 class BalancerRehearsal(TogetherRehearsal):
@@ -46,18 +45,21 @@ class BalancerRehearsal(TogetherRehearsal):
         """Open the ports that this host's back end would have, and close them."""
         if agent.host.name not in {host.name for host in block.back_ends}:
             return None
-        wanted: dict[int, None] = {}
-        for first, _ in block.ports:
-            for host, _ in block.destinations:
-                for port in _list_ports(first, host.health_at(first)):
-                    wanted[port] = None
+        wanted = {
+            port: None
+            for first, _ in block.ports
+            for host, _ in block.destinations
+            for port in list_back_ports(first, host.health_at(first))
+        }
         try:
-            for port in wanted:
-                async with _open_port(agent, port, _refuse_all):
-                    pass
+            await try_ports(agent, [*wanted])
         except NotPlayedError as error:
             return str(error)
         return None
+
+    def list_ports(self, stage: Stage) -> tuple[int, ...]:
+        """List the port that is balanced, and that of the health check."""
+        return list_back_ports(stage.port, stage.flow.destination.health_at(stage.port))
 
     async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
         """Play one port at one address of a balancer; all stages are of it."""
@@ -67,50 +69,25 @@ class BalancerRehearsal(TogetherRehearsal):
         scene = BalancerScene(
             first, health, make_identities(names), VisitLog(secrets.token_hex(8)),
         )  # fmt: skip
-        async with contextlib.AsyncExitStack() as ports:
-            await scene.open_back_ends(ports)
-            dialling = scene.make_dialling(stages)
-            await dialling.run()
-        return [scene.describe(stage, dialling) for stage in stages]
+        try:
+            return await _play_scene(scene, stages)
+        except NotPlayedError as error:
+            if error.reason != "port-held":
+                raise
+            return await look_on(stages, health, str(error))
 
 
-async def _refuse_all(*_: object) -> None:
-    """Say nothing."""
-
-
-def _list_ports(port: int, health: Health | None) -> tuple[int, ...]:
-    """List the ports of a back end: the one that is balanced, and that of the check."""
-    if health is None or health.port in (None, port):
-        return (port,)
-    return (port, health.port or port)
-
-
-@contextlib.asynccontextmanager
-async def _open_port(agent: AgentMethods, port: int, serve: Serve) -> AsyncIterator[None]:
-    """Let an agent listen at all addresses of its host: a balancer may use any of them.
-
-    Raises NotPlayedError where its host does not let it, and AgentError.
-    """
-    async with contextlib.AsyncExitStack() as open_ones:
-        failures = []
-        for anywhere in ANYWHERE:
-            place = PortPlace(anywhere, port, CONNECTIONS, LONGEST_S)
-            failures.append(await open_ones.enter_async_context(agent.open_port(place, serve)))
-        _refuse_shut(agent.host.name, port, failures)
-        yield
-
-
-def _refuse_shut(host: str, port: int, failures: Sequence[str | None]) -> None:
-    """Raise NotPlayedError where a port is held, or open at no address."""
-    if HELD in failures:
-        words = "in use: back ends are played before the installation"
-        raise NotPlayedError("port-held", f"TCP port {port} of {host} is {words}")
-    if None in failures:
-        return
-    reason = "no-permission" if {*failures} & NO_RIGHT else "no-back-end"
-    raise NotPlayedError(
-        reason, f"{host}: the agent cannot listen at TCP port {port} ({failures[0]})"
-    )
+async def _play_scene(scene: BalancerScene, stages: Sequence[Stage]) -> list[Played]:
+    ends_at = scene.read_clock() + TOTAL_S
+    async with contextlib.AsyncExitStack() as ports:
+        hosts = await scene.open_back_ends(ports)
+        dialling = scene.make_dialling(stages)
+        await dialling.run()
+        failing = scene.make_failing(dialling, hosts, ends_at)
+        if failing is not None:
+            await failing.run()
+    removals = failing.removals if failing is not None else ()
+    return [scene.describe(stage, dialling, removals) for stage in stages]
 
 
 class BalancerScene(Struct, frozen=True):
@@ -121,51 +98,62 @@ class BalancerScene(Struct, frozen=True):
     identities: Mapping[str, BackEndIdentity]
     log: VisitLog
 
-    async def open_back_ends(self, ports: contextlib.AsyncExitStack) -> None:
+    def read_clock(self) -> float:
+        """Give the seconds of the one clock that all is compared by."""
+        return asyncio.get_running_loop().time()
+
+    async def open_back_ends(self, ports: contextlib.AsyncExitStack) -> dict[str, BackEndPorts]:
         """Let all back ends listen. Raises NotPlayedError and AgentError."""
-        clock = asyncio.get_running_loop().time
+        opened = {}
+        numbers = list_back_ports(self.stage.port, self.health)
         for host in self.stage.flow.block.back_ends:
-            agent = self.stage.fleet.agent(host)
             identity = self.identities[host.name]
-            played = PlayedBackEnd(host.name, identity, self.health, self.log, clock)
-            for port in _list_ports(self.stage.port, self.health):
-                serve = partial(played.serve, port)
-                await ports.enter_async_context(_open_port(agent, port, serve))
+            played = PlayedBackEnd(host.name, identity, self.health, self.log, self.read_clock)
+            agent = self.stage.fleet.agent(host)
+            opened[host.name] = await ports.enter_async_context(
+                BackEndPorts(agent, played, numbers)
+            )
+        return opened
+
+    def make_failing(
+        self, dialling: Dialling, hosts: Mapping[str, BackEndPorts], ends_at: float
+    ) -> FailingBackEnds | None:
+        """Let back ends fail what the balancer asks; None: nobody says what that is."""
+        if self.health is None:
+            return None
+        sticks = any(always_reaches_one(one, (*hosts,)) for one in dialling.sources)
+        return FailingBackEnds(dialling, hosts, ends_at, self.read_clock, not sticks)
 
     def make_dialling(self, stages: Sequence[Stage]) -> Dialling:
         """Let each source of the stages dial."""
-        sources = {
-            one.flow.source.name: DiallingSource(
-                one.flow.source.name,
-                one.fleet.agent(one.flow.source),
-                Target(one.address, one.port, one.source_address, timeout_s=OPEN_S),
-            )
-            for one in stages
-        }
         hello = Hello(self.stage.flow.block.sni or None, ALPN)
-        return Dialling(
-            sources.values(), hello, tuple(self.identities), self.log, self.find_back_end
-        )
+        names = tuple(self.identities)
+        return Dialling(make_sources(stages), hello, names, self.log.path, self.find_back_end)
+
+    @property
+    def certificates(self) -> dict[str, bytes]:
+        """The certificate of each back end."""
+        return {name: one.certificate for name, one in self.identities.items()}
 
     def find_back_end(self, dial: BalancerDial) -> str | None:
         """Tell which back end a dial reached."""
-        return find_back_end(dial, self.identities, self.log)
+        return find_back_end(dial, self.certificates, self.log)
 
-    def describe(self, stage: Stage, dialling: Dialling) -> Played:
+    def describe(self, stage: Stage, dialling: Dialling, removals: Sequence[Removal]) -> Played:
         """Give what a source saw, or why nobody knows."""
-        source = next(one for one in dialling.sources if one.name == stage.flow.source.name)
+        source = dialling.find_source(stage.flow.source.name)
         if isinstance(source.error, AgentError):
             return source.error
         if source.error is not None:
             raise source.error
-        facts = describe_source(source, dialling, self.identities, self.log, self.health)
-        return _refuse_stopped(facts, source) or facts
+        facts = describe_source(source, dialling, self.certificates, self.log, self.health)
+        facts = facts._replace(removals=(*removals,), failing=self.word_failing())
+        return refuse_stopped(facts, source) or facts
 
-
-def _refuse_stopped(facts: BalancerFacts, source: DiallingSource) -> NotPlayedError | None:
-    """Give why a source shows nothing: no connection opens, and it is not its own reflection."""
-    if any(dial.opened for dial in source.dials) or source.name in facts.unreflected:
-        return None
-    words = source.dials[-1].words if source.dials else "nothing was dialled"
-    at = f"TCP port {source.target.port} of the balancer"
-    return NotPlayedError("row-stopped", f"{at} opens no connection ({words}): first that")
+    def word_failing(self) -> str:
+        """Say what a back end does that fails; empty: none did."""
+        if self.health is None:
+            return ""
+        if self.health.kind == "tcp":
+            return f"closed TCP port {self.health.port or self.stage.port}"
+        return f"answered {self.health.path} with {FAILED}"

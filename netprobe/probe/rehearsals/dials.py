@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.rehearsals.back_end import VisitLog
+from netprobe.probe.rehearsals.rehearsal import Stage
 from netprobe.protocols.services.http_exchange import HttpRequest, ReadLimits, exchange_http
 from netprobe.protocols.services.tls import Hello, SeenHandshake
 from netprobe.protocols.services.tls_certificates import read_certificate
@@ -27,12 +27,13 @@ PAUSE_S, LONG_PAUSE_S = 0.05, 0.5
 
 @dataclass(slots=True)
 class BalancerDial:
-    """One dial: the certificate that was shown (DER), and what else came.
+    """One dial: when it began, the certificate that was shown (DER), and what else came.
 
     ``opened``: the connection opened. ``words``: what was seen instead of a back end's answer.
     """
 
     number: int
+    at: float
     opened: bool = False
     certificate: bytes = b""
     heard: bool = False
@@ -42,7 +43,7 @@ class BalancerDial:
 async def dial_once(
     agent: AgentMethods, target: Target, hello: Hello, path: str, dial: BalancerDial
 ) -> None:
-    """Connect, shake hands, and ask for a path that tells whose dial it is. Raises AgentError."""
+    """Connect, shake hands, and ask for a path, if there is one. Raises AgentError."""
     async with agent.open_stream(target) as stream:
         failure = stream.opened.failure
         if failure is not None:
@@ -54,6 +55,8 @@ async def dial_once(
         _note_handshake(dial, attempt.seen)
         if not talk.usable:
             dial.words = dial.words or attempt.end or attempt.first
+            return
+        if not path:
             return
         request = HttpRequest(hello.server_name or target.address, path, tls=True)
         answer = await exchange_http(TlsPipe(talk), request, LIMITS)
@@ -87,25 +90,42 @@ class DiallingSource:
     error: Exception | None = None
 
 
+def make_sources(stages: Iterable[Stage]) -> list[DiallingSource]:
+    """Give the sources of what is played at one address of a balancer, each once."""
+    sources = {
+        one.flow.source.name: DiallingSource(
+            one.flow.source.name,
+            one.fleet.agent(one.flow.source),
+            Target(one.address, one.port, one.source_address, timeout_s=OPEN_S),
+        )
+        for one in stages
+    }
+    return [*sources.values()]
+
+
 class Dialling:
-    """All sources that dial one balancer. ``find``: which back end a dial reached."""
+    """All sources that dial one balancer. ``make_path``: what a dial asks for, by its number;
+    ``find``: which back end it reached. ``least_s``: so long a back end may not be there yet."""
 
     def __init__(
         self, sources: Iterable[DiallingSource], hello: Hello, back_ends: tuple[str, ...],
-        log: VisitLog, find: Callable[[BalancerDial], str | None],
+        make_path: Callable[[int], str], find: Callable[[BalancerDial], str | None],
+        least_s: float = LEAST_S,
     ) -> None:  # fmt: skip
         self.sources = list(sources)
-        self.pool: set[str] = set()
+        # When the first dial began that reached a back end, from any source.
+        self.pool: dict[str, float] = {}
         self.waited_s = 0.0
+        self.find = find
+        self.enough = DIALS_EACH * len(back_ends)
         self._hello = hello
         self._back_ends = back_ends
-        self._log = log
-        self._find = find
+        self._make_path = make_path
+        self._least_s = least_s
         self._count = 0
-        self._enough = DIALS_EACH * len(back_ends)
 
     async def run(self) -> None:
-        """BalancerDial from all sources side by side, each until it knows enough."""
+        """Dial from all sources side by side, each until it knows enough."""
         await asyncio.gather(*(self._dial_on(one) for one in self.sources))
 
     async def _dial_on(self, source: DiallingSource) -> None:
@@ -113,31 +133,47 @@ class Dialling:
         begun = clock()
         try:
             while not self._knows_enough(source, clock() - begun):
-                await self.dial(source)
-                is_long = len(source.dials) >= self._enough
+                self.note_dial(source, await self.dial(source))
+                is_long = len(source.dials) >= self.enough
                 await asyncio.sleep(LONG_PAUSE_S if is_long else PAUSE_S)
         except Exception as error:
             # That of one source says nothing of the others.
             source.error = error
         self.waited_s = max(self.waited_s, clock() - begun)
 
+    def find_source(self, name: str) -> DiallingSource:
+        """Give the source of this name."""
+        return next(one for one in self.sources if one.name == name)
+
+    @property
+    def usable(self) -> list[DiallingSource]:
+        """The sources that still dial."""
+        return [one for one in self.sources if one.error is None]
+
+    def is_lost(self, dial: BalancerDial) -> bool:
+        """Tell whether nothing answered a dial."""
+        return self.find(dial) is None and not dial.heard
+
     async def dial(self, source: DiallingSource) -> BalancerDial:
-        """BalancerDial once, and note which back end was reached. Raises AgentError."""
+        """Dial once. Raises AgentError."""
         self._count += 1
-        dial = BalancerDial(self._count)
-        source.dials.append(dial)
-        path = self._log.path(dial.number)
+        dial = BalancerDial(self._count, asyncio.get_running_loop().time())
+        path = self._make_path(dial.number)
         await dial_once(source.agent, source.target, self._hello, path, dial)
-        back_end = self._find(dial)
+        return dial
+
+    def note_dial(self, source: DiallingSource, dial: BalancerDial) -> None:
+        """Note which back end was reached."""
+        source.dials.append(dial)
+        back_end = self.find(dial)
         source.since_known += len(self.pool) == len(self._back_ends)
         if back_end is not None:
             source.reached[back_end] = source.reached.get(back_end, 0) + 1
-            self.pool.add(back_end)
-        return dial
+            self.pool.setdefault(back_end, dial.at)
 
     def _knows_enough(self, source: DiallingSource, waited_s: float) -> bool:
         if len(source.reached) == len(self._back_ends) or waited_s >= MOST_S:
             return True
-        if source.since_known >= self._enough:
+        if source.since_known >= self.enough:
             return True
-        return waited_s >= LEAST_S and len(source.dials) >= self._enough
+        return waited_s >= self._least_s and len(source.dials) >= self.enough

@@ -1,12 +1,13 @@
 """Plays what a plan rehearses, after all is probed: then no listener of the run holds a port.
 
-A machine plays in one rehearsal at a time; those of other machines go on beside it.
+A machine has a part in one tunnel at a time, and a port of it in one balancer; what has nothing to
+do with each other goes on side by side.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Self
@@ -101,37 +102,44 @@ class Plays:
         rehearsal = PLAYED[_word_of(stage)]
         if isinstance(rehearsal, PairRehearsal):
             ends = (stage.flow.source, stage.flow.destination)
-            (shown,) = await self._play_with(ends, self._play_pair(rehearsal.play(stage)))
+            places = [self._machines.name_place(host) for host in ends]
+            about = f"{ends[0].name} and {ends[1].name}"
+            (shown,) = await self._play_at(places, about, self._play_pair(rehearsal.play(stage)))
             return shown
         assert isinstance(rehearsal, TogetherRehearsal)
         key = _key_of(stage)
         group = self._groups[key]
         if key not in self._tasks:
-            hosts = {host.name: host for one in group for host in _list_players(one)}
-            work = self._play_with(hosts.values(), rehearsal.play_together(group), len(group))
-            self._tasks[key] = asyncio.create_task(work)
+            self._tasks[key] = asyncio.create_task(self._play_group(rehearsal, group))
         return (await self._tasks[key])[group.index(stage)]
+
+    async def _play_group(
+        self, rehearsal: TogetherRehearsal, group: Sequence[Stage]
+    ) -> list[Shown]:
+        """Play for several flows while no other has these ports of the back ends."""
+        first = group[0]
+        places = [
+            self._machines.name_place(host, port)
+            for host in first.flow.block.back_ends
+            for port in rehearsal.list_ports(first)
+        ]
+        about = f"{first.flow.destination.name} and others"
+        return await self._play_at(places, about, rehearsal.play_together(group), len(group))
 
     async def _play_pair(self, work: Coroutine[Any, Any, RehearsedFacts]) -> list[Played]:
         return [await work]
 
-    async def _play_with(
-        self, hosts: Iterable[Host], work: Coroutine[Any, Any, list[Played]], count: int = 1
-    ) -> list[Shown]:
-        """Play while no other rehearsal has these hosts; gives for each flow what it showed."""
-        hosts = list(hosts)
-        about = f"{hosts[0].name} and {hosts[1].name if count == 1 else 'others'}"
-        async with self._machines.hold(*hosts):
+    async def _play_at(
+        self, places: Iterable[str], about: str, work: Coroutine[Any, Any, list[Played]],
+        count: int = 1,
+    ) -> list[Shown]:  # fmt: skip
+        """Play while no other rehearsal has these places; gives for each flow what it showed."""
+        async with self._machines.hold(*places):
             try:
                 with self._fleet.phases.during("rehearsals", about):
                     return [*await work]
             except Exception as error:
                 return [error] * count
-
-
-def _list_players(stage: Stage) -> tuple[Host, ...]:
-    flow = stage.flow
-    return (flow.source, flow.destination, *flow.block.back_ends)
 
 
 def _word_of(stage: Stage) -> str:
@@ -188,7 +196,7 @@ async def try_parts(host: Host, fleet: Fleet, played: Plan) -> tuple[str, ...]:
 
 
 class Machines:
-    """Which machines play in a rehearsal; hosts may be one machine."""
+    """Where something is played: machines, or ports of them. Hosts may be one machine."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
@@ -196,9 +204,9 @@ class Machines:
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
-    async def hold(self, *hosts: Host) -> AsyncIterator[None]:
-        """Wait until none of these plays, and let no other rehearsal have them meanwhile."""
-        wanted = {self._name_machine(host) for host in hosts}
+    async def hold(self, *places: str) -> AsyncIterator[None]:
+        """Wait until nothing is played at any of these, and let no other have them meanwhile."""
+        wanted = {*places}
         async with self._changed:
             await self._changed.wait_for(lambda: not wanted & self._playing)
             self._playing |= wanted
@@ -209,6 +217,8 @@ class Machines:
             async with self._changed:
                 self._changed.notify_all()
 
-    def _name_machine(self, host: Host) -> str:
+    def name_place(self, host: Host, port: int | None = None) -> str:
+        """Name the machine that a host is, or one TCP port of it."""
         hello = self._fleet.agent(host).hello
-        return (hello.machine if hello is not None else "") or host.name
+        machine = (hello.machine if hello is not None else "") or host.name
+        return machine if port is None else f"{machine} tcp/{port}"

@@ -165,6 +165,10 @@ class TogetherRehearsal(Rehearsal):
     """One that is played once for all flows to one port of an address."""
 
     @abstractmethod
+    def list_ports(self, stage: Stage) -> tuple[int, ...]:
+        """List the TCP ports that it needs of each back end, for itself alone."""
+
+    @abstractmethod
     async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
         """Play it, and give what was seen of each flow. All that was made is gone then.
 

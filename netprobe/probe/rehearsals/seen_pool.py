@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import pairwise
+from statistics import median
 
 from netprobe.model.balanced import BalancerFacts, CheckSeen
 from netprobe.model.inventory import Health
-from netprobe.probe.rehearsals.back_end import Visit, VisitLog
+from netprobe.probe.rehearsals.back_end import FAILED, Visit, VisitLog
 from netprobe.probe.rehearsals.dials import (
     DIALS_EACH,
     BalancerDial,
@@ -14,38 +16,38 @@ from netprobe.probe.rehearsals.dials import (
     DiallingSource,
     name_certificate,
 )
-from netprobe.protocols.services.own_authority import BackEndIdentity
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError
 
-Identities = Mapping[str, BackEndIdentity]
+Certificates = Mapping[str, bytes]
 WORDS_SHOWN = 3
 
 
-def find_back_end(dial: BalancerDial, identities: Identities, log: VisitLog) -> str | None:
+def find_back_end(dial: BalancerDial, certificates: Certificates, log: VisitLog) -> str | None:
     """Tell which back end a dial reached: where it arrived, or whose certificate it saw."""
     visit = log.by_number.get(dial.number)
     if visit is not None:
         return visit.back_end
-    return next((n for n, one in identities.items() if one.certificate == dial.certificate), None)
+    return next((n for n, one in certificates.items() if one == dial.certificate), None)
 
 
-def _is_own(dial: BalancerDial, identities: Identities) -> bool:
-    return any(one.certificate == dial.certificate for one in identities.values())
+def _is_own(dial: BalancerDial, certificates: Certificates) -> bool:
+    return dial.certificate in certificates.values()
 
 
 def describe_source(
-    source: DiallingSource, dialling: Dialling, identities: Identities, log: VisitLog,
+    source: DiallingSource, dialling: Dialling, certificates: Certificates, log: VisitLog,
     health: Health | None,
 ) -> BalancerFacts:  # fmt: skip
     """Give what a source saw."""
-    back_ends = tuple(identities)
-    own = [dial for dial in source.dials if find_back_end(dial, identities, log) is not None]
-    ended = [dial for dial in own if not _is_own(dial, identities)]
+    back_ends = tuple(certificates)
+    own = [dial for dial in source.dials if find_back_end(dial, certificates, log) is not None]
+    ended = [dial for dial in own if not _is_own(dial, certificates)]
     # Those of a balancer that ends TLS, while it hands nothing over, are its own, not another's.
     balancers = {
         dial.certificate
         for one in dialling.sources
         for dial in one.dials
-        if dial.number in log.by_number and not _is_own(dial, identities)
+        if dial.number in log.by_number and not _is_own(dial, certificates)
     }
     rest = [dial for dial in source.dials if dial not in own]
     foreign = [dial for dial in rest if dial.heard and dial.certificate not in balancers]
@@ -63,8 +65,8 @@ def describe_source(
         foreign=len(foreign),
         shown=_list_words(map(_word_shown, foreign or ended)),
         headers=sum(visit.header is not None for visit in visits),
-        sticks=_always_reaches_one(source, back_ends) and len(dialling.pool) > 1,
-        all_stick=all(_always_reaches_one(one, back_ends) for one in dialling.sources),
+        sticks=always_reaches_one(source, back_ends) and len(dialling.pool) > 1,
+        all_stick=all(always_reaches_one(one, back_ends) for one in dialling.sources),
         itself=_reaches_itself(source, unreflected),
         unreflected=unreflected,
         checks=tuple(_list_checks(log, health)),
@@ -88,7 +90,7 @@ def _word_shown(dial: BalancerDial) -> str:
     return f"the certificate of {name_certificate(dial.certificate)}{answer}"
 
 
-def _always_reaches_one(source: DiallingSource, back_ends: tuple[str, ...]) -> bool:
+def always_reaches_one(source: DiallingSource, back_ends: tuple[str, ...]) -> bool:
     """Tell whether chance cannot explain that a source always got the same back end."""
     if len(back_ends) < 2 or len(source.reached) != 1:
         return False
@@ -103,12 +105,14 @@ def _reaches_itself(source: DiallingSource, unreflected: tuple[str, ...]) -> boo
 
 
 def _list_unreflected(dialling: Dialling, back_ends: tuple[str, ...]) -> Iterator[str]:
-    """List the back ends that did not reach themselves, where they lost dials and others reached
-    them."""
+    """List the back ends that did not reach themselves, where they lost dials although others had
+    reached them: what was lost before says nothing, because no back end was up."""
     for one in dialling.sources:
         others = {name for other in dialling.sources if other is not one for name in other.reached}
-        is_cut_off = one.name in back_ends and one.name in others and one.name not in one.reached
-        if is_cut_off and len(one.dials) > sum(one.reached.values()):
+        if one.name not in back_ends or one.name not in others or one.name in one.reached:
+            continue
+        known_at = dialling.pool[one.name]
+        if any(dial.at > known_at and dialling.is_lost(dial) for dial in one.dials):
             yield one.name
 
 
@@ -120,8 +124,9 @@ def _list_checks(log: VisitLog, health: Health | None) -> Iterator[CheckSeen]:
             key = (visit.back_end, _word_check(visit), _is_passed(visit, health))
             kinds.setdefault(key, []).append(visit.at)
     for (back_end, asked, passes), times in kinds.items():
-        every_s = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else None
-        every_ms = None if every_s is None else round(every_s * 1000)
+        gaps = [after - before for before, after in pairwise(times)]
+        # A port that was closed for a while makes one long gap.
+        every_ms = round(median(gaps) * 1000) if gaps else None
         yield CheckSeen(back_end, asked, passes, len(times), every_ms)
 
 
@@ -139,10 +144,19 @@ def _word_check(visit: Visit) -> str:
 
 
 def _is_passed(visit: Visit, health: Health | None) -> bool:
-    """Tell whether a check got what it asked for. A path that nobody named may want another
-    answer."""
+    """Tell whether a check got what it asked for, be it the answer of one that is to fail. A path
+    that nobody named may want another answer."""
     if visit.asked in ("alert", "else"):
         return False
     if visit.asked in ("connection", "handshake"):
         return True
-    return visit.status == 200 and health is not None and visit.path == health.path
+    return visit.status in (200, FAILED) and health is not None and visit.path == health.path
+
+
+def refuse_stopped(facts: BalancerFacts, source: DiallingSource) -> NotPlayedError | None:
+    """Give why a source shows nothing: no connection opens, and it is not its own reflection."""
+    if any(dial.opened for dial in source.dials) or source.name in facts.unreflected:
+        return None
+    words = source.dials[-1].words if source.dials else "nothing was dialled"
+    at = f"TCP port {source.target.port} of the balancer"
+    return NotPlayedError("row-stopped", f"{at} opens no connection ({words}): first that")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.base import printable
 from netprobe.protocols.services.hearing import ServiceRequest, describe, hear_tls
+from netprobe.protocols.services.tls_talk import Patience
 
 # Who greets, does so when it accepts. Who is slower answers the ClientHello with its banner.
 BANNER_S = 1.0
@@ -17,7 +18,7 @@ GREETING_PROCESSES = frozenset(_GREETINGS)
 _ENDS = {"fin": "it closed the connection", "reset": "it reset the connection"}
 
 
-async def hear_greeting(pipe: Pipe, host: str) -> str:
+async def hear_greeting(pipe: Pipe, host: str, patience: Patience) -> str:
     """Give the first line of the banner, else what answers a ClientHello, in one phrase."""
     event = await pipe.receive(BANNER_S)
     if event.kind == "data":
@@ -25,7 +26,7 @@ async def hear_greeting(pipe: Pipe, host: str) -> str:
         return printable(first.strip())[:MOST_SHOWN] or "bytes that are no text"
     if event.over:
         return _ENDS.get(event.kind, "the connection failed")
-    heard = await hear_tls(pipe, ServiceRequest(host, path=None))
+    heard = await hear_tls(pipe, ServiceRequest(host, path=None), patience)
     if heard.spoke_tls:
         return describe(heard, None)
     return (heard.foreign or "")[:MOST_SHOWN] or "it said nothing"

@@ -99,14 +99,16 @@ class ServiceReply(Struct):
         return self.status is not None or self.foreign is not None or bool(self.answer.flaw)
 
 
-async def hear_tls(pipe: Pipe, request: ServiceRequest) -> ServiceReply:
+async def hear_tls(
+    pipe: Pipe, request: ServiceRequest, patience: Patience = PATIENCE
+) -> ServiceReply:
     """Shake hands, ask where there is a path, and keep what came within the time."""
     listen_s = None if request.path is None else NO_GREETING_S
     talk = TlsTalk(pipe, Hello(request.server_name, alpn=ALPN), listen_s)
     heard = ServiceReply(seen=talk.attempt.seen)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LIMITS.whole_s):
-            await talk.shake(PATIENCE)
+            await talk.shake(patience)
             if talk.usable and request.path is not None:
                 await get(talk, request.host, request.path, LIMITS, heard.answer)
             elif talk.usable and request.call:

@@ -20,7 +20,8 @@ def _list_lines(report: Report) -> Iterator[Line]:
     overview = make_overview(report)
     yield from headline(report).lines
     title = overview_section(overview, ()).title
-    yield Line(f"{title.text}: {'; '.join(overview.reasons)}", title.style)
+    beside = f"; beside it: {'; '.join(overview.beside)}" if overview.beside else ""
+    yield Line(f"{title.text}: {'; '.join(overview.reasons)}{beside}", title.style)
     if report.deciding_findings:
         yield from index_lines(report.deciding_findings)
     yield totals(report)

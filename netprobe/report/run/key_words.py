@@ -50,8 +50,9 @@ RUN_KEYS: Mapping[str, str] = {
     "refusals": "The passes that rest on a refusal alone, by destination: `destination`, "
     "`address`, `sources`, `ports` (for people), `count`; nothing proved that a "
     "listener there can be reached.",
-    "skipped": "`matrix`, `requirement`, `reason`, and `source` or `destination` where the "
-    "reason is about a host.",
+    "skipped": "`matrix`, `requirement`, `reason`, `source` or `destination` where the reason "
+    "is about a host, `flows` (how many required ones start at a source where nothing can run) "
+    "and `roles` (of which no host has one, though a required row needs it).",
 }
 RESULT_KEYS: Mapping[str, str] = {
     "matrix": "The matrix that the flow is of.",
@@ -122,11 +123,11 @@ FINDING_KEYS: Mapping[str, str] = {
 }
 OVERVIEW_KEYS: Mapping[str, str] = {
     "can_start": "`yes` (the whole plan was asked, and every required flow passes, is covered "
-    "or accepted, or fails in a row that stops pods, a feature or monitoring), "
-    "`no` (a row that stops the installation or nodes is `blocked` or `exposed`),"
-    " or `cannot be told`.",
+    "or accepted, or fails in a row that stops pods, a feature or monitoring; so none "
+    "starts where nothing can run), `no` (a row that stops the installation or nodes is "
+    "`blocked` or `exposed`), or `cannot be told`.",
     "reasons": "Sentences: why.",
-    "beside": "Sentences: what fails beside it.",
+    "beside": "Sentences: what else fails or was not asked.",
     "causes": "How many findings count for the exit status.",
     "who": "Who must act: `owner` (`network`: who keeps what is between the hosts; "
     "`hosts`: who keeps the hosts and their services; `ourselves`; `unclear`: the"

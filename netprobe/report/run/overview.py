@@ -17,6 +17,7 @@ from netprobe.model.result import Finding
 from netprobe.report.page.page import Field, Line, PagePart, PageSection, Style, field
 from netprobe.report.page.wording import listed, number, plural
 from netprobe.report.record.collector import Report, count_missing
+from netprobe.report.run.unasked import word_roleless, word_unable
 from netprobe.report.run.waiting import count_untested
 
 CanStart = Literal["yes", "no", "cannot be told"]
@@ -50,7 +51,7 @@ class Actor(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True):
-    """The summary of a run; ``reasons`` say why, ``beside`` what fails and does not decide that."""
+    """The summary of a run; ``reasons`` say why, ``beside`` what else fails or was not asked."""
 
     can_start: CanStart
     reasons: tuple[str, ...]
@@ -64,18 +65,19 @@ def make_overview(report: Report) -> Overview:
     findings = report.deciding_findings
     stopped = report.collector.stopped
     against = [_word_stopped(stopped, one) for one in _NEEDED if stopped[one]]
-    doubts = list(_list_doubts(report))
+    unable = list(word_unable(report.info.skipped))
+    doubts = [*_list_doubts(report), *unable]
     beside = [_word_stopped(stopped, one) for one in WEIGHTS if one not in _NEEDED and stopped[one]]
+    fine = [_word_passes(report, bool(beside))]
     if against:
         answer: CanStart = "no"
-        beside += [_word_stopped(stopped, None)] if stopped[None] else []
+        beside += [*([_word_stopped(stopped, None)] if stopped[None] else []), *unable]
     else:
         answer = "cannot be told" if doubts else "yes"
-    fine = [_word_passes(report, bool(beside))]
     return Overview(
         can_start=answer,
         reasons=tuple(against or doubts or fine),
-        beside=tuple(beside),
+        beside=(*beside, *word_roleless(report.info.skipped)),
         causes=len(findings),
         who=tuple(_list_actors(report, findings)),
     )

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.agent.wire.batch import IN_RESULTS, IN_SCRIPTS
+from netprobe.agent.wire.batch import IN_SCRIPTS
+from netprobe.agent.wire.batch_pages import IN_PAGES
 from netprobe.agent.wire.codec import decode_message
 from netprobe.agent.wire.frames import FrameReader, encode_frame, encode_message
 from netprobe.agent.wire.host_messages import (
@@ -23,7 +24,7 @@ from netprobe.agent.wire.stream_messages import StreamInfo
 from tests.agent.wire.values import fullest, numbers_in, put
 
 KNOWN = {**ORDERS, **ANSWERS}
-EVERYTHING = {**KNOWN, **IN_SCRIPTS, **IN_RESULTS}
+EVERYTHING = {**KNOWN, **IN_SCRIPTS, **IN_PAGES}
 
 
 def value_of(shape: Any, name: str) -> st.SearchStrategy[Any]:

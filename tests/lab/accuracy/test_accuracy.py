@@ -64,7 +64,6 @@ def test_busy_cores() -> None:
     _check(scored, enough=0.0)
 
 
-@pytest.mark.alone
 @pytest.mark.slow
 def test_random_loss() -> None:
     """A fifth of all packets lost in each direction: no open way is called blocked."""

@@ -57,6 +57,23 @@ class Bench:
         return self.fleet
 
 
+async def test_nothing_is_started_on_a_closed_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reason is its report, and that of all who ask it; no later start tries it either."""
+    bench = Bench(monkeypatch, A, replace(B, closed="b runs windows"))
+
+    fleet = await bench.start()
+    fleet.start_again()
+    await fleet.settled()
+
+    assert list(bench.links) == ["a"]
+    assert [(one.name, one.state, one.words) for one in bench.reports if one.name == "b"] == [
+        ("b", "failed", "b runs windows")
+    ]
+    with pytest.raises(AgentError, match="b runs windows"):
+        await fleet.agent(B).wait_ready()
+    await fleet.close()
+
+
 async def test_every_host_has_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ready, failed with words, or declared without an agent; each settles."""
     bench = Bench(monkeypatch, A, B, C, failed=("b",))

@@ -117,3 +117,26 @@ async def test_where_everything_runs_nobody_is_asked() -> None:
     await look(Greetings(), make_scene(source, settings=ProbeSettings(live=True)), opened())
 
     assert source.asked == []
+
+
+class Mute(FakePipe):
+    """A stream on which nothing ever comes; ``waited_s`` is how long that was waited for."""
+
+    waited_s = 0.0
+
+    async def receive(self, limit_s: float) -> Event:
+        await asyncio.sleep(0)
+        self.waited_s += limit_s
+        return Event("timeout", since_sent_ms=self.waited_s * 1000)
+
+
+async def test_only_a_greeting_that_decides_is_waited_for_long() -> None:
+    """What a port says that no row knows by its greeting changes no verdict."""
+    waited_s = {}
+    for process in ((), ("sshd",)):
+        source, pipe = FakeAgent(SOURCE), Mute()
+        source.pipes = lambda _, pipe=pipe: pipe
+        await look(Greetings(), make_scene(source), opened(process=process))
+        waited_s[process] = pipe.waited_s
+
+    assert waited_s[()] < 5 < waited_s["sshd",]

@@ -1,0 +1,1 @@
+"""Runs in a cluster: nodes as hosts, results by the status of pods."""

@@ -1,0 +1,117 @@
+"""The objects of a run in a cluster, for people to read before they apply them."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+
+from msgspec import Struct
+
+from netprobe.agent.wire.batch_pages import limit_page
+from netprobe.cluster.pods import RUN_LABEL
+from netprobe.errors import RequestError
+
+# What a ConfigMap may hold; the API counts the bytes before base64.
+MOST_BYTES = 1024 * 1024
+# One page is the message of one init container; the last container only waits.
+PAGES = 2
+LIMITS = [limit_page(PAGES + 1)] * PAGES
+
+_OBJECTS = """\
+# netprobe run {run}: {nodes} probe each other. Everything lies in this namespace, and
+# `kubectl delete namespace {name}` removes all of it. Use `kubectl create -f`:
+# `apply` without --server-side takes no large ConfigMap.
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: {name}
+  labels:
+    {label}: "{run}"
+    pod-security.kubernetes.io/enforce: privileged  # for hostNetwork
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: netprobe, namespace: {name}, labels: {{{label}: "{run}"}}}}
+immutable: true
+binaryData:
+  # The agent, what each node has to do, and the keys of this run: who reads it can answer the
+  # run's probes, and write results in any node's name.
+  run.pyz: {bundle}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: netprobe, namespace: {name}, labels: {{{label}: "{run}"}}}}
+spec:
+  selector: {{matchLabels: {{{label}: "{run}"}}}}
+  template:
+    metadata: {{labels: {{{label}: "{run}"}}}}
+    spec:
+      hostNetwork: true  # flows are those of the node, and so are listeners
+      dnsPolicy: Default
+      automountServiceAccountToken: false
+      enableServiceLinks: false
+      terminationGracePeriodSeconds: 5
+      nodeSelector: {{kubernetes.io/os: linux}}
+      tolerations: [{{operator: Exists}}]
+      initContainers:
+{pages}
+      containers:
+        - name: rest  # its start says that this node is done
+          image: {image}
+          command: [python3, -c, "import signal; signal.pause()"]
+          securityContext:
+            runAsUser: 65534
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities: {{drop: [ALL]}}
+      volumes:
+        - {{name: run, configMap: {{name: netprobe}}}}
+        - {{name: pages, emptyDir: {{medium: Memory, sizeLimit: 1Mi}}}}
+"""
+# Raw sockets, and ports below 1024: nothing else of root's rights.
+_PAGE = """\
+        - name: page-{page}
+          image: {image}
+          command: [python3, /netprobe/run.pyz, --host, $(NODE), --page, "{page}",
+                    --limits, "{limits}", --pages, /pages, --message, /dev/termination-log]
+          env: [{{name: NODE, valueFrom: {{fieldRef: {{fieldPath: spec.nodeName}}}}}}]
+          securityContext:
+            runAsUser: 0
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities: {{drop: [ALL], add: [NET_RAW, NET_BIND_SERVICE]}}
+          volumeMounts:
+            - {{name: run, mountPath: /netprobe, readOnly: true}}
+            - {{name: pages, mountPath: /pages}}"""
+
+
+class ManifestOf(Struct, frozen=True):
+    """What a manifest is of. ``bundle``: for the hosts alone, without the plan."""
+
+    run: str
+    nodes: int
+    bundle: bytes
+    image: str
+
+
+def name_namespace(run: str) -> str:
+    """Give the name of a run's namespace."""
+    return f"netprobe-{run}"
+
+
+def write_manifest(wanted: ManifestOf) -> str:
+    """Give the objects as YAML. Raises RequestError where no ConfigMap holds the run."""
+    if len(wanted.bundle) > MOST_BYTES:
+        raise RequestError(
+            f"what {wanted.nodes:,} nodes have to do is {len(wanted.bundle):,} bytes, and a "
+            f"ConfigMap holds {MOST_BYTES:,}: choose a part (--limit, --from, --to, --only), or "
+            "--cover zones"
+        )
+    image = json.dumps(wanted.image)
+    limits = ",".join(map(str, LIMITS))
+    pages = (_PAGE.format(page=page, image=image, limits=limits) for page in range(1, PAGES + 1))
+    return _OBJECTS.format(
+        run=wanted.run, name=name_namespace(wanted.run), label=RUN_LABEL, image=image,
+        nodes=f"{wanted.nodes:,} node{'' if wanted.nodes == 1 else 's'}",
+        bundle=b64encode(wanted.bundle).decode("ascii"), pages="\n".join(pages),
+    )  # fmt: skip

@@ -1,0 +1,134 @@
+"""Results out of the status of pods, as the API gives it, and why nodes have none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from netprobe.batch.results import StoredRun
+from netprobe.cluster.pods import RUN_LABEL, read_pods
+from netprobe.errors import RequestError
+from tests.batch.merging import World, make_world
+from tests.batch.world import Merged, plan_of
+from tests.cluster.pods import make_pages
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """Three hosts, of which two flows from b to c are dropped."""
+    return make_world(plan_of(("web", "tcp", ((8000, 8009),))))
+
+
+def ended(message: str, status: int = 0, reason: str = "Completed") -> Json:
+    """The state of a container that has ended."""
+    return {"terminated": {
+        "containerID": "containerd://5f3c", "exitCode": status, "reason": reason,
+        "startedAt": "2026-11-28T10:00:00Z", "finishedAt": "2026-11-28T10:02:00Z",
+        **({"message": message} if message else {}),
+    }}  # fmt: skip
+
+
+def pod(world: World, node: str, *states: Json) -> Json:
+    """A pod as the API gives it, whose init containers are in these states."""
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": f"netprobe-{node}", "labels": {RUN_LABEL: world.request.run},
+                     "ownerReferences": [{"kind": "DaemonSet", "name": "netprobe"}]},
+        "spec": {"nodeName": node, "hostNetwork": True},
+        "status": {
+            "phase": "Running", "hostIP": "10.0.0.1",
+            "initContainerStatuses": [
+                {"name": f"page-{at}", "image": "x", "ready": True, "restartCount": 0,
+                 "lastState": {}, "state": state}
+                for at, state in enumerate(states, 1)
+            ],
+            "containerStatuses": [{"name": "rest", "state": {"running": {"startedAt": "x"}}}],
+        },
+    }  # fmt: skip
+
+
+def full(world: World, node: str) -> Json:
+    """A pod with all that its node has found."""
+    pages = make_pages(world.scripts[node], world.recordings[node], (500, 4096))
+    return pod(world, node, *map(ended, pages))
+
+
+def read(world: World, *pods: Json) -> StoredRun:
+    """What is stored of the run in these pods."""
+    raw = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(pods)}).encode()
+    return read_pods(raw, "pods.json", world.request, list(world.scripts.values()))
+
+
+def test_a_run_by_pods_is_that_of_files(world: World) -> None:
+    """All pages of all nodes: the same results, but for where they come from."""
+    stored = read(world, *(full(world, name) for name in "abc"))
+    assert (stored.missing, stored.notes) == ({}, ())
+    by_pods = Merged(stored.request, stored.recordings, heard=True)
+    by_files = Merged(world.request, list(world.recordings.values()), heard=True)
+    assert by_pods.results == by_files.results
+    assert {one.verdict for one in by_pods.results} == {"pass", "blocked"}
+
+
+def test_why_a_node_has_no_results(world: World) -> None:
+    """In the words of its pod; the others count."""
+    pull = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x"'}}
+    states = {
+        "has not started: ImagePullBackOff: Back-off pulling image": pull,
+        "has not finished": {"running": {"startedAt": "2026-11-28T10:00:00Z"}},
+        "ended with status 137 (OOMKilled) and left no message": ended("", 137, "OOMKilled"),
+        "container page-1: did nothing: too late: this run ended": ended(
+            "netprobe: too late: this run ended at 10:00"
+        ),
+        "container page-1: is cut off": ended("NPP1 1 3000 "),
+        "has not started: PodInitializing": {"waiting": {"reason": "PodInitializing"}},
+        "container page-1: does not begin as a page": ended("exec format error", 1, "Error"),
+    }
+    for words, state in states.items():
+        stored = read(world, full(world, "a"), full(world, "b"), pod(world, "c", state))
+        assert list(stored.missing) == ["c"]
+        assert stored.missing["c"].startswith("pod netprobe-c")
+        assert words in stored.missing["c"]
+        assert [one.name for one in stored.recordings] == ["a", "b"]
+    assert "no kubelet has reported on it" in read(world, pod(world, "c")).missing["c"]
+    stored = read(world, full(world, "a"), full(world, "b"))
+    assert stored.missing == {"c": "no pod of the run is on c"}
+    merged = Merged(stored.request, stored.recordings, missing=stored.missing, heard=True)
+    untested = {one.because for one in merged.results if "c" in (one.source, one.destination)}
+    assert all("no pod of the run is on c" in words for words in untested), untested
+
+
+def test_pods_of_others(world: World) -> None:
+    """A pod of another run is none of ours, one on another node is a note, and a page of one node
+    is never that of another."""
+    other = full(world, "b")
+    other["metadata"]["labels"] = {RUN_LABEL: "ffffffffffffffff"}
+    stray = pod(world, "new-node", ended("netprobe: x"))
+    stored = read(world, full(world, "a"), other, stray)
+    assert set(stored.missing) == {"b", "c"}
+    assert stored.notes == (
+        "pod netprobe-new-node is on new-node, which has nothing to do in this run",
+    )
+    moved = full(world, "b")
+    moved["spec"]["nodeName"] = "c"
+    stored = read(world, full(world, "a"), moved)
+    assert "was not written with the key of c" in stored.missing["c"]
+    with pytest.raises(RequestError, match=r"pods\.json: has no pod of run 0000000000000000"):
+        read(world, other)
+
+
+def test_what_is_no_list_of_pods(world: World) -> None:
+    """One line, with the name of the file."""
+    bad = full(world, "a")
+    bad["spec"] = []
+    scripts = list(world.scripts.values())
+    for raw in (
+        b"[]", b"{}", b'{"apiVersion": "v1", "kind": "Pod"}', b"\x00", b'{"apiVersion": "v1", ',
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Node"}]}).encode(),
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [bad]}).encode(),
+    ):  # fmt: skip
+        with pytest.raises(RequestError, match=r"^pods\.json: .*expected what `kubectl get pods"):
+            read_pods(raw, "pods.json", world.request, scripts)

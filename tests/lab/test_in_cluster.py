@@ -1,0 +1,186 @@
+"""A run in a cluster from the list of nodes to the report: real probes, a real firewall, and
+kubelets that are imitated: each starts a pod's containers in its node's namespace, one after the
+other, and keeps of their messages what a kubelet keeps."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import b64decode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.lab.batch import COMPARED, netprobe, rows_of
+from tests.lab.netlab import Lab
+from tests.patience import PATIENCE_S
+
+pytestmark = [pytest.mark.lab, pytest.mark.full]
+
+ROLES = {"cp": ["control-plane"], "w1": ["worker"], "w2": ["worker"], "old": ["worker"]}
+MATRIX = """\
+schema: netprobe.matrix/1
+name: small
+title: Some ports and ping
+roles: {control-plane: {common: control-plane}, worker: {common: worker}}
+requirements:
+  - {id: api, from: worker, to: control-plane, tcp: [6443], purpose: x}
+  - {id: kubelet, from: control-plane, to: worker, tcp: [10250, 10256], purpose: x}
+  - {id: overlay, from: worker, to: worker, udp: [8472, 51820], purpose: x}
+  - {id: ping, from: worker, to: worker, icmp: echo, purpose: x}
+"""
+DROPPED = {("kubelet", "cp", "w2", 10250), ("overlay", "w1", "w2", 8472)}
+POD_BYTES, MESSAGE_BYTES = 12288, 4096
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a cluster has given, and what a live run of the same says."""
+
+    folder: Path
+    objects: list[Json]
+    pods: list[Json]
+    live: Json
+
+    def merge(self, pods: list[Json], *, status: int = 1) -> Json:
+        """The report of some pods."""
+        path = self.folder / "pods.json"
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+        words = ("merge", str(self.folder / "plan.pyz"), str(path), "-o", "json")
+        merged: Json = json.loads(netprobe(*words, ok=(status,)).stdout)
+        return merged
+
+
+def list_nodes(lab: Lab) -> Json:
+    """The nodes, one of them not ready."""
+    items = []
+    for name, roles in ROLES.items():
+        labels = {"node-role.kubernetes.io/control-plane": ""} if roles[0] != "worker" else {}
+        addresses = [{"type": "InternalIP", "address": one} for one in lab[name].addresses]
+        ready = {"type": "Ready", "status": "Unknown" if name == "old" else "True",
+                 "message": "Kubelet stopped posting node status."}  # fmt: skip
+        items.append({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+            "status": {"addresses": addresses, "conditions": [ready],
+                       "nodeInfo": {"operatingSystem": "linux", "architecture": "amd64"}},
+        })  # fmt: skip
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def play_kubelet(lab: Lab, folder: Path, daemon_set: Json, node: str) -> Json:
+    """Start a pod on a node, and give it as the API has it when its init containers are over."""
+    template = daemon_set["spec"]["template"]
+    place = folder / node
+    place.mkdir()
+    count = len(template["spec"]["initContainers"]) + len(template["spec"]["containers"])
+    statuses = []
+    for one in template["spec"]["initContainers"]:
+        message = place / "message"
+        message.write_bytes(b"")
+        mounts = {"$(NODE)": node, "/netprobe/run.pyz": str(folder / "run.pyz"),
+                  "/pages": str(place), "/dev/termination-log": str(message),
+                  "python3": sys.executable}  # fmt: skip
+        command = [mounts.get(word, word) for word in one["command"]]
+        done = subprocess.run([*lab[node].enter, *command], timeout=PATIENCE_S, check=False)
+        # The end of a file that is too long, then the beginning of a message that is.
+        said = message.read_bytes()[-MESSAGE_BYTES:][: POD_BYTES // count].decode()
+        ended = {"exitCode": done.returncode, "reason": "Completed", "message": said}
+        statuses.append({"name": one["name"], "state": {"terminated": ended}})
+    metadata = {"name": f"netprobe-{node}", "labels": template["metadata"]["labels"]}
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": node},
+        "status": {"phase": "Running", "initContainerStatuses": statuses},
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """Three nodes and one that is not ready, and a router that drops two flows."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with Lab() as lab:
+        router = lab.router("router", "10.97.0.1")
+        for number, name in enumerate(ROLES):
+            lab.host(name, router, f"10.97.{number + 1}.2")
+        lab.wait_until_ready()
+        router.nft(
+            "table inet cluster { chain forward { type filter hook forward priority 0;\n"
+            "ip saddr 10.97.1.2 ip daddr 10.97.3.2 tcp dport 10250 drop\n"
+            "ip saddr 10.97.2.2 ip daddr 10.97.3.2 udp dport 8472 drop\n}\n}"
+        )
+        matrix, nodes = lab.write("matrix.yaml", MATRIX), folder / "nodes.json"
+        nodes.write_text(json.dumps(list_nodes(lab)))
+        inventory = lab.inventory(ROLES, without_agent=["old"])
+        words = ("-m", str(matrix), "-i", str(inventory), "-o", "json")
+        live = json.loads(netprobe("run", *words).stdout)
+        done = netprobe(
+            "cluster", "manifest", "-m", str(matrix), "-i", str(nodes), "--start", "+18s",
+            "--window", "12s", "--margin", "16s", "--image", "python:3",
+            "--plan", str(folder / "plan.pyz"),
+        )  # fmt: skip
+        objects = list(yaml.safe_load_all(done.stdout))
+        (folder / "run.pyz").write_bytes(b64decode(objects[1]["binaryData"]["run.pyz"]))
+        with ThreadPoolExecutor(len(ROLES)) as pool:
+            running = [name for name in ROLES if name != "old"]
+            pods = list(pool.map(lambda name: play_kubelet(lab, folder, objects[2], name), running))
+        yield Played(folder, objects, pods, live)
+
+
+def flows(document: Json, verdict: str) -> set[tuple[str, str, str, int]]:
+    """The flows of a report that have a verdict."""
+    return {
+        (key[0], key[1], key[2], key[5])
+        for key, one in rows_of(document).items()
+        if one["verdict"] == verdict
+    }
+
+
+def test_the_verdicts_are_those_of_a_live_run(played: Played) -> None:
+    """Exactly what the firewall drops is blocked, and all else passes, as in a live run; but the
+    width of a path on which a probe failed is asked in a further round alone."""
+    merged, live = played.merge(played.pods), rows_of(played.live)
+    assert flows(merged, "blocked") == flows(played.live, "blocked") == DROPPED
+    assert flows(merged, "pass")
+    rows = {key: one for key, one in rows_of(merged).items() if "old" not in key}
+    assert rows.keys() == {key for key in live if "old" not in key}
+    other = {
+        key for key, one in rows.items() if any(one[name] != live[key][name] for name in COMPARED)
+    }
+    assert {key[:3] for key in other} == {("path-mtu", "w1", "w2")}
+    assert {rows[key]["reason"] for key in other} == {"not-asked"}
+
+
+def test_a_node_that_is_not_ready_is_not_tested(played: Played) -> None:
+    """With the cluster's own words, and the way that remains."""
+    untested = [one for one in played.merge(played.pods)["results"] if one["source"] == "old"]
+    assert {one["verdict"] for one in untested} == {"not-tested"}
+    words = "old is not ready (Kubelet stopped posting node status): use ssh or a bundle there"
+    assert all(words in one["because"] for one in untested)
+
+
+def test_a_pod_that_is_lost_is_its_node(played: Played) -> None:
+    """And nothing that the firewall lets through becomes blocked."""
+    document = played.merge([one for one in played.pods if one["spec"]["nodeName"] != "w1"])
+    assert flows(document, "blocked") <= DROPPED
+    untested = [one for one in document["results"] if one["source"] == "w1"]
+    assert {one["verdict"] for one in untested} == {"not-tested"}
+    assert all("no pod of the run is on w1" in one["because"] for one in untested)
+
+
+def test_what_the_objects_are(played: Played) -> None:
+    """One namespace, one label, no token, and nothing left beside them."""
+    run = played.objects[0]["metadata"]["labels"]["netprobe.run"]
+    assert [one["kind"] for one in played.objects] == ["Namespace", "ConfigMap", "DaemonSet"]
+    assert {one["metadata"]["labels"]["netprobe.run"] for one in played.objects} == {run}
+    spaces = [one["metadata"].get("namespace") for one in played.objects]
+    assert spaces == [None, f"netprobe-{run}", f"netprobe-{run}"]
+    pod = played.objects[2]["spec"]["template"]["spec"]
+    assert (pod["hostNetwork"], pod["automountServiceAccountToken"]) == (True, False)
+    assert "hostPID" not in pod
+    assert played.merge(played.pods)["trust"] is not None
