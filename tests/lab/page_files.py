@@ -13,6 +13,7 @@ COPIED = {
     "user-data-stub.yaml": SAMPLES / "user-data-stub.yaml",
     "stub.yaml": SAMPLES / "user-data-stub.yaml",
     "hc.yaml": SAMPLES / "hosted-cluster-agent.yaml",
+    "nodes.json": ROOT / "tests/load/nodes/rke2.json",
     "canonical-kubernetes.yaml": ROOT / "docs/examples/canonical-kubernetes.yaml",
     "my-platform.yaml": ROOT / "docs/examples/matrix-to-copy.yaml",
 }

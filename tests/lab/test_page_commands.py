@@ -103,11 +103,12 @@ REFUSED = {
 # What other labs run, by the reason: it has no end, or needs what this lab has not.
 ELSEWHERE = {
     "watch -m deckhouse-nodes -i inventory.yaml --every 5m": ("has no end", "test_watch.py"),
+    "merge plan.pyz pods.json": ("needs a cluster", "test_in_cluster.py"),
     "run --engine ansible": ("needs Ansible", "test_ansible.py"),
     "run --engine ansible -m dce -i inventory/": ("needs Ansible", "test_ansible.py"),
 }
 # Options before the name of what a command makes; `-o` alone may be a format, which is printed.
-MAKES = ("-o", "--record", "--undo", "--per-host", "--folder")
+MAKES = ("-o", "--plan", "--record", "--undo", "--per-host", "--folder")
 # Verbs that print nothing where all is well, print notes only, or write into a folder.
 SILENT = ("check", "history", "bundle")
 
