@@ -74,9 +74,6 @@ WHOLE = {
     ),
     "check --manifest ...": "check --manifest hosted-cluster-proxy.yaml",
     "merge run/plan.pyz /media/usb/*.npr": "merge run/plan.pyz each/*.npr",
-    "bundle --next run/plan.pyz /media/usb/*.npr --start 15:00Z --per-host run-2": (
-        "bundle --next run/plan.pyz each/*.npr --start 15:00Z --per-host run-2"
-    ),
     "merge run.pyz DIR/*.npr": "merge run.pyz /media/usb/*.npr",
     "plan --count": "plan -m deckhouse-nodes --count",
     "check --hosts": "check --hosts -m deckhouse-nodes",
