@@ -30,7 +30,7 @@ class WheelHook(BuildHookInterface[Any]):
             return
         if folder.is_dir():
             build_data["shared_data"][str(folder)] = "share"
-        # Until this process, which builds one wheel, has ended.
+        # The folder stays until this process ends, which builds one wheel.
         self._bundles = tempfile.TemporaryDirectory()
         for path in _write_bundles(Path(self.root), Path(self._bundles.name)):
             build_data["force_include"][str(path)] = f"netprobe/vantage/{path.name}"

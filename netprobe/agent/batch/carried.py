@@ -124,7 +124,7 @@ def _run_host(options: Options) -> int:
 
 
 def _carry_out(agent: BatchAgent, script: Script, lock: Any) -> bool:
-    """Run the script to its end; gives whether it was not stopped before."""
+    """Run the script to its end; False where something stopped it before."""
     agent.keep = (*agent.keep, lock)
     is_over: List[bool] = []
 

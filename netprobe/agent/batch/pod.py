@@ -47,8 +47,8 @@ def hand_on_page(place: PodPlace) -> int:
 
 
 def leave_words(place: PodPlace, words: str) -> int:
-    """Leave why there is no page. A pod goes on all the same: started again, it would say it
-    again."""
+    """Leave the words that say why there is no page, and give exit status 0: another one would
+    start the container again, which would say the same."""
     text = (WORDS_PREFIX + words).encode("utf-8", "replace")
     _write_file(place.message, text[: place.limits[0]])
     return 0

@@ -42,7 +42,7 @@ class RunResults:
         raise NotImplementedError
 
     def mark(self, number: int, phase: str) -> None:
-        """Take that a phase of a round begins."""
+        """Note that a phase of a round begins."""
         self.add(PhaseClock(number, phase, max(0.0, self.clock.now())))
 
     def flush(self) -> None:

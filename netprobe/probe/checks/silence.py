@@ -76,7 +76,7 @@ def _count_more(seen: Observation, asked: int, scene: Scene) -> int:
 def _choose_timings(seen: Observation, looks: int, scene: Scene) -> list[Timing]:
     """Choose what is asked at once: connects that wait for their second SYN, and quick looks.
 
-    A connect that waits is two packets of the looks; so are quick ones what is left.
+    A connect that waits sends two of the packets; quick looks send the others.
     """
     repeats = min(looks, max(0, _count_repeats(seen, scene)))
     quick = looks - SYNS_OF_REPEAT * repeats

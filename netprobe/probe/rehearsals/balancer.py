@@ -23,7 +23,7 @@ from netprobe.probe.rehearsals.back_end import FAILED, PlayedBackEnd, VisitLog
 from netprobe.probe.rehearsals.back_end_ports import BackEndPorts, list_back_ports, try_ports
 from netprobe.probe.rehearsals.dials import BalancerDial, Dialling, make_sources
 from netprobe.probe.rehearsals.failing import FailingBackEnds
-from netprobe.probe.rehearsals.looking import look_on
+from netprobe.probe.rehearsals.looking import look_at_pool
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
 from netprobe.probe.rehearsals.seen_pool import (
     always_reaches_one,
@@ -74,7 +74,7 @@ class BalancerRehearsal(TogetherRehearsal):
         except NotPlayedError as error:
             if error.reason != "port-held":
                 raise
-            return await look_on(stages, health, str(error))
+            return await look_at_pool(stages, health, str(error))
 
 
 async def _play_scene(scene: BalancerScene, stages: Sequence[Stage]) -> list[Played]:

@@ -28,7 +28,7 @@ NoteDial = Callable[[DiallingSource, BalancerDial], None]
 
 
 def _note_nothing(*_: object) -> None:
-    """What is recent is noted anyhow."""
+    """Note nothing of a dial: FailingBackEnds keeps the recent ones itself."""
 
 
 class FailingBackEnds:

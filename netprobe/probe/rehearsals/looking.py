@@ -31,7 +31,7 @@ from netprobe.vantage.stream import Target
 READY = "HTTP 200"
 
 
-async def look_on(stages: Sequence[Stage], health: Health | None, why: str) -> list[Played]:
+async def look_at_pool(stages: Sequence[Stage], health: Health | None, why: str) -> list[Played]:
     """Give what each source saw by looking alone. ``why``: nothing is played."""
     first = stages[0]
     hello = Hello(first.flow.block.sni or None, ALPN)
@@ -40,9 +40,9 @@ async def look_on(stages: Sequence[Stage], health: Health | None, why: str) -> l
     looks = await asyncio.gather(*(_look_at(host, first, hello, path) for host in hosts))
     own = {host.name: dial for host, dial in zip(hosts, looks, strict=True)}
     certificates = {name: dial.certificate for name, dial in own.items()}
-    dumb = [name for name, certificate in certificates.items() if not certificate]
-    if dumb:
-        words = f"{why}; nor does looking help: {', '.join(dumb)} showed no certificate there"
+    mute = [name for name, certificate in certificates.items() if not certificate]
+    if mute:
+        words = f"{why}; nor does looking help: {', '.join(mute)} showed no certificate there"
         return [NotPlayedError("port-held", words)] * len(stages)
     dialling = make_looking(stages, hello, certificates)
     await dialling.run()
