@@ -132,7 +132,7 @@ def test_the_way_to_a_port_that_is_held_on_loopback_is_asked(chain: Chain) -> No
 
     assert (stopped["verdict"], stopped["reason"]) == ("blocked", "no-response")
     assert stopped["where"] == ["path"]
-    assert stopped["last_hop"] == "10.94.2.2"
+    assert stopped["last_hop"] == "10.94.2.2", stopped
     assert (through["verdict"], through["reason"]) == ("inconclusive", "loopback-holder")
 
 

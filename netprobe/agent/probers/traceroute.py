@@ -156,6 +156,8 @@ class Walker:
         question = walk.questions.get(hop.ttl)
         if question is None:
             return
+        # Asked first: an error that ends the socket is in its queue by then.
+        answered = _is_answered(walk, hop, question)
         for error in drain(question.sock):
             if _is_ours(walk, hop, question, error) and hop.address is None:
                 hop.address = error.offender
@@ -163,7 +165,7 @@ class Walker:
                     # "Time exceeded" in the destination's name is of a router that translates.
                     hop.reached = error.offender == walk.target.address
                     hop.refusal = None if hop.reached else error.fact()
-        if hop.address is None and _is_answered(walk, hop, question):
+        if hop.address is None and answered:
             hop.address, hop.reached = walk.target.address, True
         if hop.address is not None:
             self._courses.hear(walk.course, hop, self._loop.now())
