@@ -21,7 +21,6 @@ from release.onefile import built_wheel, make_onefile
 from release.packages import make_packages
 from release.payload import add_member
 from release.places import ARCHES, BUILD, DIST, ROOT, VERSION, ReleaseError, source_date
-from release.sbom import make_sbom
 from release.share import write_share
 from release.wheels import fetch_wheels
 
@@ -115,6 +114,8 @@ def _pack_again(source: Path, target: Path) -> None:
 
 
 def _make_sbom() -> None:
+    from release.sbom import make_sbom  # noqa: PLC0415 - its libraries are slow to import
+
     (DIST / f"netprobe-{VERSION}.cdx.json").write_text(make_sbom(), encoding="utf-8")
 
 

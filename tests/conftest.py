@@ -21,6 +21,9 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.needs import belongs_here, needs_of, report_skips, require
 from tests.open_files import LeakCheck
 
+# What a session collects lives as long as it does: there is no garbage to search for until then.
+gc.disable()
+
 # Hypothesis also tries constants of all modules that are imported by then, which it reads for that:
 # examples would depend on the tests that ran before, and each worker would read every module.
 assert callable(providers._get_local_constants)
@@ -139,6 +142,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_collection_finish() -> None:
     """Leave what lives as long as the session out of all searches for garbage."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import hcl2
-import openpyxl
 import yaml
 
 Proof = Callable[[bytes, bytes], None]
@@ -102,6 +100,8 @@ def _read_jsons(text: str) -> Iterator[Any]:
 
 def check_terraform(genuine: bytes, tampered: bytes) -> None:
     """HCL of the same kinds of blocks, without templates."""
+    import hcl2
+
     one, other = (hcl2.loads(text.decode("ascii")) for text in (genuine, tampered))
     assert _kinds_of_blocks(other) <= _kinds_of_blocks(one)
     strings = [line for line in tampered.decode().splitlines() if not line.startswith("#")]
@@ -126,6 +126,8 @@ def check_csv(genuine: bytes, tampered: bytes) -> None:
 
 def check_xlsx(genuine: bytes, tampered: bytes) -> None:
     """A workbook of the same sheets and columns, of texts only, made of well-formed XML."""
+    import openpyxl
+
     one, other = (openpyxl.load_workbook(io.BytesIO(data)) for data in (genuine, tampered))
     assert other.sheetnames == one.sheetnames
     for sheet in other:

@@ -10,14 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import cisco_acl
-import hcl2
 import pytest
 import yaml
-from aerleon import api
-from aerleon.lib import naming
 from hypothesis import given, settings
-from openpyxl import load_workbook
 
 from netprobe.model.firewall import FirewallRequest
 from netprobe.model.result import Result
@@ -28,7 +23,7 @@ from tests.request import readers
 from tests.request.flows import ADDRESSES, Flow, ask, asked_flows, failures, written
 from tests.request.readers import NUMBERS, flows_of, ports_of
 
-# Their imports alone take a second.
+# Their imports alone take a second: those that take long are within the tests.
 pytestmark = pytest.mark.slow
 
 
@@ -46,6 +41,8 @@ def test_cisco_ios(results: tuple[Result, ...]) -> None:
 
 def read_ios(text: str) -> set[Flow]:
     """Read by cisco_acl, of which only comments are kept."""
+    import cisco_acl
+
     blocks = re.split(r"^(?=object-group|ip access-list extended)", text, flags=re.MULTILINE)
     kept = ["\n".join(one for one in block.splitlines() if one[:1] != "!") for block in blocks]
     groups = {
@@ -110,6 +107,8 @@ def read_asa(text: str) -> set[Flow]:
 
 
 def _read_asa_entry(words: list[str], groups: dict[str, list[str]]) -> set[Flow]:
+    import cisco_acl
+
     # The service's group stands where IOS has its ports.
     ports = groups[words[7]] if len(words) > 7 else []
     ace = cisco_acl.Ace(" ".join([words[0], words[1].replace("icmp6", "icmp"), *words[2:6]]))
@@ -124,6 +123,8 @@ def _read_asa_entry(words: list[str], groups: dict[str, list[str]]) -> set[Flow]
 @settings(max_examples=3)
 def test_terraform(results: tuple[Result, ...]) -> None:
     """python-hcl2 reads the resources of both providers as the flows asked for."""
+    import hcl2
+
     request = ask(results)
     aws = hcl2.loads(written(request, "terraform-aws")) if request.rules else {}
     openstack = hcl2.loads(written(request, "terraform-openstack")) if request.rules else {}
@@ -184,6 +185,9 @@ PROBED_PORTS = (6439, 6440, 6443, 6446, 6449, 6452, 6453)
 @settings(max_examples=3)
 def test_aerleon(results: tuple[Result, ...]) -> None:
     """aerleon's AclCheck says of every pair, at ports in and beside the ranges, what was asked."""
+    from aerleon import api
+    from aerleon.lib import naming
+
     document = yaml.safe_load(written(ask(results), "aerleon"))
     definitions = naming.Naming()
     named = {key: document.get(key) or {} for key in ("networks", "services")}
@@ -207,6 +211,8 @@ def test_aerleon(results: tuple[Result, ...]) -> None:
 @settings(max_examples=5)
 def test_xlsx(results: tuple[Result, ...]) -> None:
     """openpyxl finds the same flows in the workbook, and no formula."""
+    from openpyxl import load_workbook
+
     stream = io.TextIOWrapper(io.BytesIO())
     SYNTAXES["xlsx"].write(ask(results, RequestWishes(ticket={"Owner": "=1+1"})), stream)
     sheet = load_workbook(stream.buffer)["Rules"]
