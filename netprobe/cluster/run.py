@@ -25,6 +25,8 @@ CLEAN = "`netprobe cluster clean` removes it"
 EARLY = (0.125, 0.5)
 # And when after the end, as parts of the margin by which clocks may be apart.
 LATE = (0.1, 0.9)
+# How long after a list that has broken off another one is asked for; at last none.
+AGAIN_S = (5.0, 20.0, 0.0)
 MOST_WORDS = 500
 
 
@@ -207,15 +209,29 @@ class ClusterRun:
         return add_remedy(clean(" ".join(said[-1].split()))[:MOST_WORDS]) if said else ""
 
     async def _read_pods(self) -> None:
-        """Read all pods; of a list that breaks off what has come of it."""
-        place = f"{self._place}/pods"
+        """Read all pods; where the list breaks off, again, and at last what has come of it."""
+        for pause_s in AGAIN_S:
+            refusal = await self._try_to_read()
+            if refusal is None:
+                self._gone = ""
+                return
+            self._gone = f"its results have not arrived: {refusal}"
+            if pause_s:
+                await self._wait(time.time() + pause_s)
+        self._tell(f"{refusal}; {len(self._pods):,} pods have arrived")
+
+    async def _try_to_read(self) -> NetprobeError | None:
+        """Read pods, and keep them where they are more than before; give why some are missing."""
+        pods: list[RunPod] = []
         try:
+            place = f"{self._place}/pods"
             async for page in self._kube.get_pages(place, labelSelector=RUN_LABEL):
-                self._pods += list_pods(page, "the list of pods")
-            self._gone = ""
+                pods += list_pods(page, "the list of pods")
         except NetprobeError as error:
-            self._gone = f"its results have not arrived: {error}"
-            self._tell(f"{error}; {len(self._pods):,} pods have arrived")
+            return error
+        finally:
+            self._pods = max(self._pods, pods, key=len)
+        return None
 
     async def _remove_all(self) -> None:
         """Delete the namespace, and with it all else; never one of somebody else."""

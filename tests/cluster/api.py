@@ -42,7 +42,8 @@ class ApiError(Exception):
 
 @dataclass
 class Api:
-    """The cluster. ``refused``: by method and last word of the path. ``gone_at``: at this call and
+    """The cluster. ``refused``: by method and last word of the path; with
+    the key ``once`` only the next call. ``gone_at``: at this call and
     all later ones the connection ends without an answer. ``makes_no_pod``: the words of the event.
     """
 
@@ -64,6 +65,8 @@ class Api:
         """Answer a call. Raises ApiError."""
         refused = self.refused.get((method, path.rpartition("/")[2]))
         if refused is not None:
+            if "once" in refused:
+                del self.refused[method, path.rpartition("/")[2]]
             raise ApiError(refused["code"], refused.get("reason", ""), refused["message"])
         for wanted, form, act in self.routes:
             found = re.fullmatch(form, path)

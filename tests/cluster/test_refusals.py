@@ -168,6 +168,15 @@ def test_kill_and_clean(place: Place) -> None:
     assert "no run is in the cluster" in place.ask("clean").stderr
 
 
+def test_kubectl_finds_its_plugin(place: Place) -> None:
+    """`kubectl netprobe` is `netprobe cluster`."""
+    variables = environment(PATH=PATH, KUBECONFIG=str(place.folder / "kubeconfig"))
+    done = subprocess.run(
+        [KUBECTL, "netprobe", "clean"], env=variables, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == "netprobe: no run is in the cluster\n"
+
+
 def test_a_plan_touches_nothing(place: Place) -> None:
     """It is that of the cluster's nodes, and says which of them take no part."""
     place.api.nodes = [

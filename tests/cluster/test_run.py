@@ -247,10 +247,12 @@ def test_half_a_list_is_reported(world: World, api: Api, kube: Kubectl) -> None:
 
 
 def test_an_api_that_goes_and_comes_back(world: World, api: Api, kube: Kubectl) -> None:
-    """Looks at the pods that are not answered end nothing: nodes go on without them."""
+    """Looks that are not answered end nothing, and a list that breaks off is asked for again."""
     api.refused["GET", "netprobe"] = status(503, "ServiceUnavailable", "starting")
+    api.refused["GET", "pods"] = {**status(503, "ServiceUnavailable", "starting"), "once": True}
     stored = Played(world, kube).carry_out()
-    assert len(stored.recordings) == 3
+    assert (len(stored.recordings), stored.missing) == (3, {})
+    assert sum(path.endswith("/pods") for _, path in api.calls) == 2
     assert api.spaces == {}
 
 
