@@ -43,8 +43,8 @@ class ApiError(Exception):
 @dataclass
 class Api:
     """The cluster. ``refused``: by method and last word of the path; with
-    the key ``once`` only the next call. ``gone_at``: at this call and
-    all later ones the connection ends without an answer. ``makes_no_pod``: the words of the event.
+    the key ``once`` only the next call. ``gone_at``: at these calls the
+    connection ends without an answer. ``makes_no_pod``: the words of the event.
     """
 
     nodes: Sequence[Json] = ()
@@ -58,7 +58,6 @@ class Api:
     made: dict[str, dict[str, Json]] = field(default_factory=dict)
     pods: dict[str, list[Json]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
-    is_gone: bool = False
     threads: list[threading.Thread] = field(default_factory=list)
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> Any:
@@ -225,8 +224,7 @@ class _ApiHandler(BaseHTTPRequestHandler):
         split, api = urlsplit(self.path), self.api
         query = {key: values[0] for key, values in parse_qs(split.query).items()}
         api.calls.append((self.command, split.path))
-        api.is_gone = api.is_gone or api.gone_at(self.command, split.path)
-        if api.is_gone:
+        if api.gone_at(self.command, split.path):
             self.close_connection = True
             return
         code = 200
