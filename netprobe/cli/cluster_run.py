@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from netprobe.batch.bundle import pack_bundle, pack_plan
 from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.results import write_private
+from netprobe.batch.rounds import move_start
 from netprobe.batch.script import HostScript
 from netprobe.cli.asked_cluster import ClusterPlanOptions, ClusterRunOptions, KubeOptions
 from netprobe.cli.bundle import When, make_header, make_run
@@ -59,6 +60,9 @@ def run_cluster_verb(options: ClusterRunOptions) -> int:
     if not scripts:
         raise RequestError("no node has anything to do (`netprobe cluster plan`)")
     read_marks(options, request.plan)
+    # From now on it takes no longer in a large cluster.
+    starts_at = read_start(options.start, datetime.now(UTC))
+    request, scripts = move_start(request, scripts, starts_at)
     run = ClusterRun(
         kube, request, scripts, _make_objects(options, request, scripts, nodes), _tell_step
     )
