@@ -9,6 +9,7 @@ try:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(128 + signal.SIGINT))
     import gc
+    import sys
     from typing import NoReturn
 except KeyboardInterrupt:
     raise SystemExit(130) from None
@@ -23,6 +24,12 @@ def run() -> NoReturn:
     gc.freeze()
     gc.enable()
     main()
+
+
+def run_in_kubectl() -> NoReturn:
+    """Run ``kubectl netprobe``, which is ``netprobe cluster``."""
+    sys.argv.insert(1, "cluster")
+    run()
 
 
 if __name__ == "__main__":

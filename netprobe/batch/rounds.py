@@ -78,6 +78,18 @@ def make_next_round(
     return (made, scripts) if scripts else (request, [])
 
 
+def move_start(
+    request: BatchRequest, scripts: Sequence[HostScript], starts_at: float
+) -> tuple[BatchRequest, list[HostScript]]:
+    """Give the same round with another start: to make it may have taken long."""
+    moved = replace(request, starts_at=starts_at)
+    ends_at = starts_at + request.window_s
+    return moved, [
+        replace(one, start=one.start._replace(starts_at=starts_at, ends_at=ends_at))
+        for one in scripts
+    ]
+
+
 def _reopen_listeners(request: BatchRequest, probed: Plan, notes: Sequence[Note]) -> Iterator[Note]:
     """Give the listen orders of the first round again, as far as probes need them."""
     wanted: dict[tuple[str, str], list[Ports]] = {}

@@ -115,26 +115,6 @@ class BundleOptions(ScriptOptions, CarryOptions):
     agent_python: Texts = LaunchOptions.agent_python
 
 
-class ManifestOptions(ScriptOptions):
-    """``netprobe cluster manifest``."""
-
-    start: str | None = CarryOptions.start
-    window: str = CarryOptions.window
-    margin: str = CarryOptions.margin
-    image: str | None = option(
-        "--image", metavar="IMAGE", help="An image with python3 (3.6 or later) that all nodes get."
-    )
-    machines: Texts = repeat_option(
-        "--machine",
-        metavar="PROCESSOR",
-        show_default="any",
-        text="Processors that the image is for, such as amd64.",
-    )
-    stored: str | None = file_option(
-        "--plan", "FILE", "Where what `netprobe merge` needs goes; it holds the keys of all nodes."
-    )
-
-
 class MergeOptions(TellingOptions):
     """``netprobe merge``."""
 

@@ -63,7 +63,7 @@ def bundle_verb(options: BundleOptions) -> int:
 
 def write_engine_run(options: ScriptOptions, folder: Path) -> int:
     """Write the first round of a run for an engine, with the usual times, into a new folder."""
-    request, scripts = make_run(options, lambda: When("engine"), is_shared=False)
+    request, scripts = make_run(options, lambda _: When("engine"), is_shared=False)
     return _write_folder(folder, request, scripts)
 
 
@@ -92,7 +92,7 @@ class When(NamedTuple):
     margin: str = DEFAULT_MARGIN
 
 
-def _read_when(options: BundleOptions) -> When:
+def _read_when(options: BundleOptions, _probed: Plan) -> When:
     """Read when hosts probe. Raises RequestError."""
     starts_at = None
     if options.start:
@@ -112,12 +112,13 @@ def _read_when(options: BundleOptions) -> When:
 
 def make_run(
     options: ScriptOptions,
-    read_when: Callable[[], When],
+    read_when: Callable[[Plan], When],
     *,
     is_shared: bool,
     prepare: Callable[[Plan], Plan] = lambda plan: plan,
 ) -> tuple[BatchRequest, list[HostScript]]:
-    """Make the first round. ``prepare``: what becomes of the plan first. Raises RequestError."""
+    """Make the first round. ``prepare``: what becomes of the plan first; ``read_when``: when hosts
+    probe so much. Raises RequestError."""
     if read_rehearsals(options.rehearse):
         tell_note(
             "--rehearse is not possible here: hosts that probe by themselves cannot play the two "
@@ -126,7 +127,7 @@ def make_run(
         )
     plan = prepare(make_plan(options, options.zone_groups, probing=True))
     part = choose_asked_part(options, plan)
-    when, about = read_when(), part.plan.coverage
+    when, about = read_when(part.plan), part.plan.coverage
     request = BatchRequest(
         run=secrets.token_hex(8),
         key=secrets.token_bytes(KEY_BYTES),

@@ -10,7 +10,7 @@ from pathlib import Path
 from netprobe.batch.bundle import pack_bundle, pack_plan
 from netprobe.batch.request import write_request
 from netprobe.batch.results import write_private
-from netprobe.cli.asked import ManifestOptions
+from netprobe.cli.asked_cluster import ManifestOptions
 from netprobe.cli.bundle import When, make_header, make_run
 from netprobe.cli.given import read_start
 from netprobe.cli.streams import tell
@@ -25,7 +25,7 @@ def manifest_verb(options: ManifestOptions) -> int:
     path, image, when = _read_given(options)
     request, scripts = make_run(
         options,
-        lambda: when,
+        lambda _: when,
         is_shared=True,
         prepare=lambda plan: close_hosts(plan, options.machines),
     )

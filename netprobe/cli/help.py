@@ -15,7 +15,9 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "renumbered", "reason",
         "owner", "ticket", "from-plan", "at", "by", "include", "until", "python", "history",
     ),
-    "Where": ("inventory", "role", "limit", "from", "to"),
+    "Where": (
+        "inventory", "role", "limit", "from", "to", "context", "kubeconfig", "namespace", "nodes",
+    ),
     "How": (
         "rehearse", "cover", "seed", "zone-groups", "timeout", "retries", "rate", "forks",
         "ask-become-pass", "agent-python", "no-listen", "no-recorder", "strict", "live",
@@ -43,6 +45,10 @@ _RARE: Final[Mapping[str, tuple[str, ...]]] = {
     # A request takes a plan's options with --from-plan only.
     "request": ("manifest", "only", "limit", "from", "to"),
     "bundle": ("cover", "from", "to", "only", "rehearse"),
+    "cluster run": (
+        "manifest", "cover", "from", "to", "only", "rehearse", "inventory", "machine", "plan",
+        "accepted", "baseline",
+    ),
 }  # fmt: skip
 # Options with longer names stand on a line of their own.
 _WIDEST: Final = 27
@@ -155,7 +161,8 @@ def _long_name(parameter: click.Parameter) -> str:
 
 
 def _is_rare(ctx: click.Context, parameter: click.Parameter) -> bool:
-    names = (*_RARE[""], *_RARE.get(ctx.command.name or "", ()))
+    verb = ctx.command_path.partition(" ")[2]
+    names = (*_RARE[""], *_RARE.get(verb, ()))
     return _long_name(parameter) in names
 
 

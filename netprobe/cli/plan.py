@@ -23,7 +23,7 @@ from netprobe.plan.choices import CoverChoice, PlanPart, choose_part, refuse_too
 from netprobe.plan.cost import estimate
 from netprobe.plan.rehearsals import note_cost, read_rehearsals
 from netprobe.plan.select import Selection
-from netprobe.report.outputs import write_or_raise
+from netprobe.report.outputs import OutputTarget, write_or_raise
 from netprobe.report.record.earlier import TakeOver
 from netprobe.report.verbs.plan import (
     word_warnings,
@@ -39,6 +39,11 @@ def plan_verb(options: CostOptions) -> int:
     """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
     outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
     plan = make_plan(options, options.zone_groups, rehearse=read_rehearsals(options.rehearse))
+    return print_plan(options, outputs, plan)
+
+
+def print_plan(options: CostOptions, outputs: Sequence[OutputTarget], plan: Plan) -> int:
+    """Print a plan and what it costs, and give the exit status."""
     covering = read_cover(options).cover(plan)
     plan = note_cost(plan if covering is None else covering.plan)
     cost = estimate(plan)

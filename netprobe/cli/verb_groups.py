@@ -11,12 +11,17 @@ from click.core import ParameterSource
 from netprobe.cli.asked import (
     HistoryAddOptions,
     HistoryOptions,
-    ManifestOptions,
     RuntimeOptions,
     ShowOptions,
     SourceOptions,
 )
-from netprobe.cli.help import VerbGroup
+from netprobe.cli.asked_cluster import (
+    ClusterPlanOptions,
+    ClusterRunOptions,
+    KubeOptions,
+    ManifestOptions,
+)
+from netprobe.cli.help import RUN_STATUS, VerbGroup
 from netprobe.cli.options import take_options
 from netprobe.errors import RequestError
 
@@ -54,7 +59,42 @@ def matrix_source(options: SourceOptions) -> int:
 
 @click.group(cls=VerbGroup)
 def cluster() -> None:
-    """Runs in a cluster, whose results come back by the status of pods."""
+    """Runs in a cluster (also `kubectl netprobe`), whose results come by the status of pods."""
+
+
+@cluster.command("run", epilog=RUN_STATUS)
+@take_options(ClusterRunOptions)
+def cluster_run(options: ClusterRunOptions) -> int:
+    """Probe from every node of a cluster, through kubectl, and report; leaves nothing behind.
+
+    It creates a namespace with a DaemonSet, whose results come back by the status of its pods:
+    neither `exec` nor `logs` is needed. Then it deletes the namespace, also after a Ctrl-C.
+
+    \b
+      kubectl netprobe plan -m rke2
+      kubectl netprobe run -m rke2 --image registry.example.com/python:3.11
+    """
+    from netprobe.cli.cluster_run import run_cluster_verb
+
+    return run_cluster_verb(options)
+
+
+@cluster.command("plan")
+@take_options(ClusterPlanOptions)
+def cluster_plan(options: ClusterPlanOptions) -> int:
+    """Print what `run` would send, of the nodes that the cluster has; nothing is created."""
+    from netprobe.cli.cluster_run import plan_cluster_verb
+
+    return plan_cluster_verb(options)
+
+
+@cluster.command("clean")
+@take_options(KubeOptions)
+def cluster_clean(options: KubeOptions) -> int:
+    """Delete what is left of any run in the cluster, by its label; with -n of one namespace."""
+    from netprobe.cli.cluster_run import clean_cluster_verb
+
+    return clean_cluster_verb(options)
 
 
 @cluster.command("manifest")

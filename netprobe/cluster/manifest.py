@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from netprobe.agent.wire.batch_pages import limit_page
 from netprobe.cluster.pods import RUN_LABEL
-from netprobe.errors import RequestError
+from netprobe.errors import Problem, RequestError
+from netprobe.load.yaml.source import parse_documents
 
 # What a ConfigMap may hold; the API counts the bytes before base64.
 MOST_BYTES = 1024 * 1024
@@ -52,7 +55,7 @@ spec:
       enableServiceLinks: false
       terminationGracePeriodSeconds: 5
       nodeSelector: {{kubernetes.io/os: linux}}
-      tolerations: [{{operator: Exists}}]
+{affinity}      tolerations: [{{operator: Exists}}]
       initContainers:
 {pages}
       containers:
@@ -86,12 +89,18 @@ _PAGE = """\
 
 
 class ManifestOf(Struct, frozen=True):
-    """What a manifest is of. ``bundle``: for the hosts alone, without the plan."""
+    """What a manifest is of. ``bundle``: for the hosts alone, without the plan.
+
+    ``namespace``: its name, where that is not the run's. ``terms``: on which nodes, as a pod's
+    affinity has it: on those that fit one of them; none: on all.
+    """
 
     run: str
     nodes: int
     bundle: bytes
     image: str
+    namespace: str = ""
+    terms: tuple[dict[str, Any], ...] = ()
 
 
 def name_namespace(run: str) -> str:
@@ -101,17 +110,43 @@ def name_namespace(run: str) -> str:
 
 def write_manifest(wanted: ManifestOf) -> str:
     """Give the objects as YAML. Raises RequestError where no ConfigMap holds the run."""
+    _check_size(wanted)
+    image = json.dumps(wanted.image)
+    limits = ",".join(map(str, LIMITS))
+    pages = (_PAGE.format(page=page, image=image, limits=limits) for page in range(1, PAGES + 1))
+    return _OBJECTS.format(
+        run=wanted.run, name=wanted.namespace or name_namespace(wanted.run), label=RUN_LABEL,
+        image=image, affinity=_write_affinity(wanted.terms),
+        nodes=f"{wanted.nodes:,} node{'' if wanted.nodes == 1 else 's'}",
+        bundle=b64encode(wanted.bundle).decode("ascii"), pages="\n".join(pages),
+    )  # fmt: skip
+
+
+def make_objects(wanted: ManifestOf) -> list[dict[str, Any]]:
+    """Give the same objects as values: namespace, ConfigMap, DaemonSet. Raises RequestError."""
+    _check_size(wanted)
+    problems: list[Problem] = []
+    # YAML takes long to read what is in base64.
+    text = write_manifest(replace(wanted, bundle=b"")).replace("run.pyz: \n", 'run.pyz: ""\n')
+    parsed = parse_documents(text.encode(), problems, "the manifest")
+    assert not problems, problems
+    objects = [dict(one.items(())) for one in parsed]
+    objects[1]["binaryData"] = {"run.pyz": b64encode(wanted.bundle).decode("ascii")}
+    return objects
+
+
+def _check_size(wanted: ManifestOf) -> None:
+    """Raise RequestError where no ConfigMap holds the run."""
     if len(wanted.bundle) > MOST_BYTES:
         raise RequestError(
             f"what {wanted.nodes:,} nodes have to do is {len(wanted.bundle):,} bytes, and a "
             f"ConfigMap holds {MOST_BYTES:,}: choose a part (--limit, --from, --to, --only), or "
             "--cover zones"
         )
-    image = json.dumps(wanted.image)
-    limits = ",".join(map(str, LIMITS))
-    pages = (_PAGE.format(page=page, image=image, limits=limits) for page in range(1, PAGES + 1))
-    return _OBJECTS.format(
-        run=wanted.run, name=name_namespace(wanted.run), label=RUN_LABEL, image=image,
-        nodes=f"{wanted.nodes:,} node{'' if wanted.nodes == 1 else 's'}",
-        bundle=b64encode(wanted.bundle).decode("ascii"), pages="\n".join(pages),
-    )  # fmt: skip
+
+
+def _write_affinity(terms: tuple[dict[str, Any], ...]) -> str:
+    if not terms:
+        return ""
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return f"      affinity: {json.dumps({'nodeAffinity': required})}\n"

@@ -33,8 +33,6 @@ def find_reason(host: Host, machines: Collection[str] = ()) -> str | None:
         return f"{host.name} is no node of the cluster, or has not joined it yet: {OTHER_WAY}"
     if node.unready:
         return f"{host.name} is not ready ({node.unready}): {OTHER_WAY}"
-    if node.is_cordoned:
-        return f"{host.name} is cordoned: {OTHER_WAY}, or uncordon it"
     if machines and node.machine not in machines:
         what = node.machine or "of an unknown processor"
         return f"{host.name} is {what}, for which there is no image: {OTHER_WAY}"

@@ -15,7 +15,7 @@ from netprobe.agent.wire.orders import (
     TemplatesOrder,
 )
 from netprobe.batch.request import read_request, write_request
-from netprobe.batch.rounds import make_next_round
+from netprobe.batch.rounds import make_next_round, move_start
 from netprobe.batch.script import write_script
 from tests.batch.support import header
 from tests.batch.world import (
@@ -54,6 +54,14 @@ def test_the_same_request_gives_the_same_scripts() -> None:
 
     assert [write_script(script) for script in one] == [write_script(script) for script in other]
     assert {script.start.name for script in one} == {"a", "b", "c"}
+
+
+def test_a_round_can_be_moved() -> None:
+    """It is the round that would have been made for that start."""
+    plan = plan_of(("web", "tcp", ((80, 80),)))
+    request = request_of(plan, "clock")
+    later = replace(request, starts_at=2_000_000.0)
+    assert move_start(*first_round(request), 2_000_000.0) == first_round(later)
 
 
 def test_all_listeners_are_open_before_anybody_probes() -> None:

@@ -26,14 +26,15 @@ WORDS = ("cluster", "manifest", "-m", "kubeadm", "-i", str(NODES), "--only", "ap
 
 def test_why_a_host_can_have_no_pod() -> None:
     """Each reason names the host and the way that remains; who cannot start anyway has none."""
-    cases = {
+    cases: dict[NodeState | None, str | None] = {
         None: "a is no node of the cluster, or has not joined it yet: use ssh or a bundle there",
         replace(FINE, unready="no kubelet has reported"): "a is not ready (no kubelet has "
         "reported): use ssh or a bundle there",
-        replace(FINE, is_cordoned=True): "a is cordoned: use ssh or a bundle there, or uncordon it",
         replace(FINE, machine="arm64"): "a is arm64, for which there is no image: use ssh or a "
         "bundle there",
         FINE: None,
+        # A DaemonSet's pods start there.
+        replace(FINE, is_cordoned=True): None,
     }
     for node, reason in cases.items():
         one = replace(A, node=node)

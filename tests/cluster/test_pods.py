@@ -95,7 +95,7 @@ def test_why_a_node_has_no_results(world: World) -> None:
         assert [one.name for one in stored.recordings] == ["a", "b"]
     assert "no kubelet has reported on it" in read(world, pod(world, "c")).missing["c"]
     stored = read(world, full(world, "a"), full(world, "b"))
-    assert stored.missing == {"c": "no pod of the run is on c"}
+    assert stored.missing == {"c": "no pod of the run is on c: use ssh or a bundle there"}
     merged = Merged(stored.request, stored.recordings, missing=stored.missing, heard=True)
     untested = {one.because for one in merged.results if "c" in (one.source, one.destination)}
     assert all("no pod of the run is on c" in words for words in untested), untested

@@ -27,9 +27,11 @@ MOST_ROUNDS = 4
 Key = tuple[str, str, str, str, str, int]
 
 
-def netprobe(*words: str, ok: Iterable[int] = (0, 1, 3)) -> subprocess.CompletedProcess[bytes]:
-    """Run the real command."""
-    done = run_warm(words, environment(), Path.cwd(), PATIENCE_S)
+def netprobe(
+    *words: str, ok: Iterable[int] = (0, 1, 3), **variables: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the real command, with these variables set."""
+    done = run_warm(words, environment() | variables, Path.cwd(), PATIENCE_S)
     assert done.returncode in ok, done.stderr.decode()
     return done
 

@@ -5,9 +5,7 @@ other, and keeps of their messages what a kubelet keeps."""
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from base64 import b64decode
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,9 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.api import Api, make_pod, serving
+from tests.cluster.kubelets import KUBECTL, Kubelets
 from tests.lab.batch import COMPARED, netprobe, rows_of
 from tests.lab.netlab import Lab
-from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.lab, pytest.mark.full]
 
@@ -36,18 +35,20 @@ requirements:
   - {id: ping, from: worker, to: worker, icmp: echo, purpose: x}
 """
 DROPPED = {("kubelet", "cp", "w2", 10250), ("overlay", "w1", "w2", 8472)}
-POD_BYTES, MESSAGE_BYTES = 12288, 4096
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Played:
-    """What a cluster has given, and what a live run of the same says."""
+    """What a cluster has given, and what a live run of the same says; ``told``: what one command
+    says, against the server ``api``."""
 
     folder: Path
     objects: list[Json]
     pods: list[Json]
     live: Json
+    api: Api
+    told: Json
 
     def merge(self, pods: list[Json], *, status: int = 1) -> Json:
         """The report of some pods."""
@@ -74,30 +75,37 @@ def list_nodes(lab: Lab) -> Json:
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
-def play_kubelet(lab: Lab, folder: Path, daemon_set: Json, node: str) -> Json:
-    """Start a pod on a node, and give it as the API has it when its init containers are over."""
-    template = daemon_set["spec"]["template"]
-    place = folder / node
+def play_by_files(lab: Lab, folder: Path, matrix: Path) -> tuple[list[Json], list[Json]]:
+    """Carry the manifest and the pods by hand: give the objects, and the pods when all is over."""
+    nodes = folder / "nodes.json"
+    nodes.write_text(json.dumps(list_nodes(lab)))
+    done = netprobe(
+        "cluster", "manifest", "-m", str(matrix), "-i", str(nodes), "--start", "+18s",
+        "--window", "12s", "--margin", "16s", "--image", "python:3",
+        "--plan", str(folder / "plan.pyz"),
+    )  # fmt: skip
+    objects = list(yaml.safe_load_all(done.stdout))
+    pods = [make_pod(objects[2], node) for node in list_nodes(lab)["items"]]
+    running = [pod for pod in pods if pod["spec"]["nodeName"] != "old"]
+    kubelets = Kubelets(folder, lambda node: lab[node].enter)
+    bundle = objects[1]["binaryData"]["run.pyz"].encode()
+    with ThreadPoolExecutor(len(ROLES)) as pool:
+        list(pool.map(lambda pod: kubelets.run_pod(pod, bundle), running))
+    return objects, running
+
+
+def play_through_api(lab: Lab, folder: Path, matrix: Path) -> tuple[Api, Json]:
+    """One command against an API server: give the server as it was left, and the report."""
+    place = folder / "api"
     place.mkdir()
-    count = len(template["spec"]["initContainers"]) + len(template["spec"]["containers"])
-    statuses = []
-    for one in template["spec"]["initContainers"]:
-        message = place / "message"
-        message.write_bytes(b"")
-        mounts = {"$(NODE)": node, "/netprobe/run.pyz": str(folder / "run.pyz"),
-                  "/pages": str(place), "/dev/termination-log": str(message),
-                  "python3": sys.executable}  # fmt: skip
-        command = [mounts.get(word, word) for word in one["command"]]
-        done = subprocess.run([*lab[node].enter, *command], timeout=PATIENCE_S, check=False)
-        # The end of a file that is too long, then the beginning of a message that is.
-        said = message.read_bytes()[-MESSAGE_BYTES:][: POD_BYTES // count].decode()
-        ended = {"exitCode": done.returncode, "reason": "Completed", "message": said}
-        statuses.append({"name": one["name"], "state": {"terminated": ended}})
-    metadata = {"name": f"netprobe-{node}", "labels": template["metadata"]["labels"]}
-    return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": node},
-        "status": {"phase": "Running", "initContainerStatuses": statuses},
-    }  # fmt: skip
+    api = Api(list_nodes(lab)["items"], Kubelets(place, lambda node: lab[node].enter).run_pod)
+    with serving(api, place) as kubeconfig:
+        done = netprobe(
+            "cluster", "run", "-m", str(matrix), "--kubeconfig", str(kubeconfig), "--start", "+30s",
+            "--window", "12s", "--margin", "16s", "--image", "python:3", "-o", "json",
+            PATH=f"{KUBECTL.parent}:{os.environ['PATH']}",
+        )  # fmt: skip
+    return api, json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -114,22 +122,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
             "ip saddr 10.97.1.2 ip daddr 10.97.3.2 tcp dport 10250 drop\n"
             "ip saddr 10.97.2.2 ip daddr 10.97.3.2 udp dport 8472 drop\n}\n}"
         )
-        matrix, nodes = lab.write("matrix.yaml", MATRIX), folder / "nodes.json"
-        nodes.write_text(json.dumps(list_nodes(lab)))
+        matrix = lab.write("matrix.yaml", MATRIX)
         inventory = lab.inventory(ROLES, without_agent=["old"])
         words = ("-m", str(matrix), "-i", str(inventory), "-o", "json")
         live = json.loads(netprobe("run", *words).stdout)
-        done = netprobe(
-            "cluster", "manifest", "-m", str(matrix), "-i", str(nodes), "--start", "+18s",
-            "--window", "12s", "--margin", "16s", "--image", "python:3",
-            "--plan", str(folder / "plan.pyz"),
-        )  # fmt: skip
-        objects = list(yaml.safe_load_all(done.stdout))
-        (folder / "run.pyz").write_bytes(b64decode(objects[1]["binaryData"]["run.pyz"]))
-        with ThreadPoolExecutor(len(ROLES)) as pool:
-            running = [name for name in ROLES if name != "old"]
-            pods = list(pool.map(lambda name: play_kubelet(lab, folder, objects[2], name), running))
-        yield Played(folder, objects, pods, live)
+        objects, pods = play_by_files(lab, folder, matrix)
+        api, told = play_through_api(lab, folder, matrix)
+        yield Played(folder, objects, pods, live, api, told)
 
 
 def flows(document: Json, verdict: str) -> set[tuple[str, str, str, int]]:
@@ -154,6 +153,23 @@ def test_the_verdicts_are_those_of_a_live_run(played: Played) -> None:
     }
     assert {key[:3] for key in other} == {("path-mtu", "w1", "w2")}
     assert {rows[key]["reason"] for key in other} == {"not-asked"}
+
+
+def test_one_command_says_the_same(played: Played) -> None:
+    """From the list of nodes to the report, through kubectl and an API server, which keeps nothing
+    of it; no call is about one node."""
+    merged = rows_of(played.merge(played.pods))
+    told = rows_of(played.told)
+    assert flows(played.told, "blocked") == DROPPED
+    assert flows(played.told, "pass") == flows(played.merge(played.pods), "pass")
+    assert {key: [one[name] for name in COMPARED] for key, one in told.items()} == {
+        key: [one[name] for name in COMPARED] for key, one in merged.items()
+    }
+    assert (played.api.spaces, len(played.api.deleted)) == ({}, 1)
+    assert [pod["spec"]["nodeName"] for pod in next(iter(played.api.pods.values()))] == [
+        "cp", "w1", "w2"
+    ]  # fmt: skip
+    assert len(played.api.calls) <= 12
 
 
 def test_a_node_that_is_not_ready_is_not_tested(played: Played) -> None:

@@ -1,0 +1,260 @@
+"""A run in a cluster from its objects to its results; whatever happens, its namespace goes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from netprobe.batch.request import BatchRequest
+from netprobe.batch.results import StoredRun
+from netprobe.batch.script import HostScript
+from netprobe.cluster.kubectl import ApiRefusal, Kubectl, add_remedy
+from netprobe.cluster.pods import RUN_LABEL, RunPod, list_pods, read_run
+from netprobe.errors import NetprobeError, RequestError
+from netprobe.model.printable import clean
+
+NAMESPACES = "/api/v1/namespaces"
+NODES = "/api/v1/nodes"
+CLEAN = "`netprobe cluster clean` removes it"
+# When pods are looked at before the start, as parts of the time until then: with the second look
+# those are missed that nothing has made.
+EARLY = (0.125, 0.5)
+# And when after the end, as parts of the margin by which clocks may be apart.
+LATE = (0.1, 0.9)
+# How long after a list that has broken off another one is asked for; at last none.
+AGAIN_S = (5.0, 20.0, 0.0)
+MOST_WORDS = 500
+
+
+class FoundRun(Struct, frozen=True):
+    """A namespace of a run. ``is_ending``: somebody has deleted it, and the cluster is at it."""
+
+    namespace: str
+    run: str
+    since: str
+    is_ending: bool
+
+
+class PodCounts(Struct, frozen=True):
+    """What a DaemonSet says of its pods."""
+
+    wanted: int
+    there: int
+    ready: int
+
+
+async def list_runs(kube: Kubectl) -> list[FoundRun]:
+    """List what is left of any run, and what goes on. Raises ApiRefusal."""
+    pages = kube.get_pages(NAMESPACES, labelSelector=RUN_LABEL)
+    return [_read_namespace(item) async for page in pages for item in page.get("items") or ()]
+
+
+def _read_namespace(item: Mapping[str, Any]) -> FoundRun:
+    meta = item["metadata"]
+    return FoundRun(
+        clean(meta["name"]), clean(meta.get("labels", {}).get(RUN_LABEL, "")),
+        clean(meta.get("creationTimestamp", "")), "deletionTimestamp" in meta,
+    )  # fmt: skip
+
+
+def refuse_second(found: Sequence[FoundRun]) -> None:
+    """Raise NetprobeError where another run is there: its listeners hold the ports of this one."""
+    for one in found:
+        if not one.is_ending:
+            raise NetprobeError(
+                f"another run is there: {one.namespace}, since {one.since}; wait for its end, or, "
+                f"where it has been killed, {CLEAN}"
+            )
+
+
+async def list_nodes(kube: Kubectl, selector: str) -> dict[str, Any]:
+    """List nodes as `kubectl get nodes -o json` prints them. Raises ApiRefusal, RequestError."""
+    query = {"labelSelector": selector} if selector else {}
+    items = [one async for page in kube.get_pages(NODES, **query) for one in page.get("items", ())]
+    if not items:
+        what = f"--nodes {selector}: no node has that" if selector else "the cluster has no node"
+        raise RequestError(what)
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+async def look_at_cluster(
+    kube: Kubectl, selector: str, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Check that a run is possible, and give the nodes. Raises NetprobeError."""
+    note = await kube.check_version()
+    if note:
+        tell(note)
+    refuse_second(await list_runs(kube))
+    return await list_nodes(kube, selector)
+
+
+async def sleep_until(when: float) -> None:
+    """Wait until a time of the clock, by which nodes probe."""
+    await asyncio.sleep(max(0.0, when - time.time()))
+
+
+class ClusterRun:
+    """One run. ``tell``: prints a line on how far it is; ``wait``: until a time of the clock."""
+
+    def __init__(
+        self,
+        kube: Kubectl,
+        request: BatchRequest,
+        scripts: Sequence[HostScript],
+        objects: Sequence[Mapping[str, Any]],
+        tell: Callable[[str], None],
+        wait: Callable[[float], Awaitable[None]] = sleep_until,
+    ) -> None:
+        self._kube = kube.set_apart()
+        self._request = request
+        self._scripts = scripts
+        self._objects = objects
+        self._tell = tell
+        self._wait = wait
+        self._namespace = str(objects[0]["metadata"]["name"])
+        self._place = f"{NAMESPACES}/{self._namespace}"
+        self._daemons = f"/apis/apps/v1/namespaces/{self._namespace}/daemonsets"
+        # None: it has been asked for, and nothing is known of it.
+        self._exists: bool | None = False
+        self._starts_at = request.starts_at or 0.0
+        self._pods: list[RunPod] = []
+        self._gone = "the run ended before its results had arrived"
+
+    def stored(self) -> StoredRun:
+        """Give what has arrived."""
+        return read_run(self._pods, self._request, self._scripts, self._gone)
+
+    async def carry_out(self) -> None:
+        """Create, wait, read the pods, delete. Raises ApiRefusal where nothing could be started.
+
+        Each signal ends the step that goes on; the next ones follow.
+        """
+        if self._starts_at <= time.time():
+            raise RequestError("--start: that is over before the first pod exists; give more time")
+        try:
+            await self._create_all()
+            await self._wait_until_start()
+            try:
+                await self._wait_for_results()
+            finally:
+                await self._read_pods()
+        finally:
+            await self._remove_all()
+
+    async def _create_all(self) -> None:
+        space, config, daemons = self._objects
+        self._exists = None
+        try:
+            await self._kube.create(NAMESPACES, space)
+        except ApiRefusal as error:
+            self._exists = False if error.is_answer else None
+            raise
+        self._exists = True
+        await self._kube.create(f"{self._place}/configmaps", config)
+        await self._kube.create(self._daemons, daemons)
+
+    async def _wait_until_start(self) -> None:
+        """Look whether pods come. Raises ApiRefusal where the cluster makes none."""
+        begun, counts = time.time(), None
+        lead_s = self._starts_at - begun
+        self._tell(
+            f"run {self._request.run}: {len(self._scripts):,} nodes probe in {lead_s:.0f} s, for "
+            f"at most {self._request.window_s:.0f} s"
+        )
+        for part in EARLY:
+            await self._wait(begun + part * lead_s)
+            counts = await self._count_pods()
+            if counts is not None and counts.there >= counts.wanted > 0:
+                break
+        if counts is None:
+            return
+        words = "" if counts.there else await self._find_refusal()
+        if words:
+            raise ApiRefusal(f"the cluster makes no pod: {words}")
+        self._tell(f"{counts.there:,} of {counts.wanted:,} pods are there")
+
+    async def _wait_for_results(self) -> None:
+        """Wait until all nodes have probed, and for those whose clocks are late."""
+        request = self._request
+        over = self._starts_at + request.window_s + request.margin_s
+        for part in LATE:
+            await self._wait(over + part * request.margin_s)
+            counts = await self._count_pods()
+            if counts is not None and counts.ready >= counts.wanted > 0:
+                return
+
+    async def _count_pods(self) -> PodCounts | None:
+        """Ask the DaemonSet; None where the API does not answer: the nodes go on without it."""
+        try:
+            found = await self._kube.get(f"{self._daemons}/netprobe")
+        except ApiRefusal:
+            return None
+        status = found.get("status", {})
+        names = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady")
+        return PodCounts(*(int(status.get(name, 0)) for name in names))
+
+    async def _find_refusal(self) -> str:
+        """Say why the cluster makes no pod, in its own words; nothing where it has none."""
+        try:
+            pages = self._kube.get_pages(
+                f"{self._place}/events", fieldSelector="reason=FailedCreate,type=Warning"
+            )
+            said = [one.get("message", "") async for page in pages for one in page["items"]]
+        except (ApiRefusal, LookupError):
+            return ""
+        return add_remedy(clean(" ".join(said[-1].split()))[:MOST_WORDS]) if said else ""
+
+    async def _read_pods(self) -> None:
+        """Read all pods; where the list breaks off, again, and at last what has come of it."""
+        for pause_s in AGAIN_S:
+            refusal = await self._try_to_read()
+            if refusal is None:
+                self._gone = ""
+                return
+            self._gone = f"its results have not arrived: {refusal}"
+            if pause_s:
+                await self._wait(time.time() + pause_s)
+        self._tell(f"{refusal}; {len(self._pods):,} pods have arrived")
+
+    async def _try_to_read(self) -> NetprobeError | None:
+        """Read pods, and keep them where they are more than before; give why some are missing."""
+        pods: list[RunPod] = []
+        try:
+            place = f"{self._place}/pods"
+            async for page in self._kube.get_pages(place, labelSelector=RUN_LABEL):
+                pods += list_pods(page, "the list of pods")
+        except NetprobeError as error:
+            return error
+        finally:
+            self._pods = max(self._pods, pods, key=len)
+        return None
+
+    async def _remove_all(self) -> None:
+        """Delete the namespace, and with it all else; never one of somebody else."""
+        if self._exists is False:
+            return
+        try:
+            if self._exists or await self._is_there():
+                await self._kube.delete(self._place)
+                self._tell(f"namespace {self._namespace} is deleted, and all that was in it")
+        except ApiRefusal as error:
+            self._tell(f"namespace {self._namespace} may be left ({error}); {CLEAN}")
+
+    async def _is_there(self) -> bool:
+        """Look whether the namespace is there, and of this run. Raises ApiRefusal."""
+        return any(one.run == self._request.run for one in await list_runs(self._kube))
+
+
+async def remove_runs(kube: Kubectl, found: Sequence[FoundRun]) -> list[str]:
+    """Delete these namespaces; give a line for each. Raises ApiRefusal at the first that stays."""
+    lines = []
+    for one in found:
+        if not one.is_ending:
+            await kube.delete(f"{NAMESPACES}/{one.namespace}")
+        done = "is being deleted already" if one.is_ending else "is deleted"
+        lines.append(f"{one.namespace} (since {one.since}) {done}")
+    return lines

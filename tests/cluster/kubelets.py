@@ -1,0 +1,75 @@
+"""Imitated kubelets: each starts a pod's containers, one after the other, and keeps of their
+messages what a kubelet keeps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.patience import PATIENCE_S
+
+Json = dict[str, Any]
+# The real client, out of the package index: beside the Python of the tests.
+KUBECTL = Path(sys.executable).parent / "kubectl"
+# What a kubelet keeps: the end of a file that is too long, then the beginning of a message that is.
+POD_BYTES, MESSAGE_BYTES = 12288, 4096
+
+
+class Kubelets:
+    """Kubelets of all nodes. ``enter``: the words that go before a command on a node."""
+
+    def __init__(self, folder: Path, enter: Callable[[str], Sequence[str]] = lambda _: ()) -> None:
+        self._folder = folder
+        self._enter = enter
+        self._lock = threading.Lock()
+
+    def run_pod(self, pod: Json, bundle: bytes) -> None:
+        """Run a pod; its status changes with each container that has ended."""
+        spec, node = pod["spec"], pod["spec"]["nodeName"]
+        place = self._folder / node
+        place.mkdir(exist_ok=True)
+        (place / "run.pyz").write_bytes(b64decode(bundle))
+        count = len(spec["initContainers"]) + len(spec["containers"])
+        ended: list[Json] = []
+        for one in spec["initContainers"]:
+            message = place / "message"
+            message.write_bytes(b"")
+            mounts = {"$(NODE)": node, "/netprobe/run.pyz": str(place / "run.pyz"),
+                      "/pages": str(place), "/dev/termination-log": str(message),
+                      "python3": sys.executable}  # fmt: skip
+            command = [*self._enter(node), *(mounts.get(word, word) for word in one["command"])]
+            done = subprocess.run(command, timeout=PATIENCE_S, check=False, capture_output=True)
+            said = message.read_bytes()[-MESSAGE_BYTES:][: POD_BYTES // count].decode()
+            state = {"exitCode": done.returncode, "reason": "Completed", "message": said}
+            ended.append({"name": one["name"], "state": {"terminated": state}})
+            pod["status"] = {"phase": "Pending", "initContainerStatuses": list(ended)}
+        pod["status"] = {"phase": "Running", "initContainerStatuses": ended, "ready": True}
+
+
+def wait_for_ever(reason: str, message: str) -> Callable[[Json, bytes], None]:
+    """A kubelet on whose node no container starts."""
+
+    def report(pod: Json, _bundle: bytes) -> None:
+        state = {"waiting": {"reason": reason, "message": message}}
+        first = {"name": "page-1", "state": state}
+        pod["status"] = {"phase": "Pending", "initContainerStatuses": [first]}
+
+    return report
+
+
+def report_pages(pages: Mapping[str, Sequence[str]]) -> Callable[[Json, bytes], None]:
+    """Kubelets whose containers have left these messages, by their nodes."""
+
+    def report(pod: Json, _bundle: bytes) -> None:
+        ended = [
+            {"name": f"page-{at}", "state": {"terminated": {"exitCode": 0, "message": one}}}
+            for at, one in enumerate(pages.get(pod["spec"]["nodeName"], ()), 1)
+        ]
+        pod["status"] = {"phase": "Running", "initContainerStatuses": ended, "ready": True}
+
+    return report

@@ -1,0 +1,385 @@
+"""A run from its objects to its results: real kubectl, a small API server, kubelets that have what
+nodes found; time passes at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from netprobe.batch.results import StoredRun
+from netprobe.cluster.kubectl import ApiRefusal, Kubectl
+from netprobe.cluster.manifest import ManifestOf, make_objects
+from netprobe.cluster.run import ClusterRun, list_runs, look_at_cluster, remove_runs
+from netprobe.cluster.selecting import choose_terms
+from netprobe.errors import NetprobeError, RequestError
+from netprobe.signals import run_until_signal
+from tests.batch.merging import World, make_world
+from tests.batch.world import Merged, plan_of
+from tests.cluster.api import Api, make_node, serving, status
+from tests.cluster.kubelets import KUBECTL, report_pages, wait_for_ever
+from tests.cluster.pods import make_pages
+
+pytestmark = pytest.mark.slow
+
+HOUR_S = 3600.0
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """Three hosts, of which two flows from b to c are dropped."""
+    return make_world(plan_of(("web", "tcp", ((8000, 8009),))))
+
+
+@dataclass
+class Played:
+    """A run against an API: what it printed, and until when it waited."""
+
+    world: World
+    kube: Kubectl
+    namespace: str = ""
+    lines: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    stopped: bool = False
+
+    def carry_out(self, *, interrupt_at: int = 0) -> StoredRun:
+        """Carry it out; ``interrupt_at``: the wait at which somebody presses Ctrl-C."""
+        request = replace(self.world.request, starts_at=time.time() + HOUR_S)
+        scripts = list(self.world.scripts.values())
+        objects = make_objects(ManifestOf(request.run, 3, b"x", "x", self.namespace))
+
+        async def wait(when: float) -> None:
+            self.waits.append(when)
+            if len(self.waits) == interrupt_at:
+                os.kill(os.getpid(), 2)
+                await asyncio.sleep(HOUR_S)
+
+        run = ClusterRun(self.kube, request, scripts, objects, self.lines.append, wait)
+        self.stopped = run_until_signal(run.carry_out())
+        return run.stored()
+
+
+@pytest.fixture
+def api(world: World) -> Api:
+    """A cluster of three nodes whose pods have all pages."""
+    nodes = [make_node(name, f"10.0.0.{at}") for at, name in enumerate("abc", 1)]
+    pages = {name: make_pages(world.scripts[name], world.recordings[name]) for name in "abc"}
+    return Api(nodes, report_pages(pages))
+
+
+@pytest.fixture
+def kube(api: Api, tmp_path: Path) -> Iterator[Kubectl]:
+    """The real kubectl, with a way to that cluster."""
+    with serving(api, tmp_path) as config:
+        yield Kubectl(str(KUBECTL), (f"--kubeconfig={config}",))
+
+
+def look(kube: Kubectl, selector: str = "") -> Json:
+    """The nodes, where a run is possible; there is no note."""
+    notes: list[str] = []
+    nodes = asyncio.run(look_at_cluster(kube, selector, notes.append))
+    assert notes == []
+    return nodes
+
+
+def verdicts(stored: StoredRun) -> dict[str, int]:
+    """How many flows have which verdict."""
+    merged = Merged(stored.request, stored.recordings, missing=stored.missing, heard=True)
+    found = [one.verdict for one in merged.results]
+    return {verdict: found.count(verdict) for verdict in set(found)}
+
+
+def verdicts_of_files(world: World) -> dict[str, int]:
+    """The same of what hosts wrote into files."""
+    return verdicts(StoredRun(world.request, tuple(world.recordings.values()), {}))
+
+
+def test_a_run_leaves_its_results_and_nothing_else(world: World, api: Api, kube: Kubectl) -> None:
+    """All that the nodes found is there, and the namespace is gone; it waits for the nodes' end."""
+    played = Played(world, kube)
+    stored = played.carry_out()
+    assert (stored.missing, stored.notes) == ({}, ())
+    assert verdicts(stored) == verdicts_of_files(world)
+    assert verdicts(stored).keys() == {"pass", "blocked"}
+    assert (api.spaces, api.deleted) == ({}, [f"netprobe-{world.request.run}"])
+    begun = played.waits[-1] - HOUR_S
+    assert played.waits[-1] - played.waits[0] > 60 + 10
+    assert begun < time.time() + 60 + 10 + 10
+    assert [method for method, path in api.calls if "namespaces/" in path] == [
+        "POST", "POST", "GET", "GET", "GET", "DELETE"
+    ]  # fmt: skip
+
+
+def test_the_objects_are_those_of_the_manifest(world: World, api: Api, kube: Kubectl) -> None:
+    """In one namespace with one label, which plain kubectl finds too, before it goes."""
+    found: list[Json] = []
+    kubelet = api.kubelet
+
+    def keep(pod: Json, bundle: bytes) -> None:
+        if pod["spec"]["nodeName"] == "a":
+            found.extend((*api.spaces.values(), *next(iter(api.made.values())).values()))
+        kubelet(pod, bundle)
+
+    api.kubelet = keep
+    Played(world, kube, "probing").carry_out()
+    assert [one["kind"] for one in found] == ["Namespace", "ConfigMap", "DaemonSet"]
+    label = {"netprobe.run": world.request.run}
+    assert all(label.items() <= one["metadata"]["labels"].items() for one in found)
+    assert [one["metadata"].get("namespace") for one in found] == [None, "probing", "probing"]
+    assert found[1]["binaryData"] == {"run.pyz": "eA=="}
+    assert api.deleted == ["probing"]
+
+
+def test_a_thousand_nodes_cost_twelve_calls(world: World, api: Api, kube: Kubectl) -> None:
+    """And the list of pods page by page; none is for one node."""
+    api.nodes = [*api.nodes, *(make_node(f"n{at}", f"10.1.{at // 250}.{at % 250}")
+                               for at in range(997))]  # fmt: skip
+    assert len(look(kube)["items"]) == 1000
+    # So that it looks as often as it ever does.
+    ready = api.kubelet
+    api.kubelet = lambda pod, bundle: (
+        None if pod["spec"]["nodeName"] == "n7" else ready(pod, bundle)
+    )
+    stored = Played(world, kube).carry_out()
+    assert (len(stored.recordings), len(stored.notes)) == (3, 997)
+    pages = [path for method, path in api.calls if path.endswith("/pods")]
+    assert len(pages) == 2
+    assert len(api.calls) - len(pages) <= 12, api.calls
+
+
+def test_why_a_node_has_no_results(world: World, api: Api, kube: Kubectl) -> None:
+    """In the words of its pod, with the way that remains; the others count."""
+    pull = wait_for_ever("ImagePullBackOff", 'Back-off pulling image "x"')
+    ready = api.kubelet
+
+    def report(pod: Json, bundle: bytes) -> None:
+        if pod["spec"]["nodeName"] == "a":
+            ready(pod, bundle)
+        elif pod["spec"]["nodeName"] == "b":
+            pull(pod, bundle)
+        else:
+            del pod["spec"]["nodeName"]
+            conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                           "message": "0/3 nodes are available: 1 Insufficient cpu."}]  # fmt: skip
+            pod["status"] = {"phase": "Pending", "conditions": conditions}
+
+    api.kubelet = report
+    stored = Played(world, kube).carry_out()
+    assert [one.name for one in stored.recordings] == ["a"]
+    way = "use ssh or a bundle there"
+    assert stored.missing == {
+        "b": "pod netprobe-b: has not started: ImagePullBackOff: Back-off pulling image "
+        f'"x": {way}',
+        "c": "pod netprobe-c: has not started: Unschedulable: 0/3 nodes are available: 1 "
+        f"Insufficient cpu.: {way}",
+    }
+
+
+def test_ctrl_c_reports_what_arrived(world: World, api: Api, kube: Kubectl) -> None:
+    """While nodes probe; before they do there is nothing to report. The namespace goes in both."""
+    played = Played(world, kube)
+    stored = played.carry_out(interrupt_at=2)
+    assert played.stopped
+    assert len(stored.recordings) == 3
+    assert api.spaces == {}
+    played = Played(world, kube)
+    stored = played.carry_out(interrupt_at=1)
+    assert played.stopped
+    assert stored.recordings == ()
+    assert set(stored.missing.values()) == {"the run ended before its results had arrived"}
+    assert api.spaces == {}
+
+
+def test_an_api_that_goes_in_the_middle(world: World, api: Api, kube: Kubectl) -> None:
+    """What arrived is reported, the rest is not tested, and a line says what is left."""
+    api.gone_at = lambda method, path: path.endswith("/pods") or method == "DELETE"
+    played = Played(world, kube)
+    stored = played.carry_out()
+    assert stored.recordings == ()
+    assert verdicts(stored).keys() == {"not-tested"}
+    assert all(
+        "its results have not arrived: cannot get " in one for one in stored.missing.values()
+    )
+    name = f"netprobe-{world.request.run}"
+    assert played.lines[-1].startswith(f"namespace {name} may be left (cannot delete ")
+    assert played.lines[-1].endswith("`netprobe cluster clean` removes it")
+    api.gone_at = lambda *_: False
+    assert asyncio.run(remove_runs(kube, asyncio.run(list_runs(kube)))) == [
+        f"{name} (since 2026-11-28T10:00:00Z) is deleted"
+    ]
+    assert api.spaces == {}
+
+
+def test_an_api_that_goes_while_objects_are_created(world: World, api: Api, kube: Kubectl) -> None:
+    """What may be left is said before what failed."""
+    api.gone_at = lambda method, path: path.endswith("/configmaps") or method == "DELETE"
+    played = Played(world, kube)
+    with pytest.raises(ApiRefusal, match="cannot create ConfigMap netprobe: "):
+        played.carry_out()
+    assert "may be left (cannot delete " in played.lines[-1]
+    assert len(api.spaces) == 1
+
+
+def test_half_a_list_is_reported(world: World, api: Api, kube: Kubectl) -> None:
+    """The first page of pods came, the second one did not."""
+    api.nodes = [*api.nodes, *(make_node(f"n{at}", f"10.1.{at // 250}.{at % 250}")
+                               for at in range(600))]  # fmt: skip
+    pages: list[str] = []
+
+    def is_second(_method: str, path: str) -> bool:
+        pages.extend([path] if path.endswith("/pods") else [])
+        return len(pages) > 1
+
+    api.gone_at = is_second
+    stored = Played(world, kube).carry_out()
+    assert len(stored.recordings) == 3
+    assert stored.missing == {}
+
+
+def test_an_api_that_goes_and_comes_back(world: World, api: Api, kube: Kubectl) -> None:
+    """Looks that are not answered end nothing, and a list that breaks off is asked for again."""
+    api.refused["GET", "netprobe"] = status(503, "ServiceUnavailable", "starting")
+    api.refused["GET", "pods"] = {**status(503, "ServiceUnavailable", "starting"), "once": True}
+    stored = Played(world, kube).carry_out()
+    assert (len(stored.recordings), stored.missing) == (3, {})
+    assert sum(path.endswith("/pods") for _, path in api.calls) == 2
+    assert api.spaces == {}
+
+
+REFUSED_PODS = {
+    'Error creating: pods "netprobe-" is forbidden: violates PodSecurity "restricted:latest": host '
+    "namespaces (hostNetwork=true)": "the namespace needs the level privileged",
+    'Error creating: pods "netprobe-" is forbidden: exceeded quota: small, requested: pods=3':
+    "the namespace needs a larger quota",
+    'Error creating: pods "netprobe-" is forbidden: unable to validate against any security '
+    "context constraint": "give the service account of the namespace an SCC",
+    'Error creating: admission webhook "validate.kyverno.svc" denied the request: no host network':
+    "ask for an exception from that policy",
+}  # fmt: skip
+
+
+def test_a_cluster_that_makes_no_pod(world: World, api: Api, kube: Kubectl) -> None:
+    """Pod Security, quota, SCC and webhooks refuse pods only: it is said long before the start."""
+    for words, remedy in REFUSED_PODS.items():
+        api.makes_no_pod = words
+        played = Played(world, kube)
+        with pytest.raises(ApiRefusal, match="the cluster makes no pod: Error creating") as caught:
+            played.carry_out()
+        assert words.partition(" is forbidden")[0] in str(caught.value)
+        assert remedy in str(caught.value)
+        assert max(played.waits) < time.time() + HOUR_S
+        assert api.spaces == {}
+
+
+def forbidden(what: str) -> Json:
+    """The API's own words of a right that is missing."""
+    words = f'{what} is forbidden: User "dev" cannot create resource "{what}" in API group ""'
+    return status(403, "Forbidden", words)
+
+
+WEBHOOK = status(400, "", 'admission webhook "validate.kyverno.svc-fail" denied the request: no')
+QUOTA = status(403, "Forbidden", 'configmaps "netprobe" is forbidden: exceeded quota: small')
+BROKEN = status(500, "InternalError", 'Internal error occurred: failed calling webhook "x": EOF')
+LARGE = status(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
+RIGHTS = "docs/cluster.md lists the rights that a run needs"
+REFUSED_OBJECTS = (
+    ("namespaces", forbidden("namespaces"), RIGHTS),
+    ("namespaces", WEBHOOK, "ask for an exception from that policy"),
+    ("namespaces", BROKEN, 'failed calling webhook "x": EOF'),
+    ("configmaps", QUOTA, "the namespace needs a larger quota, or none"),
+    ("configmaps", LARGE, "cannot create ConfigMap netprobe: Request entity too large"),
+    ("daemonsets", forbidden("daemonsets"), RIGHTS),
+    ("daemonsets", WEBHOOK, "cannot create DaemonSet netprobe: admission webhook"),
+)
+
+
+def test_objects_that_the_api_refuses(world: World, api: Api, kube: Kubectl) -> None:
+    """In the API's words, with what helps; the namespace goes, where it was there already."""
+    for what, answer, words in REFUSED_OBJECTS:
+        api.refused = {("POST", what): answer}
+        api.deleted.clear()
+        with pytest.raises(ApiRefusal) as caught:
+            Played(world, kube).carry_out()
+        assert words in str(caught.value)
+        assert (api.spaces, bool(api.deleted)) == ({}, what != "namespaces")
+
+
+def test_a_namespace_of_somebody_else_stays(world: World, api: Api, kube: Kubectl) -> None:
+    """One that exists is never deleted; nor is one of which we know nothing, without our label."""
+    api.spaces["probing"] = {"metadata": {"name": "probing"}}
+    with pytest.raises(ApiRefusal, match=r'create Namespace probing: namespaces "probing" already'):
+        Played(world, kube, "probing").carry_out()
+    assert list(api.spaces) == ["probing"]
+    # The answer to the creation is lost.
+    api.gone_at = lambda method, path: (method, path) == ("POST", "/api/v1/namespaces")
+    with pytest.raises(ApiRefusal, match="cannot create Namespace probing"):
+        Played(world, kube, "probing").carry_out()
+    assert (list(api.spaces), api.deleted) == (["probing"], [])
+
+
+def test_a_second_run_says_that_one_is_there(api: Api, kube: Kubectl) -> None:
+    """One that is being deleted already is none."""
+    api.spaces["x"] = {"metadata": {"name": "x", "labels": {"netprobe.run": "1"},
+                                    "creationTimestamp": "2026-11-28T10:00:00Z"}}  # fmt: skip
+    with pytest.raises(NetprobeError, match="another run is there: x, since 2026-11-28T10") as seen:
+        look(kube)
+    assert seen.value.exit_status == 4
+    api.spaces["x"]["metadata"]["deletionTimestamp"] = "2026-11-28T10:09:00Z"
+    assert len(look(kube)["items"]) == 3
+    found = asyncio.run(list_runs(kube))
+    assert "being deleted already" in asyncio.run(remove_runs(kube, found))[0]
+    assert api.deleted == []
+
+
+def test_nodes_are_chosen_by_kubectls_selectors(api: Api, kube: Kubectl) -> None:
+    """By the cluster for the list, and for the pods by the same in the words of an affinity."""
+    api.nodes[0]["metadata"]["labels"]["zone"] = "1"
+    assert [one["metadata"]["name"] for one in look(kube, "zone=1")["items"]] == ["a"]
+    with pytest.raises(RequestError, match="--nodes zone=2: no node has that"):
+        look(kube, "zone=2")
+    (term,) = choose_terms("zone in (a, b),!x/y,z!=1,w == 2,v notin (c),u", "", "")
+    assert term["matchExpressions"] == [
+        {"key": "zone", "operator": "In", "values": ["a", "b"]},
+        {"key": "x/y", "operator": "DoesNotExist"},
+        {"key": "z", "operator": "NotIn", "values": ["1"]},
+        {"key": "w", "operator": "In", "values": ["2"]},
+        {"key": "v", "operator": "NotIn", "values": ["c"]},
+        {"key": "u", "operator": "Exists"},
+    ]
+    for bad in ("zone in a", "a,,b", "=x", "a=b=c"):
+        with pytest.raises(RequestError, match="expected a label selector"):
+            choose_terms(bad, "", "")
+
+
+def test_pods_start_where_there_is_something_to_do() -> None:
+    """The shorter list of names says where; without names to leave out there is none."""
+    name = {"key": "metadata.name"}
+    assert choose_terms("", "ab", "") == ()
+    assert choose_terms("", "abc", "xy") == (
+        {"matchFields": [{**name, "operator": "NotIn", "values": [one]} for one in "xy"]},
+    )
+    assert choose_terms("z", "a", "xy") == (
+        {"matchExpressions": [{"key": "z", "operator": "Exists"}],
+         "matchFields": [{**name, "operator": "In", "values": ["a"]}]},
+    )  # fmt: skip
+
+
+def test_plain_kubectl_finds_what_a_killed_run_left(api: Api, kube: Kubectl) -> None:
+    """By the label that the page names: an independent look at what `clean` looks for."""
+    api.spaces["netprobe-1"] = {"metadata": {"name": "netprobe-1", "labels": {"netprobe.run": "1"}}}
+    api.spaces["other"] = {"metadata": {"name": "other"}}
+    words = ("get", "--raw", "/api/v1/namespaces?labelSelector=netprobe.run")
+    printed = subprocess.run([kube.program, *kube.words, *words], capture_output=True, check=True)
+    names = [one["metadata"]["name"] for one in json.loads(printed.stdout)["items"]]
+    assert names == ["netprobe-1"]
+    assert [one.namespace for one in asyncio.run(list_runs(kube))] == names
