@@ -1,0 +1,49 @@
+"""What the rehearsal of a segment has seen of one address."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class RouterSeen(NamedTuple):
+    """A router of no host of the inventory that sends advertisements for a virtual address.
+
+    ``speaks``: ``VRRPv2``, ``VRRPv3``, ``CARP``, ``HSRP``, ``HSRPv2``. ``heard_by``: the hosts.
+    """
+
+    speaks: str
+    group: int
+    priority: int
+    sender: str
+    link: str
+    heard_by: tuple[str, ...]
+
+    @property
+    def shares_ids(self) -> bool:
+        """Whether it has the same ids and link-layer addresses as VRRP; HSRP has its own."""
+        return self.speaks.startswith(("VRRP", "CARP"))
+
+
+class SegmentFacts(NamedTuple):
+    """What is known of an address that a host has, or that nobody should have yet (``is_free``).
+
+    ``asker`` asked on its ``device``. ``itself``: the host answered; ``holders``: who else did, by
+    name or link-layer address. ``is_silent``: of all addresses of hosts that were asked there none
+    was answered, so that silence says nothing. ``routers``: those that are told here; ``is_deaf``:
+    no host there could listen for any. ``vrid``: the id that the address will have.
+    """
+
+    is_free: bool
+    asker: str
+    device: str
+    itself: bool = False
+    holders: tuple[str, ...] = ()
+    is_silent: bool = False
+    routers: tuple[RouterSeen, ...] = ()
+    is_deaf: bool = False
+    vrid: int | None = None
+
+    @property
+    def clashing(self) -> tuple[RouterSeen, ...]:
+        """The routers that have the id which the address will have."""
+        return tuple(one for one in self.routers if one.shares_ids and one.group == self.vrid)
