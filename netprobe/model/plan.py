@@ -103,7 +103,7 @@ class Block(Struct, frozen=True):
     also: tuple[Also, ...] = ()
     overlay_mtu: int | None = None
     back_ends: tuple[Host, ...] = ()
-    listed: frozenset[str] = frozenset()
+    listed: tuple[str, ...] = ()
 
     @property
     def rehearsal(self) -> str | None:

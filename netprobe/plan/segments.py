@@ -23,7 +23,7 @@ def make_segments(plan: Plan, inventory: Inventory) -> Iterator[Block]:
     limits = plan.limited_to
     free = [host for host in inventory.hosts if host.free and (not limits or host.name in limits)]
     able = [host for host in plan.hosts().values() if host.may_start]
-    listed = frozenset(text for host in inventory.hosts for text in host.listed_addresses)
+    listed = tuple(sorted({text for host in inventory.hosts for text in host.listed_addresses}))
     for family in FAMILIES if able and plan.blocks else ():
         ends = [
             (host, one) for host in (*free, *able) for one in host.addresses
@@ -39,7 +39,7 @@ def _is_own(address: Address) -> bool:
 
 
 def _make_block(
-    matrix: str, family: Family, ends: list[tuple[Host, Address]], listed: frozenset[str]
+    matrix: str, family: Family, ends: list[tuple[Host, Address]], listed: tuple[str, ...]
 ) -> Block:
     hosts = {host.name: host for host, _ in ends}
     places = {

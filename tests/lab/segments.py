@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -105,7 +104,10 @@ vrrp_instance other {{
 }}
 """
         config = self.lab.write(f"keepalived-{host.name}-{family}.conf", text)
-        files = [f"--{word}={self.lab.folder}/{word}-{host.name}-{family}" for word in ("pid", "vrrp_pid")]
+        files = [
+            f"--{word}={self.lab.folder}/{word}-{host.name}-{family}"
+            for word in ("pid", "vrrp_pid")
+        ]
         host.spawn("keepalived", "-n", "-l", "-P", "-f", str(config), *files)
 
 
@@ -150,5 +152,3 @@ def segments(done: Finished) -> dict[tuple[str, int], dict[str, Any]]:
 def told(done: Finished) -> dict[tuple[str, int], tuple[str, str]]:
     """Verdict and reason of each address."""
     return {key: (one["verdict"], one["reason"]) for key, one in segments(done).items()}
-
-

@@ -53,12 +53,12 @@ Found = Optional[Tuple[bytes, bytes]]
 def ask_addresses(agent: AgentCore, order: SegmentAskOrder) -> None:
     """Answer with all who have one of these addresses, a second after the last question."""
     try:
-        Asking(agent, order).start()
+        SegmentQuestions(agent, order).start()
     except OSError as error:
         agent.send(SegmentAnswers(order.id, [], name_of(error.errno)))
 
 
-class Asking:
+class SegmentQuestions:
     """The questions of one order. Raises OSError where the host may not ask them."""
 
     def __init__(self, agent: AgentCore, order: SegmentAskOrder) -> None:

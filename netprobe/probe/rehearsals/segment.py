@@ -17,7 +17,7 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.neighbours import find_neighbours, links_of, name_machines
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
-from netprobe.probe.rehearsals.segment_asking import Answers, ask_segments
+from netprobe.probe.rehearsals.segment_asking import LinksByAddress, ask_segments
 from netprobe.probe.rehearsals.segment_hearing import hear_foreign, tell_each
 
 NO_RIGHT = "its agent has no packet sockets (it needs root, or CAP_NET_RAW)"
@@ -104,7 +104,7 @@ class _Table:
     def __init__(
         self,
         fleet: Fleet,
-        answers: Answers,
+        answers: LinksByAddress,
         wanted: Sequence[tuple[Stage, Seat]],
         routers: Mapping[int, tuple[RouterSeen, ...]],
         deaf: frozenset[str],

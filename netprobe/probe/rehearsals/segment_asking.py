@@ -15,7 +15,7 @@ MOST_A_SECOND = 20
 MOST_ASKED = 100
 
 # By address: the link-layer addresses of all who answer for it, or why nobody could ask.
-Answers = Mapping[str, Sequence[str] | AgentError]
+LinksByAddress = Mapping[str, Sequence[str] | AgentError]
 
 
 async def ask_segments(

@@ -301,6 +301,8 @@ def _warning_line(text: str, about: Warned) -> Line:
     rest = about.flows - about.first.port_count
     more = f" and {plural(rest, 'more flow')}" if rest else ""
     first = about.first
+    if first.requirement in ABOUT_HOSTS:
+        return Line(f"{first.source}{more}: {text}")
     wire = wire_text([(first.protocol, first.ports)])
     return Line(f"{first.source} → {first.destination} {wire}{more}: {text}")
 
