@@ -104,26 +104,25 @@ vrrp_instance other {{
 }}
 """
         config = self.lab.write(f"keepalived-{host.name}-{family}.conf", text)
-        files = [
-            f"--{word}={self.lab.folder}/{word}-{host.name}-{family}"
-            for word in ("pid", "vrrp_pid")
-        ]
-        host.spawn("keepalived", "-n", "-l", "-P", "-f", str(config), *files)
+        folder = self.lab.folder
+        files = [f"--{one}={folder}/{one}-{host.name}-{family}" for one in ("pid", "vrrp_pid")]
+        quiet = subprocess.DEVNULL
+        host.spawn(
+            "keepalived", "-n", "-l", "-P", "-f", str(config), *files, stdout=quiet, stderr=quiet
+        )
 
 
 class Watching:
     """What a machine's device carries, by tcpdump: the truth of a lab. Ended, it is read."""
 
-    def __init__(self, lab: Lab, host: Namespace, device: str = "e0", *, words: str = "") -> None:
-        self._path = lab.folder / f"seen-{host.name}-{device}.txt"
-        self._file = self._path.open("wb")
-        self._process = host.spawn(
-            "tcpdump", "-l", "-n", "-e", "-i", device, *words.split(),
-            stdout=self._file, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        assert self._process.stderr is not None
-        while b"listening on" not in self._process.stderr.readline():
-            assert self._process.poll() is None
+    def __init__(self, lab: Lab, host: Namespace, *, words: str) -> None:
+        self._path = lab.folder / f"seen-{host.name}.txt"
+        errors = lab.folder / f"errors-{host.name}.txt"
+        with self._path.open("wb") as seen, errors.open("wb") as said:
+            self._process = host.spawn(
+                "tcpdump", "-l", "-n", "-e", "-i", "e0", *words.split(), stdout=seen, stderr=said
+            )
+        wait_for(lambda: "listening on" in errors.read_text(), "tcpdump")
 
     def lines(self) -> list[str]:
         """The frames so far."""

@@ -26,7 +26,7 @@ MOST = 256
 ETH_P_ARP, ARPHRD_ETHER = 0x0806, 1
 EVERYBODY = b"\xff" * LINK_BYTES
 # Ethernet and IPv4, and the lengths of their addresses; then what it is.
-ARP_BEGIN, ARP_REQUEST = b"\0\1\x08\0\6\4", b"\0\1"
+ARP_BEGIN, ARP_REQUEST, ARP_REPLY = b"\0\1\x08\0\6\4", b"\0\1", b"\0\2"
 NOBODY_4, NOBODY_6 = bytes(4), bytes(16)
 ICMP6, HOP_LIMIT = 58, 255
 SOLICITATION, ADVERTISEMENT, TARGET_LINK = 135, 136, b"\2\1"
@@ -146,10 +146,9 @@ def make_solicitation(wanted: bytes) -> bytes:
 
 
 def read_arp(data: bytes, _sender: bytes) -> Found:
-    """Give who has an address by its own word, in a request or a reply; None: nobody says so."""
-    if data[:6] != ARP_BEGIN or len(data) < 28 or data[14:18] == NOBODY_4:
-        return None
-    return data[14:18], data[8:14]
+    """Give who answers for an address; None of other packets."""
+    is_reply = data[:8] == ARP_BEGIN + ARP_REPLY and len(data) >= 28
+    return (data[14:18], data[8:14]) if is_reply else None
 
 
 def read_advertisement(data: bytes, sender: bytes) -> Found:
