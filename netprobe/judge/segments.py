@@ -99,16 +99,7 @@ def _list_warnings(facts: SegmentFacts, told: Iterable[RouterSeen]) -> Iterator[
     for one in facts.routers:
         if one not in known:
             too = ", too" if one in facts.clashing else ""
-            yield f"vrid-taken{too}: {word_router(one)}, which is no host of the inventory"
-
-
-def word_router(one: RouterSeen) -> str:
-    """Word what a router sends: ``VRRPv2 id 51, priority 100, from 10.0.0.9 (MAC), heard by a``."""
-    about = "skew" if one.speaks == "CARP" else "priority"
-    return (
-        f"{one.speaks} id {one.group}, {about} {one.priority}, from {one.sender} ({one.link}), "
-        f"heard by {join_some(one.heard_by)}"
-    )
+            yield f"vrid-taken{too}: {one.words()}, which is no host of the inventory"
 
 
 def _word_facts(base: Result, facts: SegmentFacts) -> dict[str, str]:
@@ -119,5 +110,5 @@ def _word_facts(base: Result, facts: SegmentFacts) -> dict[str, str]:
         "asker": f"{facts.asker} on {facts.device}",
         "host": base.destination,
         "vrid": str(facts.vrid),
-        "clashing": "; ".join(map(word_router, facts.clashing)),
+        "clashing": "; ".join(one.words() for one in facts.clashing),
     }

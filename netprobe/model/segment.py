@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+NAMES_SHOWN = 3
+
 
 class RouterSeen(NamedTuple):
     """A router of no host of the inventory that sends advertisements for a virtual address.
@@ -22,6 +24,14 @@ class RouterSeen(NamedTuple):
     def shares_ids(self) -> bool:
         """Whether it has the same ids and link-layer addresses as VRRP; HSRP has its own."""
         return self.speaks.startswith(("VRRP", "CARP"))
+
+    def words(self) -> str:
+        """Give ``VRRPv2 id 51, priority 100, from 10.0.0.9 (02:00:00:00:00:09), heard by a``."""
+        about = "skew" if self.speaks == "CARP" else "priority"
+        return (
+            f"{self.speaks} id {self.group}, {about} {self.priority}, from {self.sender} "
+            f"({self.link}), heard by {_join_names(self.heard_by)}"
+        )
 
 
 class SegmentFacts(NamedTuple):
@@ -47,3 +57,8 @@ class SegmentFacts(NamedTuple):
     def clashing(self) -> tuple[RouterSeen, ...]:
         """The routers that have the id which the address will have."""
         return tuple(one for one in self.routers if one.shares_ids and one.group == self.vrid)
+
+
+def _join_names(names: tuple[str, ...]) -> str:
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.netlab import Lab, Namespace, unprivileged
+from tests.lab.cli import COMMAND, environment
+from tests.lab.netlab import Lab, Namespace, unprivileged, wait_for
+from tests.lab.overlays import LISTINGS
 from tests.lab.segments import VIP, VRID, Switch, Watching, segments, told
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.needs("tcpdump")]
 
 FAMILIES = (4, 6)
+MOMENTS = 6
 FREE, ALONE = ("pass", "address-free"), ("pass", "one-machine")
 IN_USE, TAKEN = ("blocked", "address-in-use"), ("blocked", "vrid-taken")
 OTHER = ("blocked", "other-machine")
@@ -98,6 +107,9 @@ def test_a_router_with_a_virtual_address(lab: Lab, version: int, family: int) ->
     sender = "10.96.0.9" if family == 4 else "fe80::"
     assert warning.startswith(f"vrid-taken: VRRPv{version} id {VRID}, priority 150, from {sender}")
     assert switch.link(other) in warning
+    checked = switch.run("--hosts", verb="check")
+    assert f"a: VRRPv{version} id {VRID}, priority 150, from {sender}" in checked.stdout
+    assert checked.status == 0
     done = switch.run("--rehearse=segment", "-o", "json", vip={"vrid": VRID})
     assert (told(done), done.status) == (HEALTHY | {("vip", family): TAKEN}, 1)
     done = switch.run("--rehearse=segment", "-o", "json", vip={"vrid": VRID + 1})
@@ -178,3 +190,42 @@ def test_without_rights(lab: Lab) -> None:
     assert some["vip", 4] == FREE
     assert some["a", 4] == ALONE
     assert some["b", 4] == ("not-tested", "no-permission")
+
+
+def _list_all(switch: Switch) -> dict[str, str]:
+    """List what the kernel shows of all machines, with the groups that devices take in."""
+    return {
+        f"{host.name}: {' '.join(words)}": host.run(*words)
+        for host in switch.hosts
+        for words in (*LISTINGS, ("ip", "maddr"), ("ss", "-Hanp0"))
+    }
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("who", ["agents", "coordinator"])
+def test_nothing_stays_after_kill_9(lab: Lab, who: str) -> None:
+    """Killed while they listen and ask, agents leave nothing: no socket, no group of a device, no
+    address, route, rule or setting is there that was not there before."""
+    switch = Switch(lab)
+    before = _list_all(switch)
+    words = [*COMMAND, "run", "--rehearse=segment", *switch.write_files()]
+    seed = random.Random(who)
+    for _ in range(MOMENTS):
+        quiet = subprocess.DEVNULL
+        running = subprocess.Popen(words, stdout=quiet, stderr=quiet, env=environment())
+        try:
+            wait_for(lambda: _is_listening(switch), "an agent that listens")
+            time.sleep(seed.uniform(0, 3))
+            for pid in switch.hosts[0].pids() + switch.hosts[1].pids() if who == "agents" else ():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        finally:
+            running.kill()
+            running.wait()
+        wait_for(lambda: not any(host.pids() for host in switch.hosts), "the end of all agents")
+        wait_for(lambda: _list_all(switch) == before, "the machines as they were")
+
+
+def _is_listening(switch: Switch) -> bool:
+    """Tell whether the device of a takes in frames to the group of VRRP."""
+    return "01:00:5e:00:00:12" in switch.hosts[0].run("ip", "maddr")

@@ -11,6 +11,7 @@ import pytest
 from netprobe.agent.wire.answers import EchoOutcomes, HelloLine, ProbeOutcomes
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import EchoRun, OutcomeRun
+from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.probe.agents import live_fleet as fleet_module
@@ -43,7 +44,9 @@ class FakeLink(AgentLink):
         self.is_python_sent = False
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.lost.add_done_callback(lambda future: future.cancelled() or future.exception())
-        self.scripts = dict(scripts or {})
+        # Nothing unusual is heard on its segments.
+        quiet: Script = lambda order: SegmentHeard(order.id, [], None)  # noqa: E731
+        self.scripts = {SegmentHearOrder: quiet, **(scripts or {})}
         self.sent: list[Any] = []
         self.closed = False
         self.is_refused = False

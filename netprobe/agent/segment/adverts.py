@@ -39,7 +39,7 @@ def read_advert(packet: bytes) -> Optional[Advert]:
     """Read a packet from its IP header on; None: it is nothing of this kind."""
     try:
         return _read_packet(packet)
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, ValueError):
         return None  # it ends too soon
 
 

@@ -75,6 +75,8 @@ def _word_details(host: HostReport) -> Iterator[str]:
         yield f"{host.name}: {cost}"
     for strange in host.facts.strange:
         yield f"{host.name}: {clean(strange)}"
+    for heard in host.facts.heard:
+        yield f"{host.name}: {clean(heard)}"
     for held in host.facts.doubtful or ():
         yield f"{host.name}: port held: {held}"
 
