@@ -25,6 +25,10 @@ Answer = TypeVar("Answer")
 Start = Callable[[Host], Awaitable[AgentLink]]
 
 
+def _hear_nothing(order: Any) -> SegmentHeard:
+    return SegmentHeard(order.id, [], None)
+
+
 class FakeLink(AgentLink):
     """Answers orders by the function that ``scripts`` has for their class, and notes them.
 
@@ -44,9 +48,8 @@ class FakeLink(AgentLink):
         self.is_python_sent = False
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.lost.add_done_callback(lambda future: future.cancelled() or future.exception())
-        # Nothing unusual is heard on its segments.
-        quiet: Script = lambda order: SegmentHeard(order.id, [], None)  # noqa: E731
-        self.scripts = {SegmentHearOrder: quiet, **(scripts or {})}
+        self.scripts: dict[type[Any], Script] = {SegmentHearOrder: _hear_nothing}
+        self.scripts.update(scripts or {})
         self.sent: list[Any] = []
         self.closed = False
         self.is_refused = False
