@@ -26,11 +26,12 @@ class RouterSeen(NamedTuple):
         return self.speaks.startswith(("VRRP", "CARP"))
 
     def words(self) -> str:
-        """Give ``VRRPv2 id 51, priority 100, from 10.0.0.9 (02:00:00:00:00:09), heard by a``."""
+        """Give ``VRRPv2 id 51, priority 100, from 10.0.0.9 (02:00:00:00:00:09), heard by a``; where
+        nobody says who heard it, without that."""
         about = "skew" if self.speaks == "CARP" else "priority"
         return (
             f"{self.speaks} id {self.group}, {about} {self.priority}, from {self.sender} "
-            f"({self.link}), heard by {_join_names(self.heard_by)}"
+            f"({self.link}){_word_hearers(self.heard_by)}"
         )
 
 
@@ -59,6 +60,7 @@ class SegmentFacts(NamedTuple):
         return tuple(one for one in self.routers if one.shares_ids and one.group == self.vrid)
 
 
-def _join_names(names: tuple[str, ...]) -> str:
+def _word_hearers(names: tuple[str, ...]) -> str:
     more = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    rest = f" and {more} more" if more > 0 else ""
+    return f", heard by {', '.join(names[:NAMES_SHOWN])}{rest}" if names else ""

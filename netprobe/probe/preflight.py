@@ -96,7 +96,8 @@ async def _add_heard_routers(report: HostReport, host: Host, fleet: Fleet) -> Ho
     known = {text for one in fleet.hosts() for text in one.listed_addresses}
     found, _ = await hear_foreign((agent,), fleet, known.union(own))
     heard = tuple(
-        f"{one.seen.words()}: it has no address of the plan's hosts (vrid-taken)" for one in found
+        f"{one.seen._replace(heard_by=()).words()}: it has no address of the plan's hosts"
+        for one in found
     )
     return replace(report, facts=replace(report.facts, heard=heard))
 

@@ -108,7 +108,7 @@ def test_a_router_with_a_virtual_address(lab: Lab, version: int, family: int) ->
     assert warning.startswith(f"vrid-taken: VRRPv{version} id {VRID}, priority 150, from {sender}")
     assert switch.link(other) in warning
     checked = switch.run("--hosts", verb="check")
-    assert f"a: VRRPv{version} id {VRID}, priority 150, from {sender}" in checked.stdout
+    assert f"heard by a, b: VRRPv{version} id {VRID}, priority 150, from {sender}" in checked.stdout
     assert checked.status == 0
     done = switch.run("--rehearse=segment", "-o", "json", vip={"vrid": VRID})
     assert (told(done), done.status) == (HEALTHY | {("vip", family): TAKEN}, 1)
