@@ -78,8 +78,8 @@ class Block(Struct, frozen=True):
     which one is enough; ``alone``: it is demanded by itself all the same. ``also``: the rows of
     other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
     matrix says it. ``back_ends``: the hosts to which its destinations, which are balancers, hand
-    connections on; only of what is rehearsed. ``listed``: all addresses of the inventory; only of
-    what is rehearsed of segments.
+    connections on, or of a segment those that may ask; only of what is rehearsed. ``listed``:
+    all addresses of the inventory; only of what is rehearsed of segments.
     """
 
     index: int

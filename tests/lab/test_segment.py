@@ -145,6 +145,20 @@ def test_a_host_has_the_virtual_address_already(lab: Lab) -> None:
 
 
 @pytest.mark.full
+def test_asked_again(lab: Lab) -> None:
+    """`--retry` rehearses only the address that failed, and starts who can ask for it."""
+    switch = Switch(lab)
+    stranger = switch.plug("stranger", 9)
+    switch.give(stranger, VIP[4])
+    record = str(lab.folder / "run.jsonl")
+    assert switch.run("--rehearse=segment", "--record", record).status == 1
+    stranger.ip(f"address del {VIP[4]}/24 dev e0")
+    done = switch.run("--retry", record, "-o", "json")
+    assert (told(done), done.status) == (HEALTHY, 0)
+    assert "9 pass of" in done.stderr
+
+
+@pytest.mark.full
 def test_a_router_that_answers_for_all(lab: Lab) -> None:
     """Where a router answers ARP for hosts (proxy ARP), its answer for the free address says
     nothing: skipped with the reason, no finding."""

@@ -81,3 +81,11 @@ def test_a_limit_holds_for_addresses_that_must_be_free() -> None:
 def test_without_the_word_nothing_is_added() -> None:
     """``--rehearse=overlay`` leaves segments alone."""
     assert not list_addresses(planned("overlay"))
+
+
+def test_those_who_ask_are_there() -> None:
+    """Also where only one address is asked again: all hosts with agents for one that must be free,
+    the hosts beside it for a host's own."""
+    blocks = {block.sources[0].name: block for block in planned("segment").blocks if block.listed}
+    asking = {name: [one.name for one in block.back_ends] for name, block in blocks.items()}
+    assert asking == {"vip": ["n1", "n2"], "n1": ["n2"], "n2": ["n1"]}

@@ -53,6 +53,8 @@ class SegmentRehearsal(TogetherRehearsal):
     async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
         """Listen, ask meanwhile, and give what is known of each address."""
         fleet = stages[0].fleet
+        # Who only listens and asks here has not been waited for.
+        await asyncio.gather(*(one.settled.wait() for one in fleet.agents()))
         seats = await asyncio.gather(*(_find_seat(stage) for stage in stages))
         wanted = [
             (stage, seat) for stage, seat in zip(stages, seats, strict=True)
