@@ -19,6 +19,7 @@ from netprobe.judge.name_rows import ROWS as NAME_ROWS
 from netprobe.judge.of_hosts import REASONS_OF_HOSTS, make_fault
 from netprobe.judge.rehearsed import OverlayFate, judge_rehearsal
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
+from netprobe.judge.segments import SegmentFate, judge_segment
 from netprobe.judge.verdict import Rules, judge, judge_row, narrowed
 from netprobe.model.balanced import BalancerFacts, CheckSeen, HeldPool, Removal
 from netprobe.model.combinations import ANY, NOWHERE, PRINTED, SAID
@@ -38,6 +39,7 @@ from netprobe.model.names import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, HostFlow
 from netprobe.model.rehearsed import Card, OverlayFacts, TunnelTrial
 from netprobe.model.result import Place, Proof, Result
+from netprobe.model.segment import RouterSeen, SegmentFacts
 from netprobe.model.story import Sight, Story, StoryPlace
 
 HOSTS = tuple(Host(name, (Address("10.0.0.1", 4),), (), Vantage("local")) for name in "ab")
@@ -106,6 +108,19 @@ BALANCERS: Mapping[BalancerFate, BalancerFacts] = {
     "shows-other": _HELD._replace(foreign=24, shown=_OTHER),
     "lacks-unready": _HELD._replace(reached=("a",), pool=("a",), waited_s=5),
     "looks-on": _HELD,
+}
+_ALONE = SegmentFacts(is_free=False, asker="b", device="eth0", itself=True)
+_FREE = SegmentFacts(is_free=True, asker="a", device="eth0", vrid=51)
+_ROUTER = RouterSeen("VRRPv2", 51, 100, "10.0.0.9", "02:00:00:00:00:09", ("a", "b"))
+# What shows each row of the table of segments.
+SEGMENTS: Mapping[SegmentFate, SegmentFacts] = {
+    "in-use": _FREE._replace(holders=("02:00:00:00:00:09",)),
+    "id-taken": _FREE._replace(routers=(_ROUTER,)),
+    "two-machines": _ALONE._replace(holders=("02:00:00:00:00:09",)),
+    "elsewhere": _ALONE._replace(holders=("c (02:00:00:00:00:09)",), itself=False),
+    "silent": _FREE._replace(is_silent=True),
+    "free": _FREE,
+    "alone": _ALONE,
 }
 # Stands in evidence for whatever a kernel, a router or a proxy says.
 SPOKEN = Outcome("connect", SAID)
@@ -237,6 +252,9 @@ def _list_rehearsed() -> Iterator[Result]:
     base = judge(make_evidence("allowed", outcome=None), ORDER, Rules())[0]
     for seen in BALANCERS.values():
         yield judge_balancer(base, seen)
+    base = judge(make_evidence("allowed", "icmp", outcome=None), ORDER, Rules())[0]
+    for known in SEGMENTS.values():
+        yield judge_segment(base, known)
 
 
 @cache

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from netprobe.judge.balanced import ROWS as BALANCER_ROWS
 from netprobe.judge.rehearsed import ROWS
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
+from netprobe.judge.segments import ROWS as SEGMENT_ROWS
 
 INTRODUCTION = """\
 # Verdicts
@@ -110,6 +111,13 @@ the others are warnings.
 |---|---|---|---|---|---|---|
 """
 
+SEGMENT_HEAD = """
+Who answers on the segment of an address; what is beside it is a warning.
+
+| what was seen | verdict | state | reason | proof | where | because |
+|---|---|---|---|---|---|---|
+"""
+
 
 def page() -> str:
     """The whole page."""
@@ -117,6 +125,7 @@ def page() -> str:
     parts += ["\n## Ports that must not answer (`expect: denied`)\n", HEAD, *_print_rows(DENIED)]
     parts += ["\n## Rehearsals (`--rehearse`)\n", REHEARSED_HEAD, *_print_rehearsed()]
     parts += [BALANCER_HEAD, *_print_balancers()]
+    parts += [SEGMENT_HEAD, *_print_segments()]
     return "".join(parts)
 
 
@@ -129,6 +138,12 @@ def _print_rehearsed() -> Iterator[str]:
 def _print_balancers() -> Iterator[str]:
     for fate, row in BALANCER_ROWS.items():
         cells = (fate, row.verdict, "open", row.reason, row.proof, ", ".join(row.where))
+        yield f"| {' | '.join(cells)} | {row.because} |\n"
+
+
+def _print_segments() -> Iterator[str]:
+    for fate, row in SEGMENT_ROWS.items():
+        cells = (fate, row.verdict, row.state, row.reason, row.proof, ", ".join(row.where))
         yield f"| {' | '.join(cells)} | {row.because} |\n"
 
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, Optional, Tuple
 from .core import loop as looping
 from .core.agent import AgentCore, PipeAgent, end_on_signals
 from .host.hello import make_hello
-from .wire import host_messages, orders, stream_messages, tunnel_messages
+from .wire import host_messages, orders, segment_messages, stream_messages, tunnel_messages
 from .wire.frames import PROCESS_NAME
 
 # Engines hold thousands of tuples for moments. A search for cycles, which nothing here makes, would
@@ -54,6 +54,8 @@ HANDLERS: Dict[Any, Handler] = {
     tunnel_messages.TunnelTryOrder: (".tunnels.tunnels", "AgentTunnels", "try_out"),
     tunnel_messages.TunnelChecksumsOrder: (".tunnels.tunnels", "AgentTunnels", "set_checksums"),
     tunnel_messages.TunnelCloseOrder: (".tunnels.tunnels", "AgentTunnels", "drop"),
+    segment_messages.SegmentHearOrder: (".segment.hearing", "hear_routers", None),
+    segment_messages.SegmentAskOrder: (".segment.asking", "ask_addresses", None),
     stream_messages.StreamOpenOrder: (".streams.streams", "AgentStreams", "open"),
     stream_messages.StreamListenOrder: (".streams.streams", "AgentStreams", "listen"),
     stream_messages.StreamSendOrder: (".streams.streams", "AgentStreams", "send"),

@@ -24,7 +24,7 @@ from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
 from netprobe.model.codec import keep_findings
-from netprobe.model.plan import REHEARSALS
+from netprobe.model.plan import REHEARSALS, SEGMENT
 from netprobe.model.printable import word_command
 from netprobe.model.result import Result
 from netprobe.model.run import Events, RunInfo, Sink
@@ -218,7 +218,10 @@ def _list_rehearsed(taken: TakeOver | None) -> tuple[str, ...]:
     """List what the run that is gone on with, or asked again, has rehearsed."""
     if taken is None:
         return ()
-    ends = {one.id.partition("/")[2] for one in taken.earlier.info.requirements}
+    asked = taken.earlier.info.requirements
+    ends = {one.id.partition("/")[2] for one in asked}
+    # It is of no row, whose roles a requirement would have.
+    ends |= {SEGMENT for one in asked if one.id == SEGMENT and not one.from_}
     return tuple(word for word in REHEARSALS if word in ends)
 
 

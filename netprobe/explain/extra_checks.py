@@ -19,7 +19,7 @@ from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.notes import LookNote, WalkNote
-from netprobe.model.plan import Plan
+from netprobe.model.plan import SEGMENT, Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
@@ -128,7 +128,8 @@ async def _look_further(
     for evidence in seen:
         address = evidence.address
         resolved = evidence.outcome is None or evidence.outcome.operation != "resolve"
-        if address not in found and evidence.mtu is None and resolved:
+        is_flow = evidence.flow.block.rehearsal != SEGMENT
+        if address not in found and evidence.mtu is None and resolved and is_flow:
             found[address] = await _FurtherLooks(evidence, fleet, prober, beside).look()
     return found
 

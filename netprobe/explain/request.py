@@ -90,7 +90,9 @@ def plan_flow(request: FlowRequest, today: date, rehearse: Sequence[str] = ()) -
         blocks = [one for pair in zip(blocks, mtus, strict=True) for one in pair]
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
     flow = replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
-    return with_rehearsals(flow, rehearse, inventory)
+    # Of other hosts nothing is rehearsed either.
+    limited = replace(flow, limited_to=frozenset((source.name, destination.name)))
+    return replace(with_rehearsals(limited, rehearse, inventory), limited_to=flow.limited_to)
 
 
 def _load_files(

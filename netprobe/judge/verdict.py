@@ -14,6 +14,7 @@ from netprobe.judge.holder import holder_word, judge_beside, must_run
 from netprobe.judge.name_troubles import judge_names
 from netprobe.judge.rehearsed import judge_rehearsal
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
+from netprobe.judge.segments import judge_segment
 from netprobe.judge.served import judge_served
 from netprobe.judge.stopped import fill_counted
 from netprobe.judge.symptom import is_down, reply_failure, symptom
@@ -33,6 +34,7 @@ from netprobe.model.plan import PATH_MTU
 from netprobe.model.reasons import find_reason
 from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Place, Result
+from netprobe.model.segment import SegmentFacts
 from netprobe.model.story import Story
 
 # What the errno of the listener's own answer proves (docs/network-facts.md, section 6).
@@ -94,7 +96,9 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
 
 
-def _judge_rehearsed(base: Result, facts: OverlayFacts | BalancerFacts) -> Result:
+def _judge_rehearsed(base: Result, facts: OverlayFacts | BalancerFacts | SegmentFacts) -> Result:
+    if isinstance(facts, SegmentFacts):
+        return judge_segment(base, facts)
     if isinstance(facts, BalancerFacts):
         return judge_balancer(base, facts)
     return judge_rehearsal(base, facts)

@@ -102,7 +102,7 @@ def check_roles(
                 who = f"roles_map gives {quoted(host.name)} no role of {names}"
                 place = inventory.map_places[lines[0]]
                 problems.append(problem_at(place, f"{who}: {_word_no_role(strange, known, '')}"))
-        elif host.place and len(strange) == len(host.roles) and not host.balances:
+        elif host.place and len(strange) == len(host.roles) and not host.balances and not host.free:
             who = f"host {quoted(host.name)} has no role of {names}"
             why = f"{_word_no_role(host.roles, known)}{_name_layers(host.roles)}"
             problems.append(problem_at(host.place, f"{who}: {why}"))

@@ -15,6 +15,7 @@ from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
 from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Proof
+from netprobe.model.segment import SegmentFacts
 from netprobe.model.story import Story, TrailEntry
 
 N = TypeVar("N")
@@ -318,7 +319,7 @@ class FlowFacts(Struct, frozen=True, kw_only=True):
     story: Story | None = None
     trace: Trace | None = None
     mtu: PathMtu | None = None
-    rehearsed: OverlayFacts | BalancerFacts | None = None
+    rehearsed: OverlayFacts | BalancerFacts | SegmentFacts | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     limited: bool = False

@@ -80,7 +80,8 @@ class Host(PartlyCompared, frozen=True):
     ``own_vantage``: its vantage is said of itself, not of every host.
     ``balances``: the roles that it hands connections on to; ``health``: what it asks
     them. ``node``: what a cluster says of it, where its list of nodes is the inventory. ``closed``:
-    why nothing can be started there, so that what its probes would show is not tested.
+    why nothing can be started there, so that what its probes would show is not tested. ``free``:
+    nobody has its addresses yet; ``vrid``: the id that its virtual router will have.
     """
 
     UNCOMPARED = ("own_vantage",)
@@ -100,6 +101,14 @@ class Host(PartlyCompared, frozen=True):
     health: tuple[Health, ...] = ()
     node: NodeState | None = None
     closed: LineText | None = None
+    free: bool = False
+    vrid: int | None = None
+
+    @property
+    def is_probed(self) -> bool:
+        """Whether rows lead to it: not where nobody has its addresses, unless agents play those
+        that stand behind it."""
+        return not self.free or bool(self.balances)
 
     @property
     def may_start(self) -> bool:

@@ -27,13 +27,17 @@ PATH_MTU = "path-mtu"
 # of a row and this word (``vxlan/overlay``).
 OVERLAY = "overlay"
 BALANCER = "balancer"
-REHEARSALS = (OVERLAY, BALANCER)
+# The one that is rehearsed for hosts, not for rows: its id is this word alone.
+SEGMENT = "segment"
+REHEARSALS = (OVERLAY, BALANCER, SEGMENT)
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"
 OF_HOSTS = (RESOLVER, CLOCK)
 # What no matrix asks for by itself.
-ADDED = (PATH_MTU, *OF_HOSTS)
+ADDED = (PATH_MTU, *OF_HOSTS, SEGMENT)
+# Results that are about hosts and their addresses, from a host to itself: those of no flow.
+ABOUT_HOSTS = (*OF_HOSTS, SEGMENT)
 
 
 def find_row(requirement: str) -> str:
@@ -74,7 +78,8 @@ class Block(Struct, frozen=True):
     which one is enough; ``alone``: it is demanded by itself all the same. ``also``: the rows of
     other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
     matrix says it. ``back_ends``: the hosts to which its destinations, which are balancers, hand
-    connections on; only of what is rehearsed.
+    connections on, or of a segment those that may ask; only of what is rehearsed. ``listed``:
+    all addresses of the inventory; only of what is rehearsed of segments.
     """
 
     index: int
@@ -98,6 +103,7 @@ class Block(Struct, frozen=True):
     also: tuple[Also, ...] = ()
     overlay_mtu: int | None = None
     back_ends: tuple[Host, ...] = ()
+    listed: tuple[str, ...] = ()
 
     @property
     def rehearsal(self) -> str | None:

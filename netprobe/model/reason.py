@@ -43,7 +43,8 @@ class Reason(NamedTuple):
     ends, hosts and places. ``end``: what became of the packets. ``by``: who did that to them, where
     the place alone would say something else. ``router_does``: the verb of one router on the way
     that answers with this reason, and of several, and ``router_is`` its part in it. ``source_is``:
-    what of the source is at fault where it is that, and ``destination_is`` of the destination.
+    what of the source is at fault where it is that, ``destination_is`` of the destination, and
+    ``host_is`` of the host itself.
     ``rule_causes``: a firewall rule may be the cause of a filtered flow; ``rule_mends``: a firewall
     rule may let it through. ``shares``: what findings fold by. ``always_found``: a finding although
     it is neither blocked nor exposed. ``of_port``: it is the port's own, whoever asks. ``advice``:
@@ -60,6 +61,7 @@ class Reason(NamedTuple):
     router_is: str = "{router} refused it"
     source_is: str = "its own firewall or routing table"
     destination_is: str = ""
+    host_is: str = "down"
     rule_causes: bool = True
     rule_mends: bool = True
     shares: Share = "rule"

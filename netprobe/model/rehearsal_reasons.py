@@ -57,6 +57,36 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
             "tunnels (by network id, size or content), MTUs of links, and what spoils checksums."
         },
     ),
+    "address-free": Reason(),
+    "one-machine": Reason(),
+    "segment-silent": Reason(rule_causes=False, rule_mends=False),
+    "address-in-use": Reason(
+        kind="machine",
+        title="somebody has the address of {hosts} already: {address} is not free",
+        host_is="its address is another machine's",
+        rule_causes=False,
+        rule_mends=False,
+        shares="address",
+        advice={
+            ("host",): "Take {address} off whatever has it (its link-layer address stands above; "
+            "the tables of the switches say at which port), or choose another one for "
+            "{destination}."
+        },
+        owner="hosts",
+    ),
+    "vrid-taken": Reason(
+        kind="machine",
+        title="another router on the segment has the id that {hosts} will have",
+        host_is="its id is another router's",
+        rule_causes=False,
+        rule_mends=False,
+        shares="address",
+        advice={
+            ("host",): "Choose another id for {destination} (virtual_router_id of keepalived, and "
+            "`vrid:` of the inventory), or another one for the router that has it."
+        },
+        owner="hosts",
+    ),
     "balancer-pool": Reason(),
     "balancer-foreign": _make_balancer(
         "{ends} answers {what} with something that is no back end of it",

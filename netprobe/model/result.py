@@ -226,8 +226,9 @@ class HostFacts(Struct, frozen=True):
     ``python_sent``: it runs with a Python that travelled. ``sudo_failed``: it runs without the
     rights that the inventory asks for. ``held`` has a phrase for each holder of a port that the
     host needs; ``taken``, ``other_run``, ``unasked`` and ``doubtful`` those of ports that are in
-    the way, or may be. ``strange``: a sentence for each address that is not as it should be. JSON
-    leaves out what nobody said, which has its default.
+    the way, or may be. ``strange``: a sentence for each address that is not as it should be;
+    ``heard``: one for each router with virtual addresses that is none of the hosts. JSON leaves out
+    what nobody said, which has its default.
     """
 
     SPARSE: ClassVar = True
@@ -256,6 +257,7 @@ class HostFacts(Struct, frozen=True):
     other_run: tuple[str, ...] | None = None
     doubtful: tuple[str, ...] | None = None
     strange: tuple[str, ...] = ()
+    heard: tuple[str, ...] = ()
 
 
 NOTHING_SAID = HostFacts()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from netprobe.model import ports as port_sets
-from netprobe.model.plan import BALANCER, Block, Plan, PlanCost
+from netprobe.model.plan import BALANCER, SEGMENT, Block, Plan, PlanCost
 from netprobe.model.ports import Ports
 
 # What one open or refused flow takes in packets: SYN, SYN-ACK, ACK, nonce, answer, reset; or one
@@ -32,6 +32,8 @@ TRIAL_S = 0.2
 BALANCER_S = 5
 # A back end that fails, and is well again; all of them end with the time of a port.
 REMOVAL_S, LONGEST_BALANCER_S = 10, 100
+# Questions to segments in the whole run, and how long routers are listened for meanwhile.
+ASKED_PER_S, HEAR_S = 20, 4
 # What flows that stay silent cost, however many they are: first looks, second looks, walks.
 SILENCE_S = 2.5
 # Closed UDP ports: each source sends a destination 6 datagrams at once, then one per 1.02 s
@@ -149,17 +151,24 @@ def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
     """Give about how many seconds the rehearsals take: a host has one tunnel at a time, and all
     back ends of a balancer are played together."""
     load: dict[str, int] = {}
-    balancers = []
+    beside: dict[str | None, list[Block]] = {BALANCER: [], SEGMENT: []}
     for block in blocks:
-        if block.rehearsal == BALANCER:
-            balancers.append(block)
+        if block.rehearsal in beside:
+            beside[block.rehearsal].append(block)
             continue
         for place, source in enumerate(block.sources):
             for peer in block.peers(place):
                 for name in (source.name, block.destinations[peer][0].name):
                     load[name] = load.get(name, 0) + 1
     tunnels_s = max(load.values(), default=0) * TRIAL_S
-    return tunnels_s + estimate_balancers_s(balancers)
+    played_s = estimate_balancers_s(beside[BALANCER]) + estimate_segments_s(beside[SEGMENT])
+    return tunnels_s + played_s
+
+
+def estimate_segments_s(blocks: Iterable[Block]) -> int:
+    """Give about how many seconds it takes to ask for all addresses, and to listen at least."""
+    count = sum(block.pair_count() for block in blocks)
+    return max(HEAR_S, round(count / ASKED_PER_S) + 1) if count else 0
 
 
 def estimate_balancers_s(blocks: Iterable[Block]) -> int:

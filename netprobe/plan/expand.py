@@ -41,6 +41,7 @@ NAMELESS = (
     "without a name the router's own answer cannot be told from the service's, so nothing was "
     "asked: give --set {setting}=NAME"
 )
+FREE = "nobody has its address yet (`free: true`); --rehearse=segment asks whether that is so"
 MULTICAST = (
     "the packets go to the multicast group {group} in truth, and netprobe sends from host to host: "
     "that these get through does not prove that the network carries the group"
@@ -238,7 +239,7 @@ class _Expansion:
         if why_not(requirement, self._chosen) or self._role_without_host(requirement):
             return
         sources = self._hosts_with_roles(requirement.sources)
-        closed = tuple(host for host in sources if host.vantage.kind == "none")
+        closed = tuple(host for host in sources if host.vantage.kind == "none" and host.is_probed)
         found = self._blocks_between_hosts(requirement, closed) if closed else ()
         yield from (one for one in found if isinstance(one, Block))
 
@@ -264,7 +265,11 @@ class _Expansion:
     def _blocks_between_hosts(
         self, requirement: Requirement, sources: tuple[Host, ...]
     ) -> Iterator[Block | Skipped]:
-        destinations = self._hosts_with_roles(requirement.destinations)
+        every = self._hosts_with_roles(requirement.destinations)
+        destinations = tuple(host for host in every if host.is_probed)
+        for host in every:
+            if not host.is_probed:
+                yield replace(self._make_skipped(requirement, FREE), destination=host.name)
         # A requirement with ``expect: denied`` is about other hosts, so a host never tests itself.
         local = self._matrix.local and requirement.expect == "allowed"
         names = {host.name for host in destinations}

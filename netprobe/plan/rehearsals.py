@@ -14,7 +14,16 @@ from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory
-from netprobe.model.plan import BALANCER, OVERLAY, REHEARSALS, Block, Plan, Skipped, find_row
+from netprobe.model.plan import (
+    BALANCER,
+    OVERLAY,
+    REHEARSALS,
+    SEGMENT,
+    Block,
+    Plan,
+    Skipped,
+    find_row,
+)
 from netprobe.model.ports import Ports, each, union
 from netprobe.model.ports import text as ports_text
 from netprobe.plan.balancers import make_balancers
@@ -23,8 +32,10 @@ from netprobe.plan.cost import (
     count_balancers,
     estimate_balancers_s,
     estimate_rehearsals_s,
+    estimate_segments_s,
 )
 from netprobe.plan.planned import list_requirements
+from netprobe.plan.segments import make_segments
 
 ALL: Final = "all"
 # One whose TCP fails is tried up to four times, and each time silence is waited for.
@@ -61,11 +72,13 @@ def with_rehearsals(plan: Plan, words: Iterable[str], inventory: Inventory) -> P
     for block in plan.blocks:
         blocks.append(block)
         for word in words if block.requirement.expect == "allowed" else ():
-            for one in makers[word](block):
+            for one in makers[word](block) if word in makers else ():
                 if isinstance(one, Block):
                     blocks.append(one)
                 else:
                     skipped[one] = None
+    if SEGMENT in words:
+        blocks += make_segments(plan, inventory)
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
     played = [block for block in numbered if block.rehearsal is not None]
     if not played:
@@ -82,6 +95,12 @@ def with_rehearsals(plan: Plan, words: Iterable[str], inventory: Inventory) -> P
 
 def word_change(words: Iterable[str]) -> str:
     """Say what a run does to hosts: the first line of its output."""
+    words = tuple(words)
+    if words == (SEGMENT,):
+        return (
+            "--rehearse=segment asks the networks of hosts for addresses, and changes nothing: "
+            "no neighbour notes anything of it (docs/rehearsal.md)"
+        )
     return (
         f"--rehearse={','.join(words)} changes hosts for a moment: netprobe plays parts of the "
         "platform there, and removes all of it (docs/rehearsal.md)"
@@ -126,7 +145,11 @@ def note_cost(plan: Plan) -> Plan:
     """
     notes = [
         word(some)
-        for name, word in ((OVERLAY, _word_tunnels), (BALANCER, _word_balancers))
+        for name, word in (
+            (OVERLAY, _word_tunnels),
+            (BALANCER, _word_balancers),
+            (SEGMENT, _word_segments),
+        )
         if (some := [block for block in plan.blocks if block.rehearsal == name])
     ]
     return replace(plan, notes=(*plan.notes, *notes)) if notes else plan
@@ -155,6 +178,17 @@ def _word_balancers(blocks: Sequence[Block]) -> str:
         "all of their addresses for that time, and answer with certificates that exist in memory "
         "only; sources and back ends dial the balancer, its health checks find the back ends up, "
         "and where `health:` says what they ask, one back end after the other down for a while"
+    )
+
+
+def _word_segments(blocks: Sequence[Block]) -> str:
+    count = sum(block.pair_count() for block in blocks)
+    return (
+        f"--rehearse=segment: {count} {'address' if count == 1 else 'addresses'}, about "
+        f"{estimate_segments_s(blocks)} s in all. Agents listen for VRRP, CARP and HSRP, and ask "
+        "once for each address who has it, by a frame without an address of who asks: neighbours "
+        "answer and note nothing. An address that a host is just being given (IPv6: tentative) "
+        "would be refused there meanwhile"
     )
 
 

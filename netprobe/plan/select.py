@@ -12,7 +12,7 @@ from netprobe.errors import RequestError
 from netprobe.model.inventory import Host, Inventory
 from netprobe.model.matrix import ChosenMatrix, fold_role
 from netprobe.model.names import word_unknown
-from netprobe.model.plan import OF_HOSTS, PATH_MTU, Block, Plan
+from netprobe.model.plan import ABOUT_HOSTS, PATH_MTU, Block, Plan
 from netprobe.plan.expand import hosts_by_role
 from netprobe.plan.path_mtu import path_mtu_blocks
 from netprobe.plan.planned import keep_requirements
@@ -137,8 +137,8 @@ class _Names:
         for option, words in ends:
             keys = map(self._key_of, words)
             yield from _word_unknown_names(option, keys, self._hosts, "host or role")
-        of_hosts = [word for word in selection.only if word in OF_HOSTS]
-        rows = [word for word in selection.only if word not in (*OF_HOSTS, *self._rows)]
+        of_hosts = [word for word in selection.only if word in ABOUT_HOSTS]
+        rows = [word for word in selection.only if word not in (*ABOUT_HOSTS, *self._rows)]
         yield from _word_unknown_names("--only", rows, self._requirements, "requirement")
         for word in of_hosts:
             yield (

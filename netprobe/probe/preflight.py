@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address
 
 from msgspec.structs import replace
 
@@ -19,6 +20,7 @@ from netprobe.probe.destination import runs_platform
 from netprobe.probe.flows.listeners import Listeners, Round, spots
 from netprobe.probe.flows.work import Want, Work, join
 from netprobe.probe.rehearsals.playing import try_parts
+from netprobe.probe.rehearsals.segment_hearing import hear_foreign
 from netprobe.vantage.launch import Launcher
 
 # What the holders of a host's ports mean, as fields of its facts.
@@ -47,6 +49,8 @@ async def check_hosts(
         if report.state == "agent" and played.blocks:
             lacking = await try_parts(host, fleet, played)
             report = replace(report, cost=(*report.cost, *lacking))
+        if report.state == "agent":
+            report = await _add_heard_routers(report, host, fleet)
         fleet.reports[host.name] = report
         tell(report)
 
@@ -81,6 +85,21 @@ def _add_strange_addresses(host: Host, fleet: Fleet) -> HostReport:
     known = set(find_strangeness(host, hello.addresses))
     cost = tuple(one for one in report.cost if one not in known)
     return replace(report, cost=cost, facts=replace(report.facts, strange=tuple(strange)))
+
+
+async def _add_heard_routers(report: HostReport, host: Host, fleet: Fleet) -> HostReport:
+    """Give the report with the routers of nobody in the plan that the host hears; it is silent."""
+    agent, hello = fleet.agent(host), fleet.agent(host).hello
+    own = hello.addresses if hello is not None and hello.net_raw else []
+    if all(ip_address(text).is_loopback for text in own):
+        return report
+    known = {text for one in fleet.hosts() for text in one.listed_addresses}
+    found, _ = await hear_foreign((agent,), fleet, known.union(own))
+    heard = tuple(
+        f"{one.seen._replace(heard_by=()).words()}: it has no address of the plan's hosts"
+        for one in found
+    )
+    return replace(report, facts=replace(report.facts, heard=heard))
 
 
 async def _add_held_ports(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from netprobe.model.outage import FlowPorts
-from netprobe.model.plan import OF_HOSTS
+from netprobe.model.plan import ABOUT_HOSTS
 from netprobe.model.ports import PortRange, Ports, intersect, normalise, subtract
 from netprobe.model.result import PORTLESS, Result, ResultKey
 from netprobe.report.record.changes import key_of
@@ -37,7 +37,7 @@ def leave(results: Iterable[Result], flows: FlowPorts) -> Iterator[Result]:
 
 def is_asked(result: Result) -> bool:
     """Tell whether a result is one of a look: faults of hosts are of no flow."""
-    return result.requirement not in OF_HOSTS and result.reason not in _NO_OUTAGES
+    return result.requirement not in ABOUT_HOSTS and result.reason not in _NO_OUTAGES
 
 
 def is_bad(result: Result) -> bool:

@@ -42,9 +42,9 @@ def test_plan_shows_what_would_be_done(files: list[str]) -> None:
 
 def test_an_unknown_rehearsal_is_a_wrong_request(files: list[str]) -> None:
     """Exit status 2, with the list; a word behind the option is not its value."""
-    done = netprobe("plan", "--rehearse=segment", *files, cwd=Path())
+    done = netprobe("plan", "--rehearse=quality", *files, cwd=Path())
     assert done.returncode == 2
-    assert "no rehearsal 'segment', expected one of: overlay, balancer" in done.stderr
+    assert "no rehearsal 'quality', expected one of: overlay, balancer, segment" in done.stderr
     assert netprobe("plan", "--rehearse", "overlay", *files, cwd=Path()).returncode == 2
 
 

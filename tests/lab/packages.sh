@@ -21,7 +21,7 @@ if [ "$kind" = lab ] || [ "$kind" = full ]; then
         iptables=iptables firewall-cmd=firewalld dbus-daemon=dbus-daemon ufw=ufw
         dnsmasq=dnsmasq-base dig=bind9-dnsutils named=bind9 unbound=unbound pdns_recursor=pdns-recursor
         chronyd=chrony faketime=faketime serf=serf promtool=prometheus prometheus-alertmanager=prometheus-alertmanager amtool=prometheus-alertmanager
-        systemd-analyze=systemd openvpn=openvpn
+        keepalived=keepalived systemd-analyze=systemd openvpn=openvpn
         /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark tcpdump=tcpdump"
 fi
 if [ "$kind" = full ]; then

@@ -96,8 +96,8 @@ def test_the_value_of_the_option() -> None:
     assert read_rehearsals(None) == ()
     assert read_rehearsals("all") == REHEARSALS
     assert read_rehearsals("overlay,overlay") == ("overlay",)
-    for text in ("segment", "overlay,segment", ""):
-        with pytest.raises(RequestError, match="expected one of: overlay, balancer"):
+    for text in ("quality", "overlay,quality", ""):
+        with pytest.raises(RequestError, match="expected one of: overlay, balancer, segment"):
             read_rehearsals(text)
 
 

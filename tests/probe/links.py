@@ -11,6 +11,7 @@ import pytest
 from netprobe.agent.wire.answers import EchoOutcomes, HelloLine, ProbeOutcomes
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import EchoRun, OutcomeRun
+from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Host
 from netprobe.probe.agents import live_fleet as fleet_module
@@ -22,6 +23,10 @@ from tests.probe.fakes import HELLO, Script
 Answer = TypeVar("Answer")
 # Starts the agent of a host. Raises AgentError where it does not start.
 Start = Callable[[Host], Awaitable[AgentLink]]
+
+
+def _hear_nothing(order: Any) -> SegmentHeard:
+    return SegmentHeard(order.id, [], None)
 
 
 class FakeLink(AgentLink):
@@ -43,7 +48,8 @@ class FakeLink(AgentLink):
         self.is_python_sent = False
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.lost.add_done_callback(lambda future: future.cancelled() or future.exception())
-        self.scripts = dict(scripts or {})
+        self.scripts: dict[type[Any], Script] = {SegmentHearOrder: _hear_nothing}
+        self.scripts.update(scripts or {})
         self.sent: list[Any] = []
         self.closed = False
         self.is_refused = False

@@ -36,6 +36,8 @@ _NAMES = (
     # A VXLAN network id has 24 bits; a trial sends much less than this.
     ((1 << 24) - 1, "network"),
     (_WORD, "tunnel took_us"),
+    # HSRP has the widest of both.
+    (_WORD, "group priority"),
     # What names packets: of orders, of SYNs, of orders with a place in them.
     (_ID, "id numbers stream"),
     (_COUNT, "least most packets lost left_out awaits failed_left others_left"),
@@ -47,6 +49,7 @@ _NAMES = (
     (_COUNT, "per_s"),
     (30 * _DAY_S * 1000, "ms first_ms look_ms interval_ms timeout_ms elapsed_ms"),
     (30 * _DAY_S * 1000, "since_sent_ms ago_ms lasted_ms waited_ms"),
+    (_MINUTE_US // 1000, "window_ms gap_ms"),
     # No network takes so long, and no host that is short of time either.
     (60 * _MINUTE_US, "rtt_us rtts_us"),
 )

@@ -292,3 +292,24 @@ class StreamTimes(NamedTuple):
 
     elapsed_ms: float
     since_sent_ms: Optional[float]
+
+
+class RouterHeard(NamedTuple):
+    """A router that tells others of its virtual addresses: what it ``speaks`` (``VRRPv2``,
+    ``VRRPv3``, ``CARP``, ``HSRP``, ``HSRPv2``), the group's id and its own priority in it (of CARP
+    the skew), the address and the link-layer address that it sends from, and the device where it
+    was heard."""
+
+    speaks: str
+    group: int
+    priority: int
+    sender: str
+    link: str
+    dev: str
+
+
+class AddressAnswer(NamedTuple):
+    """Who has an address: the link-layer address in the answer."""
+
+    dst: str
+    link: str

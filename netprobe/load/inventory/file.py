@@ -55,14 +55,25 @@ def _check_host(document: Document, path: tuple[str, str], body: dict[str, objec
     if len(given) == 2:
         words = 'both "address" and "addresses" stand here, expected one of them'
         document.add_key_problem((*path, "addresses"), words)
-    if body.get("roles") == [] and not body.get("balances"):
+    if body.get("roles") == [] and not body.get("balances") and not body.get("free"):
         words = "the list is empty, expected at least one role"
         document.add_problem((*path, "roles"), words)
     if body.get("health") is not None and not body.get("balances"):
         words = 'there is no "balances" here: nobody stands behind this host'
         document.add_key_problem((*path, "health"), words)
+    _check_free(document, path, body)
     for key in ("addresses", "source_addresses", "roles"):
         _check_duplicates(document, (*path, key))
+
+
+def _check_free(document: Document, path: tuple[str, str], body: dict[str, object]) -> None:
+    vantage = body.get("vantage") or document.get(("defaults", "vantage"))
+    if body.get("free") and vantage != "none":
+        words = "a host whose address nobody has yet runs no agent, expected vantage: none"
+        document.add_key_problem((*path, "free"), words)
+    if body.get("vrid") is not None and not body.get("free"):
+        words = 'there is no "free: true" here: only of such a host it is looked for'
+        document.add_key_problem((*path, "vrid"), words)
 
 
 def _check_duplicates(document: Document, path: tuple[str, str, str]) -> None:
@@ -125,6 +136,8 @@ def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) ->
         own_vantage=body.vantage is not None or body.ssh is not None,
         balances=tuple(body.balances),
         health=tuple(_list_checks(body.health)) if body.health is not None else (),
+        free=body.free,
+        vrid=body.vrid,
     )
 
 

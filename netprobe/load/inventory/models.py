@@ -29,6 +29,12 @@ def _check_port(port: int) -> int:
     return port
 
 
+def _check_router_id(number: int) -> int:
+    if not 1 <= number <= 255:
+        raise ValueError(f"{number} is no id of a virtual router, expected 1 to 255")
+    return number
+
+
 def split_ssh(value: object) -> object:
     """``user@host:port`` as a mapping."""
     if not isinstance(value, str):
@@ -332,6 +338,17 @@ class HostFile(FileModel):
         "for all of its ports, or for each port `{https: PATH}`, `{http: PATH}` or `tcp` (a "
         "connection alone), with `port:` where it asks another port. Ports that are named are the "
         "only ones that are rehearsed.",
+    )
+    free: bool = Field(
+        default=False,
+        description="`true`: nobody has its addresses yet, such as a virtual one before the "
+        "installation. Rows to it are not probed (unless it `balances`), and "
+        "`--rehearse=segment` finds who has them.",
+    )
+    vrid: Annotated[int, AfterValidator(_check_router_id)] | None = Field(
+        default=None,
+        description="Of a `free` host: the id that its virtual router will have (VRRP, CARP), 1 to "
+        "255. `--rehearse=segment` finds who has it.",
     )
 
 

@@ -19,12 +19,13 @@ from netprobe.agent.wire import (
     orders,
     parts,
     replies,
+    segment_messages,
     tunnel_messages,
 )
 from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import MAX_PORT, PortRange, Ports
-from netprobe.model.shapes import ADDRESS, LINK, REASON
+from netprobe.model.shapes import ADDRESS, LINE, LINK, NAME, REASON
 from netprobe.probe.agents.decode import ANSWERS
 from netprobe.vantage.link import AgentLink
 
@@ -41,6 +42,7 @@ MOST_NUMBERS = 64
 MOST_ADDRESSES = 1024
 # Machines that have one address.
 MOST_LINKS = 32
+MOST_HEARD, MOST_ANSWERS = 64, 256
 # What an order without ports asks for.
 NO_PORTS: Ports = ((0, 0),)
 
@@ -332,6 +334,25 @@ def _check_holders(_order: Any, answer: host_messages.Holders) -> None:
         _demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
 
 
+def _check_heard(_order: Any, answer: segment_messages.SegmentHeard) -> None:
+    _check_length(answer.routers, MOST_HEARD)
+    _check_addresses(one.sender for one in answer.routers)
+    for one in answer.routers:
+        _demand_that(LINK.fits(one.link), f"a link-layer address {one.link!r:.40}")
+        _demand_that(NAME.fits(one.speaks), f"a protocol {one.speaks!r:.40}")
+        _demand_that(LINE.fits(one.dev), f"a device {one.dev!r:.40}")
+
+
+def _check_segment(
+    order: segment_messages.SegmentAskOrder, answer: segment_messages.SegmentAnswers
+) -> None:
+    _check_length(answer.answers, MOST_ANSWERS)
+    _check_once([*map(tuple, answer.answers)], [*map(tuple, answer.answers)], "answer")
+    for dst, link in answer.answers:
+        _demand_that(dst in order.dsts, f"an address {dst!r:.40}")
+        _demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
+
+
 def _check_sockets(_order: Any, answer: host_messages.Sockets) -> None:
     _check_addresses(one.address for one in answer.sockets)
     for one in answer.sockets:
@@ -364,6 +385,8 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     tunnel_messages.TunnelOpened: _check_tunnel,
     tunnel_messages.TunnelTried: _check_trial,
     host_messages.Holders: _check_holders,
+    segment_messages.SegmentHeard: _check_heard,
+    segment_messages.SegmentAnswers: _check_segment,
 }
 
 

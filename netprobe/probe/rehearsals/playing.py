@@ -35,8 +35,8 @@ from netprobe.probe.rehearsals.rehearsal import (
     TogetherRehearsal,
 )
 
-# The word of the rehearsal, destination, address, port, back ends.
-GroupKey = tuple[str, str, str, int, tuple[str, ...]]
+# The word of the rehearsal, and what flows share that are played together.
+GroupKey = tuple[object, ...]
 # What was seen, or what went wrong.
 Shown = RehearsedFacts | Exception
 PlayedFlow = Callable[[Want, list[Evidence]], None]
@@ -73,7 +73,9 @@ def _set_stages(
 ) -> Iterator[Stage]:
     for address in found:
         source_address = find_source_address(want.flow.source, family_of(address))
-        for port in each(want.left(address) or ()):
+        left = want.left(address)
+        # What has no ports has one flow.
+        for port in (0,) if left == () else each(left or ()):
             yield Stage(want.flow, address, port, source_address, fleet, arrivals)
 
 
@@ -150,14 +152,13 @@ def _word_of(stage: Stage) -> str:
 
 def _key_of(stage: Stage) -> GroupKey:
     """Give what flows share that are played together."""
-    block = stage.flow.block
-    back_ends = tuple(host.name for host in block.back_ends)
-    return _word_of(stage), stage.flow.destination.name, stage.address, stage.port, back_ends
+    word = _word_of(stage)
+    return word, *PLAYED[word].name_group(stage)
 
 
 def _read_played(want: Want, stage: Stage, shown: Shown, skip: SkipFlow) -> list[Evidence]:
     """Make the evidence of what was played; what is left out on purpose has none."""
-    ports = ((stage.port, stage.port),)
+    ports = ((stage.port, stage.port),) if stage.port else ()
     unplayed = Evidence(want.flow, stage.address, ports, outcome=None)
     if isinstance(shown, NotPlayedError):
         if shown.reason is None:

@@ -15,12 +15,13 @@ from netprobe.model.ports import PortRange, Ports
 from netprobe.model.reasons import find_reason
 from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Result
+from netprobe.model.segment import SegmentFacts
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
 
 # What agents saw that played something.
-RehearsedFacts = OverlayFacts | BalancerFacts
+RehearsedFacts = OverlayFacts | BalancerFacts | SegmentFacts
 # Matrix, row, protocol, source, destination, family of addresses.
 RowKey = tuple[str, str, str, str, str, int]
 # Of a key, whether packets to these ports of this address arrived.
@@ -145,6 +146,11 @@ class Rehearsal(ABC):
         Raises AgentError.
         """
 
+    def name_group(self, stage: Stage) -> tuple[object, ...]:
+        """Give what flows share that are played together."""
+        back_ends = tuple(host.name for host in stage.flow.block.back_ends)
+        return stage.flow.destination.name, stage.address, stage.port, back_ends
+
 
 class PairRehearsal(Rehearsal):
     """One that is played for each flow by itself."""
@@ -162,7 +168,7 @@ Played = RehearsedFacts | NotPlayedError | AgentError
 
 
 class TogetherRehearsal(Rehearsal):
-    """One that is played once for all flows to one port of an address."""
+    """One that is played once for several flows, such as all to one port of an address."""
 
     @abstractmethod
     def list_ports(self, stage: Stage) -> tuple[int, ...]:

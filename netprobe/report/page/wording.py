@@ -19,7 +19,7 @@ _PLACES: dict[Place, str] = {
     "path": "the path between the hosts",
     "destination": "the destination's own firewall",
     "return-path": "the way back to the source",
-    "host": "the destination host (down)",
+    "host": "the destination host",
     "service": "the service at the destination",
 }
 
@@ -96,6 +96,8 @@ def _word_place(place: Place, about: Finding | Result) -> str:
         return f"{_PLACES[place]} ({reason.source_is})"
     if place == "destination" and reason.destination_is:
         return f"the destination itself ({reason.destination_is})"
+    if place == "host":
+        return f"{_PLACES[place]} ({reason.host_is})"
     return _PLACES[place]
 
 

@@ -15,7 +15,7 @@ from netprobe.errors import RequestError
 from netprobe.files import replacing
 from netprobe.model import ports as port_sets
 from netprobe.model.names import names_text
-from netprobe.model.plan import OF_HOSTS
+from netprobe.model.plan import ABOUT_HOSTS
 from netprobe.model.ports import Ports
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.model.story import EndPackets, FlowPacket, FlowPackets
@@ -137,7 +137,7 @@ def open_folder(path: str) -> EvidenceFolder:
 
 def _explain_absence(finding: Finding, recording: Set[str]) -> str:
     """Say why there are no packets of a finding."""
-    if all(one.requirement in OF_HOSTS for one in finding.members):
+    if all(one.requirement in ABOUT_HOSTS for one in finding.members):
         return "it is about the hosts themselves, not about packets of a flow"
     able = sorted(finding.hosts & recording)
     if not able:

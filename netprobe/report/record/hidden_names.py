@@ -20,7 +20,7 @@ _TECHNICAL = re.compile(
     r"|eth|en[opsx]\w*|wl\w*|ib|bond|team|br|vmbr|virbr|docker|cni|vlan|veth\w*|cali\w*|cilium\w*"
     r"|lxc\w*|vxlan\w*|genev\w*|gre\w*|tunl|tun|tap|wg|ipvs|ipip|dummy|ovn\w*|kube-ipvs|lo|ifb"
     r"|amd|arm|armv|aarch|ppc|riscv|mips|python|py|port|ports|phase|version|level|step|stage"
-    r"|rfc|pid|uid|gid|fd|code|type|status|errno|signal|gc|thresh|day|mtu|ttl|table|rule|finding)"
+    r"|vrrp|hsrp|rfc|pid|uid|gid|fd|code|type|status|errno|signal|gc|thresh|day|mtu|ttl|table|rule|finding)"
     r"(?:[-_.]?v?\d.*)?",
     re.IGNORECASE,
 )

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from netprobe.model.accepted import STATES
 from netprobe.model.host_key import HostKey
 from netprobe.model.names import names_text
-from netprobe.model.plan import OF_HOSTS
+from netprobe.model.plan import ABOUT_HOSTS
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.report.page.flow_groups import (
     MOST_LINES,
@@ -84,7 +84,7 @@ def _list_fields(
 ) -> Iterator[Field]:
     members = finding.members
     # A fault of a host is of no flow, and its headline says what it is about.
-    if any(member.requirement not in OF_HOSTS for member in members):
+    if any(member.requirement not in ABOUT_HOSTS for member in members):
         lines = flow_lines(members, addresses, most_flows)
         yield from field("flows", _leave_out_repeated(lines, finding.title))
         yield from field("purpose", needs(members))
@@ -121,7 +121,7 @@ def _word_evidence(members: tuple[Result, ...]) -> list[str]:
         # TCP refuses by a reset, UDP by an error message.
         refused = member.protocol if member.state == "closed" else ""
         # Of hosts' own faults each sentence has its own servers or clocks.
-        of_host = make_holes(member.because, member) if member.requirement in OF_HOSTS else ""
+        of_host = make_holes(member.because, member) if member.requirement in ABOUT_HOSTS else ""
         kind = (member.state, member.reason, member.rejected_by or "", refused, of_host)
         kinds.setdefault(kind, []).append(member)
     lines = [_evidence_line(alike, len(members) > 1) for alike in kinds.values()]
@@ -134,7 +134,7 @@ def _evidence_line(alike: list[Result], named: bool) -> str:
     kind = f"{first.state}, {first.reason}"
     if not named:
         return f"{first.because} ({kind})"
-    if first.requirement in OF_HOSTS:
+    if first.requirement in ABOUT_HOSTS:
         rest = [member.source for member in alike[1:]]
         so = f"; so {names_text(rest, MOST_NAMES)}" if rest else ""
         return f"{first.because} ({kind}){so}"
@@ -301,6 +301,8 @@ def _warning_line(text: str, about: Warned) -> Line:
     rest = about.flows - about.first.port_count
     more = f" and {plural(rest, 'more flow')}" if rest else ""
     first = about.first
+    if first.requirement in ABOUT_HOSTS:
+        return Line(f"{first.source}{more}: {text}")
     wire = wire_text([(first.protocol, first.ports)])
     return Line(f"{first.source} → {first.destination} {wire}{more}: {text}")
 

@@ -12,8 +12,9 @@ from netprobe.model.struct_json import to_json
 from netprobe.report.page.host_keys import word_host_keys
 from netprobe.report.page.page import align, write_line
 from netprobe.report.page.progress import host_words
-from netprobe.report.page.wording import duration, plural
+from netprobe.report.page.wording import duration, listed, plural
 
+MOST_NAMES = 3
 _HEADS = ("HOST", "AGENT", "PYTHON", "USER", "RAW", "PORTS<1024", "OWNERS", "TIME", "KERNEL")
 _WORDS = {"agent": "yes", "none": "none", "failed": "FAILED", "lost": "LOST"}
 
@@ -24,6 +25,7 @@ def write_hosts_text(hosts: Sequence[HostReport], stream: TextIO) -> None:
     first = [line for host in hosts for line in _word_taken(host)]
     keys = {host.name: host.host_key for host in hosts if host.host_key is not None}
     details = [line for host in hosts for line in _word_details(host)]
+    details += _word_heard(hosts)
     details += [f"{one.what}. {one.to_do}" for one in word_host_keys(keys)]
     parts = [part for part in (first, align(rows), details, [_word_totals(hosts)]) if part]
     for line in [line for part in parts for line in ("", *part)][1:]:
@@ -77,6 +79,15 @@ def _word_details(host: HostReport) -> Iterator[str]:
         yield f"{host.name}: {clean(strange)}"
     for held in host.facts.doubtful or ():
         yield f"{host.name}: port held: {held}"
+
+
+def _word_heard(hosts: Sequence[HostReport]) -> Iterator[str]:
+    """Word each router with virtual addresses that is none of the hosts, and which hear it."""
+    names: dict[str, list[str]] = {}
+    for host in hosts:
+        for heard in host.facts.heard:
+            names.setdefault(heard, []).append(clean(host.name))
+    return (f"heard by {listed(some, MOST_NAMES)}: {clean(text)}" for text, some in names.items())
 
 
 def _word_totals(hosts: Sequence[HostReport]) -> str:

@@ -211,3 +211,22 @@ def test_what_a_balancer_asks(tmp_path: Path) -> None:
     assert long.health_at(22623) == Health("tcp", of=22623)
     assert [long.balances_port(port) for port in (6443, 22623, 80)] == [True, True, False]
     assert (none.health_at(6443), none.balances_port(80)) == (None, True)
+
+
+def test_an_address_that_nobody_has_yet(tmp_path: Path) -> None:
+    """`free` needs no role and no agent, `vrid` is an id of VRRP; wrong ones are named."""
+    vip = "  vip: {address: 10.0.0.100, roles: [], vantage: none, free: true, vrid: 51}\n"
+    (host,) = written(tmp_path, vip).hosts
+    assert (host.free, host.vrid, host.is_probed) == (True, 51, False)
+    wrong = {
+        "{address: 10.0.0.1, roles: [a], free: true}": "expected vantage: none",
+        "{address: 10.0.0.1, roles: [a], vantage: none, vrid: 5}": 'no "free: true" here',
+        "{address: 10.0.0.1, roles: [a], vantage: none, free: true, vrid: 256}": "1 to 255",
+        "{address: 10.0.0.1, roles: [], vantage: none}": "the list is empty",
+    }
+    for body, words in wrong.items():
+        path = tmp_path / "wrong.yaml"
+        path.write_text(f"schema: netprobe.inventory/1\nhosts:\n  vip: {body}\n")
+        problems: list[Problem] = []
+        read_inventory(str(path), problems)
+        assert any(words in str(one) for one in problems), (body, [*map(str, problems)])

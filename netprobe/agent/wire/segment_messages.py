@@ -1,0 +1,39 @@
+"""What is heard and asked on the network segments of a host: one order and one answer each."""
+
+from typing import List, NamedTuple, Optional
+
+from .parts import AddressAnswer, RouterHeard
+
+
+class SegmentHearOrder(NamedTuple):
+    """Listen on all devices for routers that share virtual addresses; nothing is sent. 0 ms: only
+    see whether that is possible."""
+
+    id: int
+    window_ms: int
+
+
+class SegmentHeard(NamedTuple):
+    """All routers that were heard, each once; ``failure``: why nobody could listen."""
+
+    id: int
+    routers: List[RouterHeard]
+    failure: Optional[str]
+
+
+class SegmentAskOrder(NamedTuple):
+    """Ask everybody on the network of a device who has these addresses, one frame each and
+    ``gap_ms`` between them: ARP probes (RFC 5227) and solicitations from ``::``."""
+
+    id: int
+    dev: str
+    dsts: List[str]
+    gap_ms: int
+
+
+class SegmentAnswers(NamedTuple):
+    """All who answered; ``failure``: why nobody could be asked."""
+
+    id: int
+    answers: List[AddressAnswer]
+    failure: Optional[str]

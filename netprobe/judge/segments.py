@@ -1,0 +1,114 @@
+"""What the rehearsal of a segment saw of an address → verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from netprobe.judge.words import join_some
+from netprobe.model.result import Place, Proof, Result, State, Verdict
+from netprobe.model.segment import RouterSeen, SegmentFacts
+
+SegmentFate = Literal["in-use", "id-taken", "two-machines", "elsewhere", "silent", "free", "alone"]
+
+
+class SegmentRow(Struct, frozen=True):
+    """One line of the table; ``because`` may use the words of ``_word_facts``."""
+
+    verdict: Verdict
+    state: State
+    reason: str
+    proof: Proof
+    where: tuple[Place, ...]
+    because: str
+
+
+# From the gravest to the least.
+ROWS: Final[Mapping[SegmentFate, SegmentRow]] = {
+    "in-use": SegmentRow(
+        "blocked", "open", "address-in-use", "none", ("host",),
+        "the address should be free (`free: true`), and {holders} {answers} {question} for it "
+        "({asker} asked)",
+    ),
+    "id-taken": SegmentRow(
+        "blocked", "open", "vrid-taken", "none", ("host",),
+        "the address will have the id {vrid} (`vrid:`), and a router of no host of the inventory "
+        "has it already: {clashing}; both would use the same link-layer address",
+    ),
+    "two-machines": SegmentRow(
+        "blocked", "unreachable", "other-machine", "none", ("path",),
+        "{holders} {answers} {question} for the address, beside {host} ({asker} asked)",
+    ),
+    "elsewhere": SegmentRow(
+        "blocked", "unreachable", "other-machine", "none", ("path",),
+        "{holders} {answers} {question} for the address, and {host} does not ({asker} asked)",
+    ),
+    "silent": SegmentRow(
+        "inconclusive", "unknown", "segment-silent", "none", ("path", "host"),
+        "nobody answers {question} for the address, and no host there answered for its own: "
+        "something drops them, such as a switch ({asker} asked)",
+    ),
+    "free": SegmentRow(
+        "pass", "unreachable", "address-free", "witness", (),
+        "nobody answers {question} for the address ({asker} asked once)",
+    ),
+    "alone": SegmentRow(
+        "pass", "open", "one-machine", "witness", (),
+        "{host} alone answers {question} for the address ({asker} asked once)",
+    ),
+}  # fmt: skip
+
+
+def judge_segment(base: Result, facts: SegmentFacts) -> Result:
+    """Give the result of one address; foreign routers that are no fault of it are warnings."""
+    row = ROWS[find_segment_fate(facts)]
+    told = facts.clashing if row.reason == "vrid-taken" else ()
+    return replace(
+        base,
+        verdict=row.verdict,
+        state=row.state,
+        reason=row.reason,
+        proof=row.proof,
+        where=row.where,
+        because=row.because.format_map(_word_facts(base, facts)),
+        attempts=1,
+        warnings=(*base.warnings, *_list_warnings(facts, told)),
+    )
+
+
+def find_segment_fate(facts: SegmentFacts) -> SegmentFate:
+    """Give the key of the table."""
+    if facts.is_free and facts.holders:
+        return "in-use"
+    if facts.clashing:
+        return "id-taken"
+    if facts.holders:
+        return "two-machines" if facts.itself else "elsewhere"
+    if facts.is_free:
+        return "silent" if facts.is_silent else "free"
+    return "alone"
+
+
+def _list_warnings(facts: SegmentFacts, told: Iterable[RouterSeen]) -> Iterator[str]:
+    known = {*told}
+    if facts.is_deaf:
+        yield "no host there could listen for routers that share virtual addresses"
+    for one in facts.routers:
+        if one not in known:
+            too = ", too" if one in facts.clashing else ""
+            yield f"vrid-taken{too}: {one.words()}, which is no host of the inventory"
+
+
+def _word_facts(base: Result, facts: SegmentFacts) -> dict[str, str]:
+    return {
+        "holders": join_some(facts.holders),
+        "answers": "answers" if len(facts.holders) == 1 else "answer",
+        "question": "neighbour solicitations" if ":" in base.address else "ARP probes",
+        "asker": f"{facts.asker} on {facts.device}",
+        "host": base.destination,
+        "vrid": str(facts.vrid),
+        "clashing": "; ".join(one.words() for one in facts.clashing),
+    }

@@ -1,0 +1,66 @@
+"""What the rehearsal of a segment has seen of one address."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NAMES_SHOWN = 3
+
+
+class RouterSeen(NamedTuple):
+    """A router of no host of the inventory that sends advertisements for a virtual address.
+
+    ``speaks``: ``VRRPv2``, ``VRRPv3``, ``CARP``, ``HSRP``, ``HSRPv2``. ``heard_by``: the hosts.
+    """
+
+    speaks: str
+    group: int
+    priority: int
+    sender: str
+    link: str
+    heard_by: tuple[str, ...]
+
+    @property
+    def shares_ids(self) -> bool:
+        """Whether it has the same ids and link-layer addresses as VRRP; HSRP has its own."""
+        return self.speaks.startswith(("VRRP", "CARP"))
+
+    def words(self) -> str:
+        """Give ``VRRPv2 id 51, priority 100, from 10.0.0.9 (02:00:00:00:00:09), heard by a``; where
+        nobody says who heard it, without that."""
+        about = "skew" if self.speaks == "CARP" else "priority"
+        return (
+            f"{self.speaks} id {self.group}, {about} {self.priority}, from {self.sender} "
+            f"({self.link}){_word_hearers(self.heard_by)}"
+        )
+
+
+class SegmentFacts(NamedTuple):
+    """What is known of an address that a host has, or that nobody should have yet (``is_free``).
+
+    ``asker`` asked on its ``device``. ``itself``: the host answered; ``holders``: who else did, by
+    name or link-layer address. ``is_silent``: of all addresses of hosts that were asked there none
+    was answered, so that silence says nothing. ``routers``: those that are told here; ``is_deaf``:
+    no host there could listen for any. ``vrid``: the id that the address will have.
+    """
+
+    is_free: bool
+    asker: str
+    device: str
+    itself: bool = False
+    holders: tuple[str, ...] = ()
+    is_silent: bool = False
+    routers: tuple[RouterSeen, ...] = ()
+    is_deaf: bool = False
+    vrid: int | None = None
+
+    @property
+    def clashing(self) -> tuple[RouterSeen, ...]:
+        """The routers that have the id which the address will have."""
+        return tuple(one for one in self.routers if one.shares_ids and one.group == self.vrid)
+
+
+def _word_hearers(names: tuple[str, ...]) -> str:
+    more = len(names) - NAMES_SHOWN
+    rest = f" and {more} more" if more > 0 else ""
+    return f", heard by {', '.join(names[:NAMES_SHOWN])}{rest}" if names else ""

@@ -1,0 +1,207 @@
+"""The segments of hosts: who answers for their addresses, and for those that must be free yet.
+
+Nobody learns anything from a question: none has an address of who asks (docs/rehearsal.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
+from netprobe.errors import AgentError
+from netprobe.model.plan import Block
+from netprobe.model.segment import RouterSeen, SegmentFacts
+from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.agents.neighbours import find_neighbours, links_of, name_machines
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
+from netprobe.probe.rehearsals.segment_asking import LinksByAddress, ask_segments
+from netprobe.probe.rehearsals.segment_hearing import hear_foreign, tell_each
+
+NO_RIGHT = "its agent has no packet sockets (it needs root, or CAP_NET_RAW)"
+
+
+class Seat(NamedTuple):
+    """Where one address is looked at: who asks, on which device, and all neighbours that listen."""
+
+    asker: AgentMethods
+    device: str
+    listeners: tuple[tuple[AgentMethods, str], ...]
+
+
+class SegmentRehearsal(TogetherRehearsal):
+    """Listens and asks on all segments at once: one pace for all questions of a run."""
+
+    def name_group(self, stage: Stage) -> tuple[str, ...]:
+        """All addresses are one group."""
+        del stage
+        return ()
+
+    def list_ports(self, stage: Stage) -> tuple[int, ...]:
+        """It needs no port."""
+        del stage
+        return ()
+
+    async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
+        """See whether a host may open packet sockets."""
+        del block
+        told = await agent.request(SegmentHearOrder(next(fleet.order_ids), 0), SegmentHeard)
+        return NO_RIGHT if told.failure is not None else None
+
+    async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
+        """Listen, ask meanwhile, and give what is known of each address."""
+        fleet = stages[0].fleet
+        # Who only listens and asks here has not been waited for.
+        await asyncio.gather(*(one.settled.wait() for one in fleet.agents()))
+        seats = await asyncio.gather(*(_find_seat(stage) for stage in stages))
+        wanted = [
+            (stage, seat) for stage, seat in zip(stages, seats, strict=True)
+            if isinstance(seat, Seat)
+        ]  # fmt: skip
+        listeners = {pair[0].host.name: pair[0] for _, seat in wanted for pair in seat.listeners}
+        questions = [(stage.address, seat.asker, seat.device) for stage, seat in wanted]
+        known = {
+            *stages[0].flow.block.listed,
+            *(address for one in fleet.agents() for address in _list_own(one)),
+        }
+        (heard, deaf), answers = await asyncio.gather(
+            hear_foreign(listeners.values(), fleet, known), ask_segments(questions, fleet)
+        )
+        routers = tell_each([(stage, _name_places(seat)) for stage, seat in wanted], heard)
+        table = _Table(fleet, answers, wanted, routers, deaf)
+        return [
+            table.conclude(stage, seat) if isinstance(seat, Seat) else seat
+            for stage, seat in zip(stages, seats, strict=True)
+        ]
+
+
+def _name_places(seat: Seat) -> frozenset[tuple[str, str]]:
+    return frozenset((agent.host.name, device) for agent, device in seat.listeners)
+
+
+async def _find_seat(stage: Stage) -> Seat | NotPlayedError | AgentError:
+    """Find the agents on the network of an address; of those that may, the first one asks."""
+    try:
+        found = await find_neighbours(stage.address, stage.fleet.agents())
+    except AgentError as error:
+        return error
+    near = sorted(found, key=lambda one: one[0].index)
+    on_link = [(agent, route.dev) for agent, route in near if route.dev is not None]
+    if not on_link:
+        return NotPlayedError(None, f"no other agent is on the network of {stage.address}")
+    able = [(agent, dev) for agent, dev in on_link if agent.hello and agent.hello.net_raw]
+    if not able:
+        names = ", ".join(agent.host.name for agent, _ in on_link)
+        return NotPlayedError(
+            "no-permission", f"only {names} could ask for {stage.address}, and {NO_RIGHT}"
+        )
+    return Seat(*able[0], tuple(able))
+
+
+class _Table:
+    """All answers of a run, and what they say of each address."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        answers: LinksByAddress,
+        wanted: Sequence[tuple[Stage, Seat]],
+        routers: Mapping[int, tuple[RouterSeen, ...]],
+        deaf: frozenset[str],
+    ) -> None:
+        self._agents = fleet.agents()
+        self._answers = answers
+        self._routers = routers
+        self._deaf = deaf
+        # Where hosts were asked for their own addresses, by asker, device and family, whether any
+        # was answered; and who answers for hosts without being one: routers that do so for all.
+        self._answered: dict[tuple[str, str, bool], bool] = {}
+        self._stand_ins: set[str] = set()
+        for stage, seat in wanted:
+            if not stage.flow.destination.free:
+                self._note_host(stage, seat)
+
+    def _note_host(self, stage: Stage, seat: Seat) -> None:
+        links = self._answers.get(stage.address)
+        if isinstance(links, AgentError) or links is None:
+            return
+        place = _name_place(stage, seat)
+        self._answered[place] = self._answered.get(place, False) or bool(links)
+        own = links_of(stage.fleet.agent(stage.flow.destination))
+        every = {link for one in self._agents for link in links_of(one)}
+        if own and not {*own} & {*links}:
+            self._stand_ins.update(link for link in links if link not in every)
+
+    def conclude(self, stage: Stage, seat: Seat) -> Played:
+        """Give what is known of one address."""
+        links = self._answers[stage.address]
+        if isinstance(links, AgentError):
+            return links
+        facts = SegmentFacts(
+            stage.flow.destination.free, seat.asker.host.name, seat.device,
+            routers=self._routers.get(id(stage), ()),
+            is_deaf=all(agent.host.name in self._deaf for agent, _ in seat.listeners),
+        )  # fmt: skip
+        look = self._look_at_free if facts.is_free else self._look_at_host
+        return look(stage, seat, facts, links)
+
+    def _look_at_free(
+        self, stage: Stage, seat: Seat, facts: SegmentFacts, links: Sequence[str]
+    ) -> Played:
+        owners = [one for one in self._agents if stage.address in _list_own(one)]
+        own = {link for one in owners for link in links_of(one)} | self._stand_ins
+        facts = facts._replace(
+            holders=tuple(_name_holders(links, self._agents, own)),
+            is_silent=self._answered.get(_name_place(stage, seat)) is False,
+            vrid=stage.flow.destination.vrid,
+        )
+        if facts.holders or facts.clashing:
+            return facts
+        if owners:
+            names = ", ".join(one.host.name for one in owners)
+            return NotPlayedError(None, f"{names} has {stage.address} already")
+        if links:
+            return NotPlayedError(None, f"{', '.join(links)} {_ANSWERS_FOR_ALL}")
+        return facts
+
+    def _look_at_host(
+        self, stage: Stage, seat: Seat, facts: SegmentFacts, links: Sequence[str]
+    ) -> Played:
+        del seat
+        own = links_of(stage.fleet.agent(stage.flow.destination))
+        if not own:
+            return NotPlayedError(None, "its kernel does not say its link-layer addresses")
+        if not links:
+            return NotPlayedError(
+                None, f"nobody answers for {stage.address}, not {facts.asker}'s question either"
+            )
+        strangers = [link for link in links if link in self._stand_ins]
+        if len(strangers) == len(links):
+            return NotPlayedError(None, f"{', '.join(links)} {_ANSWERS_FOR_ALL}")
+        holders = _name_holders(links, self._agents, {*own, *self._stand_ins})
+        return facts._replace(itself=bool({*own} & {*links}), holders=tuple(holders))
+
+
+_ANSWERS_FOR_ALL = (
+    "answers for it, and for addresses of hosts whose device it is not: a router that answers for "
+    "all, as some clouds have"
+)
+
+
+def _list_own(agent: AgentMethods) -> Iterable[str]:
+    return agent.hello.addresses if agent.alive and agent.hello is not None else ()
+
+
+def _name_place(stage: Stage, seat: Seat) -> tuple[str, str, bool]:
+    return seat.asker.host.name, seat.device, ":" in stage.address
+
+
+def _name_holders(
+    links: Sequence[str], agents: Iterable[AgentMethods], own: Iterable[str]
+) -> list[str]:
+    """Name the machines, with the link-layer addresses that they answered with."""
+    known = {*own}
+    names = {link: name_machines([link], agents)[0] for link in links if link not in known}
+    return [name if name == link else f"{name} ({link})" for link, name in names.items()]
