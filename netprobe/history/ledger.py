@@ -27,6 +27,8 @@ from netprobe.history.looks import (
     finding_to_json,
     flows_from_json,
     flows_to_json,
+    mark_from_json,
+    mark_to_json,
 )
 from netprobe.model.outage import FlowPorts, RunLook, SeenFinding
 from netprobe.model.ports import Ports
@@ -116,13 +118,15 @@ class HistoryFile:
 
     def _keep_look(self, look: RunLook) -> list[Any]:
         """Keep what a look asked and saw, and give the values of its row."""
-        seen = {
+        seen: dict[str, Any] = {
             "findings": [self._keep_json(finding_to_json(one)) for one in look.findings],
             "blind": [
                 [*source, self._keep_json(flows_to_json(flows))]
                 for source, flows in look.blind.items()
             ],
         }
+        if look.marks:
+            seen["marks"] = [mark_to_json(one) for one in look.marks]
         ids = [self._keep_json(flows_to_json(look.asked)), self._keep_json(seen)]
         return [look.begun, look.decided, look.retried, *ids]
 
@@ -203,7 +207,8 @@ class HistoryFile:
                 findings = tuple(map(read_finding, data["findings"]))
                 blind = {(host, reason): read_flows(flows) for host, reason, flows in data["blind"]}
                 times = (_check_time(begun), _check_time(decided))
-                yield RunLook(*times, read_flows(asked), findings, blind, retried)
+                marks = tuple(map(mark_from_json, data.get("marks", ())))
+                yield RunLook(*times, read_flows(asked), findings, blind, retried, marks)
 
     def _read_flows(self, identity: int) -> FlowPorts:
         return flows_from_json(json.loads(self._read_text(identity)))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from netprobe.errors import RequestError
-from netprobe.model.outage import Cause, FlowPorts, RunLook, SeenFinding
+from netprobe.model.outage import Cause, FlowPorts, RouteMark, RunLook, SeenFinding
 from netprobe.model.ports import PortRange, normalise
 from netprobe.model.result import PORTLESS, Finding, Result, ResultKey
 from netprobe.model.run import RunInfo
@@ -126,3 +126,14 @@ def finding_from_json(data: Iterable[Any]) -> SeenFinding:
     title, verdict, reason, where, by, proof, flows = data
     cause = Cause(verdict, reason, tuple(where), by)
     return SeenFinding(title, cause, proof, flows_from_json(flows))
+
+
+def mark_to_json(mark: RouteMark) -> list[Any]:
+    """Give a mark as plain values."""
+    return [getattr(mark, name) for name in RouteMark.__struct_fields__]
+
+
+def mark_from_json(data: Iterable[Any]) -> RouteMark:
+    """Read what ``mark_to_json`` gave."""
+    kind, source, destinations, *rest = data
+    return RouteMark(kind, source, tuple(destinations), *rest)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from netprobe.history.marks import find_marks
 from netprobe.model.outage import (
     Blindness,
     Cause,
@@ -24,6 +25,7 @@ from netprobe.model.outage import (
     Interval,
     Outage,
     OutageMember,
+    RouteMark,
     RunLook,
     SeenFinding,
 )
@@ -59,7 +61,8 @@ class _Part(Struct, eq=False):
 
 
 class _Course(Struct, eq=False):
-    """An outage while looks are replayed; ``seen``: the last look that saw it."""
+    """An outage while looks are replayed; ``seen``: the last look that saw it. ``closed``: what it
+    is for good, once all of its parts have ended: none joins it then."""
 
     id: str
     title: str
@@ -68,6 +71,7 @@ class _Course(Struct, eq=False):
     seen: RunLook | None = None
     looks: int = 0
     parts: list[_Part] = msgspec.field(default_factory=list)
+    closed: Outage | None = None
 
     def see(self, look: RunLook) -> None:
         """Count a look, once."""
@@ -110,6 +114,7 @@ class OutageReplay:
         self._waiting: list[_Part] = []
         self._blind: dict[tuple[str, str], tuple[float, FlowPorts]] = {}
         self._blind_ended: list[Blindness] = []
+        self._marks: list[RouteMark] = []
 
     def take(self, look: RunLook) -> None:
         """Go on to the next look."""
@@ -129,6 +134,7 @@ class OutageReplay:
             for course in standing.courses:
                 course.see(look)
         self._take_blindness(look)
+        self._marks += look.marks
         self._looks.append(look)
 
     def _end_parts(self, look: RunLook, gone: Iterable[_Part]) -> None:
@@ -228,11 +234,23 @@ class OutageReplay:
             tuple((look.begun, look.decided) for look in self._looks),
             tuple(
                 sorted(
-                    map(_close_course, self._courses), key=lambda one: (one.times.first_bad, one.id)
+                    map(self._close_course, self._courses),
+                    key=lambda one: (one.times.first_bad, one.id),
                 )
             ),
             tuple(sorted(blind, key=lambda one: (one.since, one.host, one.reason))),
+            tuple(self._marks),
         )
+
+    def _close_course(self, course: _Course) -> Outage:
+        if course.closed is not None:
+            return course.closed
+        outage = _make_outage(course)
+        marks = find_marks(self._marks, outage.times, outage.members) if self._marks else ()
+        outage = replace(outage, marks=marks)
+        if not outage.is_open:
+            course.closed = outage
+        return outage
 
 
 def _is_same_cause(one: Cause, other: Cause) -> bool:
@@ -254,7 +272,7 @@ def _name_outage(finding: SeenFinding, look: RunLook) -> str:
     return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def _close_course(course: _Course) -> Outage:
+def _make_outage(course: _Course) -> Outage:
     parts = sorted(course.parts, key=lambda one: (one.key, one.ports, one.first_bad))
     members = tuple(
         OutageMember(

@@ -13,10 +13,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.history.ledger import open_ledger
 from netprobe.history.outages import replay
+from netprobe.model.outage import RouteMark
 from tests.history.test_outages import ASKED, DROP, OTHER, TCP, bad, look
 from tests.patience import PATIENCE_S
 
@@ -27,7 +29,12 @@ HOLE = bad({TCP: ((5, 9), (11, 20))}, DROP, "a hole")
 def test_looks_come_back_in_the_order_of_time(tmp_path: Path) -> None:
     """Whatever the order in which they were added; all that an outage needs is kept."""
     path = str(tmp_path / "h.db")
-    looks = [look(30, HOLE), look(10), look(20, DROPPED, blind={TCP: ((1, 4),)})]
+    mark = RouteMark("hops", "a", ("b", "c"), 5.5, 8.5, "1", "2")
+    looks = [
+        look(30, HOLE),
+        replace(look(10), marks=(mark,)),
+        look(20, DROPPED, blind={TCP: ((1, 4),)}),
+    ]
     with open_ledger(path, create=True) as ledger:
         for number, one in enumerate(looks):
             assert ledger.add(one, b"run %d" % number)

@@ -46,6 +46,7 @@ def test_an_outage_is_an_interval_that_contains_the_true_one(lab: WatchLab) -> N
     assert (member.key[1:4], member.ports) == (("web", "client", "server"), ((3001, 3001),))
     assert (outage.cause.reason, outage.cause.rejected_by) == ("admin-prohibited", "10.96.1.1")
     assert contains(outage.times, begun, ended), (outage.times, begun, ended)
+    assert outage.marks == () == lab.read().marks
     assert "is open: 10.96.1.1 rejects tcp 3001 from client to server" in lab.log()
     assert lab["client"].pids() == [] == lab["server"].pids()
 

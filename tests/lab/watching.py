@@ -24,7 +24,7 @@ from tests.lab.cli import COMMAND, environment, netprobe
 from tests.lab.netlab import Lab, Namespace
 from tests.patience import PATIENCE_S, wait_until
 
-MATRIX = {
+MATRIX: dict[str, Any] = {
     "schema": "netprobe.matrix/1",
     "name": "watched",
     "title": "What is watched",
