@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.outages import make_table, plant_outages
 from tests.lab.watching import (
-    DROP,
-    DROP_UDP,
     REJECT,
     Moment,
     WatchLab,
@@ -54,27 +53,13 @@ def test_an_outage_is_an_interval_that_contains_the_true_one(lab: WatchLab) -> N
 @pytest.mark.full
 @pytest.mark.alone
 def test_the_error_bars_are_as_short_as_promised() -> None:
-    """EVERY + 2 s at the start and 2 s at the end, whatever stops the flow; others stay open."""
+    """EVERY + 2 s at the start and 2 s at the end, whatever stops the flow; others stay open. A
+    handful of the table that `python -m tests.lab.outages` prints of 100."""
     every_s = 3
-    planted = []
-    with watch_lab(every_s) as lab, lab.watching():
-        for number in range(12):
-            rule = (DROP, REJECT, DROP_UDP)[number % 3]
-            begun = lab.plant(rule)
-            lab.wait_for(*[False] * number, True)
-            time.sleep(number * 0.13)
-            planted.append((begun, lab.clear()))
-            lab.wait_for(*[False] * (number + 1))
-            lab.wait_for_next_look()
-        outages = lab.read().outages
-    assert [len(one.members) for one in outages] == [1] * len(planted)
-    for outage, (begun, ended) in zip(outages, planted, strict=True):
-        times = outage.times
-        assert contains(times, begun, ended), (times, begun, ended)
-        assert times.last_good is not None
-        assert times.first_good is not None
-        assert begun.after - times.last_good <= every_s + 2
-        assert times.first_good - ended.before <= 2
+    planted = plant_outages(12, lanes=2, every_s=every_s)
+    table = "\n".join([*make_table(planted, every_s), *map(str, planted)])
+    assert len(planted) == 12
+    assert all(one.is_as_promised(every_s) for one in planted), table
 
 
 @pytest.mark.full
