@@ -215,7 +215,7 @@ class OutageReplay:
     def _take_blindness(self, look: RunLook) -> None:
         """A host is not blind any more where one of those flows was asked, and found out."""
         for source, (since, flows) in list(self._blind.items()):
-            if source not in look.blind and any(key in look.asked for key in flows):
+            if source not in look.blind and any(map(look.has_asked, flows)):
                 self._blind_ended.append(Blindness(*source, since, look.begun))
                 del self._blind[source]
         for source, flows in look.blind.items():

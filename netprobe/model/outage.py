@@ -65,7 +65,8 @@ class RunLook(Struct, frozen=True):
 
     ``blind``: the flows of which it found nothing out, by source host and reason. ``retried``: when
     the run began of which it kept what passed, and asked again what did not; else None. ``marks``:
-    routes that have changed since the look before.
+    routes that have changed since the look before. ``unasked``: flows of ``asked`` that it did not
+    ask, such as outages that others look at; so ``asked`` stays the same from look to look.
     """
 
     begun: float
@@ -75,11 +76,18 @@ class RunLook(Struct, frozen=True):
     blind: Mapping[tuple[str, str], FlowPorts]
     retried: float | None = None
     marks: tuple[RouteMark, ...] = ()
+    unasked: FlowPorts = {}
+
+    def has_asked(self, key: ResultKey) -> bool:
+        """Tell whether it asked this flow, on a port at least."""
+        return bool(subtract(self.asked.get(key, ()), self.unasked.get(key, ())))
 
     def find_good(self, key: ResultKey, ports: Ports) -> Ports:
         """Give those of these ports that it asked and found good."""
         good = intersect(ports, self.asked.get(key, ()))
-        for flows in (*self.blind.values(), *(one.flows for one in self.findings)):
+        if not good:
+            return ()
+        for flows in (self.unasked, *self.blind.values(), *(one.flows for one in self.findings)):
             good = subtract(good, flows.get(key, ()))
         return good
 

@@ -286,11 +286,8 @@ class Watch:
     def _is_same(self, look: RunLook) -> bool:
         """Whether it saw what the last round saw, so that one report holds for both."""
         last = self._last
-        return last is not None and (look.asked, look.findings, look.blind) == (
-            last.asked,
-            last.findings,
-            last.blind,
-        )
+        parts = (look.findings, look.blind, look.unasked, look.asked)
+        return last is not None and parts == (last.findings, last.blind, last.unasked, last.asked)
 
 
 def _name_hosts(plan: Plan) -> set[str]:

@@ -20,7 +20,7 @@ if [ "$kind" = lab ] || [ "$kind" = full ]; then
         haproxy=haproxy tinyproxy=tinyproxy-bin squid=squid nghttpd=nghttp2-server curl=curl openssl=openssl ansible-inventory=ansible-core
         iptables=iptables firewall-cmd=firewalld dbus-daemon=dbus-daemon ufw=ufw
         dnsmasq=dnsmasq-base dig=bind9-dnsutils named=bind9 unbound=unbound pdns_recursor=pdns-recursor
-        chronyd=chrony faketime=faketime serf=serf promtool=prometheus prometheus-alertmanager=prometheus-alertmanager amtool=prometheus-alertmanager
+        chronyd=chrony faketime=faketime serf=serf prometheus=prometheus promtool=prometheus prometheus-alertmanager=prometheus-alertmanager amtool=prometheus-alertmanager
         systemd-analyze=systemd openvpn=openvpn
         /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark tcpdump=tcpdump"
 fi
