@@ -130,7 +130,9 @@ class AskedFlows(Mapping[ResultKey, Ports]):
 
     def __init__(self, data: Json) -> None:
         self._rows = data["rows"]
-        self._ports: list[Ports] = [tuple((first, last) for first, last in one) for one in data["ports"]]
+        self._ports: list[Ports] = [
+            tuple((first, last) for first, last in one) for one in data["ports"]
+        ]
 
     def __getitem__(self, key: ResultKey) -> Ports:
         matrix, requirement, source, end, address, protocol = key

@@ -103,10 +103,12 @@ class _Standing:
 class OutageReplay:
     """A finding that is the same object in the next look costs next to nothing there, and most are.
 
-    ``_standing``: those of the last look. ``_waiting``: open parts that it did not see.
+    ``_standing``: those of the last look. ``_waiting``: open parts that it did not see. ``endless``:
+    of looks in a row that are alike only the first and the last are kept in mind.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, endless: bool = False) -> None:
+        self._endless = endless
         self._looks: list[RunLook] = []
         self._courses: list[_Course] = []
         self._open: dict[ResultKey, list[_Part]] = {}
@@ -135,6 +137,8 @@ class OutageReplay:
                 course.see(look)
         self._take_blindness(look)
         self._marks += look.marks
+        if self._endless and len(self._looks) > 1 and _are_alike(*self._looks[-2:], look):
+            self._looks.pop()
         self._looks.append(look)
 
     def _end_parts(self, look: RunLook, gone: Iterable[_Part]) -> None:
@@ -251,6 +255,15 @@ class OutageReplay:
         if not outage.is_open:
             course.closed = outage
         return outage
+
+
+def _are_alike(first: RunLook, *others: RunLook) -> bool:
+    """Whether looks saw the same; what a watch has seen again is the same object."""
+    return all(
+        one.asked is first.asked and one.findings is first.findings
+        and one.blind is first.blind and one.unasked is first.unasked
+        for one in others
+    )  # fmt: skip
 
 
 def _is_same_cause(one: Cause, other: Cause) -> bool:

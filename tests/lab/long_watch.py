@@ -32,7 +32,7 @@ FAR_APART_S = 90
 SETTLE_S = 20.0
 QUIET_S = 30.0
 # The first round waits until all agents have started.
-MOST_ROUND_S = 300.0
+MOST_ROUND_S = 900.0
 MATRIX = {
     "schema": "netprobe.matrix/1",
     "name": "fleet",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.outages import make_table, plant_outages
+from tests.lab.services import shift_clock
 from tests.lab.watching import (
     REJECT,
     Moment,
@@ -139,17 +140,59 @@ def test_a_cable_that_is_out_is_an_outage(lab: WatchLab) -> None:
 
 @pytest.mark.full
 def test_a_watch_that_stood_still_invents_no_outage(lab: WatchLab) -> None:
-    """What went wrong and was mended while it was stopped was not seen; it goes on afterwards."""
+    """What went wrong and was mended while it was stopped was not seen; an outage that was there
+    before goes on as the same one, and ends when it is mended."""
     with lab.watching() as process:
+        begun = lab.plant(REJECT)
+        lab.wait_for(True)
         process.send_signal(signal.SIGSTOP)
         lab.plant("drop")
-        time.sleep(40)  # its agents end after 30 s without a word
-        lab.clear()
+        time.sleep(60)  # its agents end after 30 s without a word
+        lab.plant(REJECT)
         process.send_signal(signal.SIGCONT)
         lab.wait_for_next_look(process)
-        lab.plant(REJECT)
         (outage,) = lab.wait_for(True)
+        ended = lab.clear()
+        (outage,) = lab.wait_for(False)
     assert [one.ports for one in outage.members] == [((3001, 3001),)]
+    assert contains(outage.times, begun, ended), (outage.times, begun, ended)
+
+
+@pytest.mark.full
+@pytest.mark.needs("faketime")
+def test_a_clock_that_is_set_makes_no_outage_and_no_longer_one(lab: WatchLab) -> None:
+    """An hour forward, and back during an outage: there is that one, as long as it was."""
+    library, *words = shift_clock("+0")[1:3]
+    clock = lab.lab.write("clock", "+0\n")
+    file = f"FAKETIME_TIMESTAMP_FILE={clock}"
+    lab.before = ("env", library, *words, file, "FAKETIME_NO_CACHE=1")
+    with lab.watching():
+        clock.write_text("+3600\n")
+        wait_for_another_look(lab)
+        begun = time.monotonic()
+        lab.plant(REJECT)
+        lab.wait_for(True)
+        clock.write_text("+0\n")
+        lab.wait_for(True)
+        lasted = time.monotonic() - begun
+        lab.clear()
+        (outage,) = lab.wait_for(False)
+        wait_for_another_look(lab)
+        looks = lab.read_looks()
+        assert len(lab.read().outages) == 1
+    times = outage.times
+    assert times.last_good is not None
+    assert times.first_good is not None
+    assert times.last_good > time.time() + 3000
+    assert times.first_good - times.last_good >= lasted
+    assert times.last_bad - times.first_bad <= lasted
+    assert [one.begun for one in looks] == sorted(one.begun for one in looks)
+
+
+def wait_for_another_look(lab: WatchLab) -> None:
+    """Wait for a look that is kept after now, whatever its label."""
+    last = lab.read_looks()[-1].begun
+    wait_until(lambda: lab.read_looks()[-1].begun != last, lab.log())
 
 
 @pytest.mark.full

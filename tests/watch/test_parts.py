@@ -253,6 +253,19 @@ def test_looks_in_a_row_that_saw_the_same_take_no_room(tmp_path: Path) -> None:
     ]
 
 
+def test_a_long_watch_keeps_few_looks_in_mind(tmp_path: Path) -> None:
+    """Of those in a row that saw the same the first and the last, by which outages are dated."""
+    with open_ledger(str(tmp_path / "h.db"), create=True) as ledger:
+        keeper, good = LookKeeper(ledger, Told()), look(0)
+        for at in range(10, 100):
+            keeper.keep(replace(good, begun=at, decided=at + 1))
+        keeper.keep(look(100, DROPPED))
+        keeper.keep(look(110))
+        history = keeper.history
+    assert [begun for begun, _ in history.looks] == [10, 99, 100, 110]
+    assert [one.times.last_good for one in history.outages] == [99]
+
+
 def test_looks_wait_while_the_history_cannot_be_written(tmp_path: Path) -> None:
     """It is told once, and they are written as soon as it can be, in their order."""
     told, looks = Told(), [look(10), look(20, DROPPED), look(30)]
