@@ -103,8 +103,8 @@ class _Standing:
 class OutageReplay:
     """A finding that is the same object in the next look costs next to nothing there, and most are.
 
-    ``_standing``: those of the last look. ``_waiting``: open parts that it did not see. ``endless``:
-    of looks in a row that are alike only the first and the last are kept in mind.
+    ``_standing``: those of the last look. ``_waiting``: open parts that it did not see.
+    ``endless``: of looks in a row that are alike only the first and the last are kept in mind.
     """
 
     def __init__(self, *, endless: bool = False) -> None:
@@ -137,6 +137,9 @@ class OutageReplay:
                 course.see(look)
         self._take_blindness(look)
         self._marks += look.marks
+        self._keep_look(look)
+
+    def _keep_look(self, look: RunLook) -> None:
         if self._endless and len(self._looks) > 1 and _are_alike(*self._looks[-2:], look):
             self._looks.pop()
         self._looks.append(look)
