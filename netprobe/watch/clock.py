@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-# How often it is seen that this process runs, and what is no delay of a busy machine any more: one
-# that has much to do, with a hundred agents, is late by seconds. Agents wait by clocks of their own,
-# and miss us after 30 s.
+# How often it is seen that this process runs, and what is no delay of a busy machine any more: with
+# a hundred agents and other work it is late by seconds. Agents go by clocks of their own, and miss
+# us after 30 s.
 TICK_S: Final = 0.25
 STILL_S: Final = 5.0
 

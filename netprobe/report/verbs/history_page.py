@@ -183,4 +183,7 @@ def _write_table(columns: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> M
         "div",
         element("table", element("thead", head), element("tbody", *body)),
         class_="scroll",
+        tabindex="0",
+        role="group",
+        aria_label=f"table of {columns[0]}, {columns[1]} ...",
     )
