@@ -22,7 +22,7 @@ from netprobe.judge.of_hosts import judge_resolvers
 from netprobe.judge.verdict import Rules, judge
 from netprobe.model.coverage import Coverage
 from netprobe.model.evidence import Evidence
-from netprobe.model.plan import Plan, Skipped
+from netprobe.model.plan import Flow, Plan, Skipped
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import Result
 from netprobe.model.run import Events, PacketSink, RunInfo, Silent, Sink, info_before
@@ -50,7 +50,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     ``marks`` are put on every result in this order. ``kept`` gives the results of an earlier run
     that hold for this one: their ports are not probed again, and no sink gets them. Those of
     ``open_passes`` hold unless the run finds out something else of their ports; the sinks get them
-    at the end.
+    at the end. ``heard`` gets the evidence of each flow, for what no result tells.
     """
 
     part: PlanPart
@@ -59,6 +59,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...] = ()
     kept: Callable[[], Iterable[Result]] = tuple
     open_passes: Callable[[], Iterable[Result]] = tuple
+    heard: Callable[[Flow, Sequence[Evidence]], None] = lambda _flow, _found: None
 
     def mark(self, results: Iterable[Result]) -> Iterable[Result]:
         """Put the marks on results."""
@@ -171,6 +172,7 @@ class _Run:
 
     def emit(self, want: Want, found: list[Evidence]) -> None:
         """Judge the evidence of a flow, and give its results to the sinks."""
+        self._request.heard(want.flow, found)
         results = [result for one in found for result in self._judge_one(want, one)]
         for result in sorted(results, key=lambda result: (result.address, result.port or 0)):
             self._known_flows += result.port_count

@@ -43,6 +43,7 @@ HANDLERS: Dict[Any, Handler] = {
     orders.WalkOrder: (".probers.traceroute", "Walker", "submit"),
     host_messages.ResolveOrder: (".host.resolve", "Resolver", "submit"),
     host_messages.RouteOrder: (".host.route", "tell_route", None),
+    host_messages.HopsOrder: (".host.route", "tell_hops", None),
     host_messages.ReturnPathOrder: (".host.route", "tell_return_path", None),
     host_messages.EgressOrder: (".host.route", "tell_egress", None),
     host_messages.NameserversOrder: (".host.resolve", "tell_nameservers", None),

@@ -121,6 +121,12 @@ def _choose_part(
         looks=tuple(one for one in history.looks if since is None or one[1] >= since),
         outages=tuple(one for one in outages if flow is None or _has_flow(one, flow)),
         blind=tuple(one for one in blind if flow is None or one.host == flow[0]),
+        marks=tuple(
+            one
+            for one in history.marks
+            if (since is None or one.first_now >= since)
+            and (flow is None or one.concerns(flow[0], flow[1]))
+        ),
     )
 
 

@@ -26,6 +26,7 @@ from netprobe.model.outage import History, Outage
 from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
 from netprobe.probe.collect import list_hosts
+from netprobe.report.page.marks import word_marks
 from netprobe.report.page.progress import host_words, word_failed_hosts
 from netprobe.report.page.times import word_begin, word_end
 from netprobe.report.page.wording import plural
@@ -177,7 +178,8 @@ class OutageTelling:
 
     def began(self, outage: Outage) -> None:
         """Print that an outage began."""
-        tell(f"netprobe: outage {outage.id} began: {outage.title}; {word_begin(outage.times)}")
+        words = (outage.title, word_begin(outage.times), *word_marks(outage)[:1])
+        tell(f"netprobe: outage {outage.id} began: {'; '.join(words)}")
 
     def ended(self, outage: Outage) -> None:
         """Print that an outage ended."""

@@ -23,10 +23,14 @@ from typing import Any, Final, Self
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.files import is_special, open_file
 from netprobe.history.looks import (
+    AskedFlows,
+    asked_to_json,
     finding_from_json,
     finding_to_json,
     flows_from_json,
     flows_to_json,
+    mark_from_json,
+    mark_to_json,
 )
 from netprobe.model.outage import FlowPorts, RunLook, SeenFinding
 from netprobe.model.ports import Ports
@@ -41,6 +45,9 @@ BUSY_S: Final = 10.0
 _DAMAGES: Final = (
     sqlite3.Error, zlib.error, ValueError, TypeError, LookupError, ArithmeticError, OSError,
 )  # fmt: skip
+# What begins the list of the parts of a run's file, and how many lines a part has, about.
+_PARTS: Final = b"parts "
+_PART_LINES: Final = 64
 _HEADER: Final = b"SQLite format 3\x00"
 _TABLES: Final = """
 CREATE TABLE text (id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, packed BLOB NOT NULL);
@@ -100,7 +107,7 @@ class HistoryFile:
             last = self._connection.execute(
                 "SELECT id, asked, seen, run FROM look ORDER BY id DESC LIMIT 2"
             ).fetchall()
-            kept = last[0][3] if run is None else self._keep_text(run)
+            kept = last[0][3] if run is None else self._keep_parts(run)
             if [one[1:] for one in last] == [(*values[3:], kept)] * 2:
                 self._connection.execute("DELETE FROM look WHERE id = ?", [last[0][0]])
             self._insert_look(values, kept)
@@ -116,14 +123,18 @@ class HistoryFile:
 
     def _keep_look(self, look: RunLook) -> list[Any]:
         """Keep what a look asked and saw, and give the values of its row."""
-        seen = {
+        seen: dict[str, Any] = {
             "findings": [self._keep_json(finding_to_json(one)) for one in look.findings],
             "blind": [
                 [*source, self._keep_json(flows_to_json(flows))]
                 for source, flows in look.blind.items()
             ],
         }
-        ids = [self._keep_json(flows_to_json(look.asked)), self._keep_json(seen)]
+        if look.marks:
+            seen["marks"] = [mark_to_json(one) for one in look.marks]
+        if look.unasked:
+            seen["unasked"] = self._keep_json(flows_to_json(look.unasked))
+        ids = [self._keep_json(asked_to_json(look.asked)), self._keep_json(seen)]
         return [look.begun, look.decided, look.retried, *ids]
 
     def _insert_look(self, values: list[Any], run: int) -> None:
@@ -166,6 +177,11 @@ class HistoryFile:
     def _keep_json(self, data: Any) -> int:
         return self._keep_text(json.dumps(data, separators=(",", ":")).encode("ascii"))
 
+    def _keep_parts(self, run: bytes) -> int:
+        """Keep a run's file as its parts: those that are there already are not kept again."""
+        parts = [self._keep_text(b"".join(lines)) for lines in _cut_lines(run)]
+        return self._keep_text(_PARTS + json.dumps(parts, separators=(",", ":")).encode("ascii"))
+
     def _keep_text(self, text: bytes) -> int:
         digest = _hash_text(text)
         query = "SELECT id FROM text WHERE digest = ?"
@@ -189,7 +205,8 @@ class HistoryFile:
 
     def looks(self) -> Iterator[RunLook]:
         """Give all looks, in the order of their times. What they have in common is one object."""
-        read_flows, read_finding = (
+        read_asked, read_flows, read_finding = (
+            lru_cache(64)(self._read_asked),
             lru_cache(64)(self._read_flows),
             lru_cache(64)(self._read_finding),
         )
@@ -203,13 +220,24 @@ class HistoryFile:
                 findings = tuple(map(read_finding, data["findings"]))
                 blind = {(host, reason): read_flows(flows) for host, reason, flows in data["blind"]}
                 times = (_check_time(begun), _check_time(decided))
-                yield RunLook(*times, read_flows(asked), findings, blind, retried)
+                marks = tuple(map(mark_from_json, data.get("marks", ())))
+                unasked = read_flows(data["unasked"]) if "unasked" in data else {}
+                yield RunLook(*times, read_asked(asked), findings, blind, retried, marks, unasked)
+
+    def _read_asked(self, identity: int) -> FlowPorts:
+        return AskedFlows(json.loads(self._read_text(identity)))
 
     def _read_flows(self, identity: int) -> FlowPorts:
         return flows_from_json(json.loads(self._read_text(identity)))
 
     def _read_finding(self, identity: int) -> SeenFinding:
         return finding_from_json(json.loads(self._read_text(identity)))
+
+    def _read_run(self, identity: int) -> bytes:
+        text = self._read_text(identity)
+        if not text.startswith(_PARTS):
+            return text
+        return b"".join(map(self._read_text, json.loads(text.removeprefix(_PARTS))))
 
     def _read_text(self, identity: int) -> bytes:
         found = self._connection.execute(
@@ -231,9 +259,21 @@ class HistoryFile:
                 [moment],
             ).fetchone()
             if found is not None:
-                return self._read_text(found[0])
+                return self._read_run(found[0])
         at = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         raise RequestError(f"--when: {self._path} has no look at {at} or before")
+
+
+def _cut_lines(run: bytes) -> Iterator[list[bytes]]:
+    """Cut a file after lines that are chosen by their own words: what changes in one part moves no
+    other cut."""
+    lines: list[bytes] = []
+    for line in run.splitlines(keepends=True):
+        lines.append(line)
+        if zlib.crc32(line) % _PART_LINES == 0:
+            yield lines
+            lines = []
+    yield lines
 
 
 def _check_time(seconds: float) -> float:

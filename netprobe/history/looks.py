@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from netprobe.errors import RequestError
-from netprobe.model.outage import Cause, FlowPorts, RunLook, SeenFinding
-from netprobe.model.ports import PortRange, normalise
+from netprobe.model.outage import Cause, FlowPorts, RouteMark, RunLook, SeenFinding
+from netprobe.model.ports import PortRange, Ports, normalise
 from netprobe.model.result import PORTLESS, Finding, Result, ResultKey
 from netprobe.model.run import RunInfo
+from netprobe.model.struct_json import Json
 from netprobe.report.record.changes import key_of
 
 # A look of these verdicts knows nothing of a flow.
@@ -114,6 +115,43 @@ def _read_flow(words: list[Any]) -> tuple[ResultKey, tuple[PortRange, ...]]:
     return key, tuple((first, last) for first, last in ports)
 
 
+def asked_to_json(flows: FlowPorts) -> Json:
+    """Give all flows of a look: by row and source, so that reading them makes no object a flow."""
+    ports: dict[Ports, int] = {}
+    rows: dict[str, dict[str, dict[str, int]]] = {}
+    for (*row, source, end, address, protocol), own in flows.items():
+        ends = rows.setdefault("\t".join((*row, protocol)), {}).setdefault(source, {})
+        ends[f"{end}\t{address}"] = ports.setdefault(own, len(ports))
+    return {"ports": list(ports), "rows": rows}
+
+
+class AskedFlows(Mapping[ResultKey, Ports]):
+    """What ``asked_to_json`` gave, as it was."""
+
+    def __init__(self, data: Json) -> None:
+        self._rows = data["rows"]
+        self._ports: list[Ports] = [
+            tuple((first, last) for first, last in one) for one in data["ports"]
+        ]
+
+    def __getitem__(self, key: ResultKey) -> Ports:
+        matrix, requirement, source, end, address, protocol = key
+        row = self._rows[f"{matrix}\t{requirement}\t{protocol}"]
+        place: int = row[source][f"{end}\t{address}"]
+        return self._ports[place]
+
+    def __iter__(self) -> Iterator[ResultKey]:
+        for row, sources in self._rows.items():
+            matrix, requirement, protocol = row.split("\t")
+            for source, ends in sources.items():
+                for end in ends:
+                    name, address = end.split("\t")
+                    yield matrix, requirement, source, name, address, protocol
+
+    def __len__(self) -> int:
+        return sum(len(ends) for sources in self._rows.values() for ends in sources.values())
+
+
 def finding_to_json(finding: SeenFinding) -> list[Any]:
     """Give a finding as plain values."""
     cause = finding.cause
@@ -126,3 +164,14 @@ def finding_from_json(data: Iterable[Any]) -> SeenFinding:
     title, verdict, reason, where, by, proof, flows = data
     cause = Cause(verdict, reason, tuple(where), by)
     return SeenFinding(title, cause, proof, flows_from_json(flows))
+
+
+def mark_to_json(mark: RouteMark) -> list[Any]:
+    """Give a mark as plain values."""
+    return [getattr(mark, name) for name in RouteMark.__struct_fields__]
+
+
+def mark_from_json(data: Iterable[Any]) -> RouteMark:
+    """Read what ``mark_to_json`` gave."""
+    kind, source, destinations, *rest = data
+    return RouteMark(kind, source, tuple(destinations), *rest)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from netprobe.history.marks import find_marks
 from netprobe.model.outage import (
     Blindness,
     Cause,
@@ -24,6 +25,7 @@ from netprobe.model.outage import (
     Interval,
     Outage,
     OutageMember,
+    RouteMark,
     RunLook,
     SeenFinding,
 )
@@ -59,7 +61,8 @@ class _Part(Struct, eq=False):
 
 
 class _Course(Struct, eq=False):
-    """An outage while looks are replayed; ``seen``: the last look that saw it."""
+    """An outage while looks are replayed; ``seen``: the last look that saw it. ``closed``: what it
+    is for good, once all of its parts have ended: none joins it then."""
 
     id: str
     title: str
@@ -68,6 +71,7 @@ class _Course(Struct, eq=False):
     seen: RunLook | None = None
     looks: int = 0
     parts: list[_Part] = msgspec.field(default_factory=list)
+    closed: Outage | None = None
 
     def see(self, look: RunLook) -> None:
         """Count a look, once."""
@@ -100,9 +104,11 @@ class OutageReplay:
     """A finding that is the same object in the next look costs next to nothing there, and most are.
 
     ``_standing``: those of the last look. ``_waiting``: open parts that it did not see.
+    ``endless``: of looks in a row that are alike only the first and the last are kept in mind.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, endless: bool = False) -> None:
+        self._endless = endless
         self._looks: list[RunLook] = []
         self._courses: list[_Course] = []
         self._open: dict[ResultKey, list[_Part]] = {}
@@ -110,6 +116,7 @@ class OutageReplay:
         self._waiting: list[_Part] = []
         self._blind: dict[tuple[str, str], tuple[float, FlowPorts]] = {}
         self._blind_ended: list[Blindness] = []
+        self._marks: list[RouteMark] = []
 
     def take(self, look: RunLook) -> None:
         """Go on to the next look."""
@@ -129,6 +136,12 @@ class OutageReplay:
             for course in standing.courses:
                 course.see(look)
         self._take_blindness(look)
+        self._marks += look.marks
+        self._keep_look(look)
+
+    def _keep_look(self, look: RunLook) -> None:
+        if self._endless and len(self._looks) > 1 and _are_alike(*self._looks[-2:], look):
+            self._looks.pop()
         self._looks.append(look)
 
     def _end_parts(self, look: RunLook, gone: Iterable[_Part]) -> None:
@@ -209,7 +222,7 @@ class OutageReplay:
     def _take_blindness(self, look: RunLook) -> None:
         """A host is not blind any more where one of those flows was asked, and found out."""
         for source, (since, flows) in list(self._blind.items()):
-            if source not in look.blind and any(key in look.asked for key in flows):
+            if source not in look.blind and any(map(look.has_asked, flows)):
                 self._blind_ended.append(Blindness(*source, since, look.begun))
                 del self._blind[source]
         for source, flows in look.blind.items():
@@ -228,11 +241,32 @@ class OutageReplay:
             tuple((look.begun, look.decided) for look in self._looks),
             tuple(
                 sorted(
-                    map(_close_course, self._courses), key=lambda one: (one.times.first_bad, one.id)
+                    map(self._close_course, self._courses),
+                    key=lambda one: (one.times.first_bad, one.id),
                 )
             ),
             tuple(sorted(blind, key=lambda one: (one.since, one.host, one.reason))),
+            tuple(self._marks),
         )
+
+    def _close_course(self, course: _Course) -> Outage:
+        if course.closed is not None:
+            return course.closed
+        outage = _make_outage(course)
+        marks = find_marks(self._marks, outage.times, outage.members) if self._marks else ()
+        outage = replace(outage, marks=marks)
+        if not outage.is_open:
+            course.closed = outage
+        return outage
+
+
+def _are_alike(first: RunLook, *others: RunLook) -> bool:
+    """Whether looks saw the same; what a watch has seen again is the same object."""
+    return all(
+        one.asked is first.asked and one.findings is first.findings
+        and one.blind is first.blind and one.unasked is first.unasked
+        for one in others
+    )  # fmt: skip
 
 
 def _is_same_cause(one: Cause, other: Cause) -> bool:
@@ -254,7 +288,7 @@ def _name_outage(finding: SeenFinding, look: RunLook) -> str:
     return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def _close_course(course: _Course) -> Outage:
+def _make_outage(course: _Course) -> Outage:
     parts = sorted(course.parts, key=lambda one: (one.key, one.ports, one.first_bad))
     members = tuple(
         OutageMember(

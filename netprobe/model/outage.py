@@ -8,6 +8,7 @@ packet where it saw a flow good last or bad last, and by its end where it saw it
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from netprobe.model.result import Place, ResultKey, Verdict
 
 # Flows by key; ``PORTLESS`` stands for the one of a protocol without ports.
 FlowPorts = Mapping[ResultKey, Ports]
+MarkKind = Literal["next-hop", "hops", "path-mtu"]
 
 
 class Cause(Struct, frozen=True):
@@ -36,11 +38,35 @@ class SeenFinding(Struct, frozen=True):
     flows: FlowPorts
 
 
+class RouteMark(Struct, frozen=True):
+    """The way from a source changed, between two moments: ``before`` was seen last, then ``now``.
+
+    ``kind``: ``next-hop`` (the gateway, or the device where there is none), ``hops`` (how many
+    routers an answer has passed), ``path-mtu`` (bytes). ``destinations``: those for which it
+    changed in the same manner.
+    """
+
+    kind: MarkKind
+    source: str
+    destinations: tuple[str, ...]
+    last_before: float
+    first_now: float
+    before: str
+    now: str
+
+    def concerns(self, one: str, other: str) -> bool:
+        """Whether it is on the way from one of these hosts to the other, or back."""
+        pairs = ((one, other), (other, one))
+        return any(self.source == a and b in self.destinations for a, b in pairs)
+
+
 class RunLook(Struct, frozen=True):
     """One run over required flows: when, which flows it asked, and which did not pass.
 
     ``blind``: the flows of which it found nothing out, by source host and reason. ``retried``: when
-    the run began of which it kept what passed, and asked again what did not; else None.
+    the run began of which it kept what passed, and asked again what did not; else None. ``marks``:
+    routes that have changed since the look before. ``unasked``: flows of ``asked`` that it did not
+    ask, such as outages that others look at; so ``asked`` stays the same from look to look.
     """
 
     begun: float
@@ -49,11 +75,19 @@ class RunLook(Struct, frozen=True):
     findings: tuple[SeenFinding, ...]
     blind: Mapping[tuple[str, str], FlowPorts]
     retried: float | None = None
+    marks: tuple[RouteMark, ...] = ()
+    unasked: FlowPorts = {}
+
+    def has_asked(self, key: ResultKey) -> bool:
+        """Tell whether it asked this flow, on a port at least."""
+        return bool(subtract(self.asked.get(key, ()), self.unasked.get(key, ())))
 
     def find_good(self, key: ResultKey, ports: Ports) -> Ports:
         """Give those of these ports that it asked and found good."""
         good = intersect(ports, self.asked.get(key, ()))
-        for flows in (*self.blind.values(), *(one.flows for one in self.findings)):
+        if not good:
+            return ()
+        for flows in (self.unasked, *self.blind.values(), *(one.flows for one in self.findings)):
             good = subtract(good, flows.get(key, ()))
         return good
 
@@ -77,7 +111,10 @@ class OutageMember(Struct, frozen=True):
 
 
 class Outage(Struct, frozen=True):
-    """An outage: one cause over time. ``id`` stays the same while it lasts; ``looks`` saw it."""
+    """An outage: one cause over time. ``id`` stays the same while it lasts; ``looks`` saw it.
+
+    ``marks``: routes between its hosts that changed shortly before it began, or as it did.
+    """
 
     id: str
     title: str
@@ -86,6 +123,7 @@ class Outage(Struct, frozen=True):
     looks: int
     times: Interval
     members: tuple[OutageMember, ...]
+    marks: tuple[RouteMark, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -113,6 +151,7 @@ class History(Struct, frozen=True):
     looks: tuple[tuple[float, float], ...]
     outages: tuple[Outage, ...]
     blind: tuple[Blindness, ...]
+    marks: tuple[RouteMark, ...] = ()
 
     @property
     def begin(self) -> float | None:

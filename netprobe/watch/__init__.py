@@ -9,6 +9,7 @@ looking    one look: a request over the fleet, and what it saw
 suspects   which failures become outages
 keeping    the ledger, and what begins and ends in it
 round      what a round saw: a look of the ledger, and a run's file
+ways       the ways of packets, and what changes in them
 metrics    the metrics for Prometheus
 asking_for the firewall rules that would end an outage
 notify     who is told of outages, and what was told already

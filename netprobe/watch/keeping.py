@@ -37,7 +37,7 @@ class LookKeeper:
     def __init__(self, ledger: HistoryFile, events: OutageEvents) -> None:
         self._ledger = ledger
         self._events = events
-        self._replay = OutageReplay()
+        self._replay = OutageReplay(endless=True)
         self._unwritten: deque[tuple[RunLook, bytes | None]] = deque(maxlen=MOST_UNWRITTEN)
         self._held: Callable[[], RunLook] | None = None
         self._trouble = ""

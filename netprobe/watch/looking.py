@@ -17,6 +17,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.settings import ProbeSettings, QuickSettings
 from netprobe.session import RunRequest, Session
 from netprobe.watch.clock import LabelClock, Stillness
+from netprobe.watch.ways import Ways
 
 # How long a quick look waits for an answer, unless the user says it.
 QUICK_S = 0.5
@@ -60,6 +61,7 @@ class Looker:
             record=False,
             ready_s=0.0,
         )
+        self.ways = Ways(clock.now)
         self._clock = clock
         self._stillness = stillness
 
@@ -67,10 +69,18 @@ class Looker:
         self, plan: Plan, fleet: Fleet, sink: Sink, kept: Sequence[Result] = ()
     ) -> LookEnd:
         """Look at the whole plan, but for what is kept; the sink gets that first."""
+        self.ways.begin_round()
         for one in kept:
             sink.add(one)
         settings = replace(self._settings, ready_s=0.0)
-        return await self._carry_out(plan, fleet, sink, settings, kept)
+        part = PlanPart(plan, plan)
+        request = RunRequest(
+            part=part, settings=settings, rules=self.rules, kept=lambda: kept, heard=self.ways.hear
+        )
+        end = await self._carry_out(request, fleet, [sink, self.ways])
+        if end.whole:
+            self.ways.end_round(end.begun, end.decided)
+        return end
 
     async def look_quickly(
         self, plan: Plan, fleet: Fleet, asked: Iterable[Result]
@@ -78,20 +88,12 @@ class Looker:
         """Ask these flows again: once each, and without a look at where they end."""
         sink = ListedResults()
         part = keep_asked(plan, asked, "the watch")
-        return await self._carry_out(part, fleet, sink, self._quick), sink.results
+        request = RunRequest(part=PlanPart(part, part), settings=self._quick, rules=self.rules)
+        return await self._carry_out(request, fleet, [sink]), sink.results
 
-    async def _carry_out(
-        self,
-        plan: Plan,
-        fleet: Fleet,
-        sink: Sink,
-        settings: ProbeSettings,
-        kept: Sequence[Result] = (),
-    ) -> LookEnd:
-        part = PlanPart(plan, plan)
-        request = RunRequest(part=part, settings=settings, rules=self.rules, kept=lambda: kept)
+    async def _carry_out(self, request: RunRequest, fleet: Fleet, sinks: Sequence[Sink]) -> LookEnd:
         still = self._stillness.note()
         begun = self._clock.now()
-        info = await Session().run(request, fleet, [sink])
+        info = await Session().run(request, fleet, sinks)
         decided = self._clock.now()
         return LookEnd(begun, decided, still == self._stillness.note(), info)

@@ -15,6 +15,7 @@ import httpx
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.history.ledger import HistoryFile
 from netprobe.model.outage import History, Outage
+from netprobe.report.page.marks import word_marks
 from netprobe.report.page.times import word_begin, word_end
 from netprobe.watch.asking_for import RuleTexts
 
@@ -135,6 +136,7 @@ def make_alert(outage: Outage, ends: float | None, rules: str) -> Json:
         "description": f"{word_begin(times)}; {word_end(times)}",
         "where": ", ".join(outage.cause.where),
         "rejected_by": outage.cause.rejected_by or "",
+        "route": "; ".join(word_marks(outage)),
         "firewall_request": rules,
     }
     return {

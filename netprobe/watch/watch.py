@@ -220,6 +220,7 @@ class Watch:
             with suppress(NetprobeError):  # this watch knows it anyhow
                 self._ledger.keep_held(place, ports)
         served = self._serve_plan(plan)
+        await self._looker.ways.look_up(plan, fleet)
         blind = await self._find_blind(fleet)
         # What nobody can look at is open in the history, and a suspect when it is seen again.
         self._open = [one for one in hide(self._open, blind) if is_bad(one)]
@@ -231,6 +232,8 @@ class Watch:
                 self._request.tell("this process stood still: its look is thrown away")
                 return False
             suspects, blind = await self._ask_suspects(fleet, served, seen)
+            ends = {end for one in suspects.hard for end in (one.source, one.destination)}
+            await self._looker.ways.look_up(plan, fleet, ends)
             known = settle(seen, suspects, blind, settled)
             self._keep_round(RoundSeen(plan, end, known, blind, {}), suspects, asked_at)
         return True
@@ -264,12 +267,14 @@ class Watch:
         uncounted = flows_of([*suspects.undecided(), *([] if hard else self._open)])
         seen = RoundSeen(seen.plan, seen.end, seen.results, seen.blind, uncounted)
         look = seen.make_look(asked_at if hard and self._open else seen.end.begun)
+        marks = self._looker.ways.take_marks()
         last = self._last
         if last is not None and self._is_same(look):
             # What is one object costs nothing to keep in mind.
-            look = replace(last, begun=look.begun, decided=look.decided)
+            look = replace(last, begun=look.begun, decided=look.decided, marks=marks)
             run = None
         else:
+            look = replace(look, marks=marks)
             run = seen.make_record()
         if hard:
             self._young_until = asyncio.get_running_loop().time() + YOUNG_S
@@ -281,11 +286,8 @@ class Watch:
     def _is_same(self, look: RunLook) -> bool:
         """Whether it saw what the last round saw, so that one report holds for both."""
         last = self._last
-        return last is not None and (look.asked, look.findings, look.blind) == (
-            last.asked,
-            last.findings,
-            last.blind,
-        )
+        parts = (look.findings, look.blind, look.unasked, look.asked)
+        return last is not None and parts == (last.findings, last.blind, last.unasked, last.asked)
 
 
 def _name_hosts(plan: Plan) -> set[str]:

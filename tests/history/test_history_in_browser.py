@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.history.outages import replay
+from netprobe.model.outage import RouteMark
 from netprobe.report.verbs.history_page import write_history_page
 from tests.history.test_outages import OTHER, REJECT, TCP, bad, look
 
@@ -32,10 +34,12 @@ def browser() -> Iterator[Browser]:
 
 
 def open_page(browser: Browser, folder: Path, **settings: object) -> Page:
-    """A page with an open outage, one that ended, a blind host, and hostile words."""
+    """A page with an open outage, one that ended, a blind host, a route that changed, and hostile
+    words."""
     drop = bad({TCP: ((5, 9),)}, title=EVIL)
+    mark = RouteMark("next-hop", "a", ("b", EVIL), 86000, 89900, EVIL, "10.0.0.2")
     looks = [
-        look(86400, blind={TCP: ((1, 4),)}), look(90000, drop), look(99000),
+        look(86400, blind={TCP: ((1, 4),)}), replace(look(90000, drop), marks=(mark,)), look(99000),
         look(110000, bad({OTHER: ((1, 20),)}, REJECT), blind={TCP: ((1, 4),)}),
     ]  # fmt: skip
     stream = io.StringIO()
@@ -68,6 +72,8 @@ def test_a_narrow_page_with_hostile_words(browser: Browser, tmp_path: Path) -> N
     page.keyboard.press("Enter")
     page.wait_for_selector("details[open]")
     assert page.locator("details[open] table").is_visible()
+    assert page.locator("details[open] .mark").inner_text().startswith("the way changed within ")
+    assert page.locator("rect.tick").count() == 1
 
 
 def test_a_printed_history_has_every_flow(browser: Browser, tmp_path: Path) -> None:

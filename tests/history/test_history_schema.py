@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
+from msgspec.structs import replace
 
 from netprobe.history.outages import replay
+from netprobe.model.outage import RouteMark
 from netprobe.model.ports import Ports
 from netprobe.model.result import PORTLESS
 from netprobe.report.verbs.history import write_history_json
@@ -24,10 +26,11 @@ BLIND: dict[Any, Ports] = {TCP: ((1, 4),)}
 
 
 def document() -> Any:
-    """A history with every key: an open outage, one that ended, and a blind host."""
+    """A history with every key: an open outage, one that ended, a blind host, and a mark."""
     drop = bad({TCP: ((5, 9), (12, 12))})
+    mark = RouteMark("next-hop", "a", ("b",), 5, 8, "10.0.0.1", "10.0.0.2")
     looks = [
-        look(5, blind=BLIND), look(10, drop), look(20),
+        look(5, blind=BLIND), replace(look(10, drop), marks=(mark,)), look(20),
         look(30, bad({ECHO: PORTLESS}, REJECT), blind=BLIND),
     ]  # fmt: skip
     stream = io.StringIO()
@@ -70,6 +73,7 @@ def close_objects(part: Any) -> Any:
         {"schema": "netprobe.history/2"},
         {"outages": None},
         {"begin": "2026-11-20 10:00"},
+        {"marks": [{"kind": "mood"}]},
         {"blind": [{"host": "a"}]},
         {"outages": [{**document()["outages"][0], "first_bad": None}]},
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -13,10 +14,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.history.ledger import open_ledger
+from netprobe.history.looks import AskedFlows, asked_to_json
 from netprobe.history.outages import replay
+from netprobe.model.outage import RouteMark
 from tests.history.test_outages import ASKED, DROP, OTHER, TCP, bad, look
 from tests.patience import PATIENCE_S
 
@@ -27,7 +31,12 @@ HOLE = bad({TCP: ((5, 9), (11, 20))}, DROP, "a hole")
 def test_looks_come_back_in_the_order_of_time(tmp_path: Path) -> None:
     """Whatever the order in which they were added; all that an outage needs is kept."""
     path = str(tmp_path / "h.db")
-    looks = [look(30, HOLE), look(10), look(20, DROPPED, blind={TCP: ((1, 4),)})]
+    mark = RouteMark("hops", "a", ("b", "c"), 5.5, 8.5, "1", "2")
+    looks = [
+        look(30, HOLE),
+        replace(look(10), marks=(mark,)),
+        look(20, DROPPED, blind={TCP: ((1, 4),)}),
+    ]
     with open_ledger(path, create=True) as ledger:
         for number, one in enumerate(looks):
             assert ledger.add(one, b"run %d" % number)
@@ -206,3 +215,32 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     with open_ledger(path) as ledger:
         assert [one.begun for one in ledger.looks()] == [10]
         assert [dict(one.asked) for one in ledger.looks()] == [ASKED]
+
+
+def test_all_flows_of_a_look_are_read_as_they_were() -> None:
+    """Also of hosts with many addresses and rows of other ports; a flow that is not there is
+    none."""
+    asked = {**ASKED, (*TCP[:4], "fd00::2", "tcp"): ((1, 20), (30, 31))}
+    read = AskedFlows(json.loads(json.dumps(asked_to_json(asked))))
+    assert dict(read) == asked
+    assert len(read) == len(asked)
+    others = [(*TCP[:at], "other", *TCP[at + 1 :]) for at in range(len(TCP))]
+    assert [one for one in others if one in read] == []
+
+
+def test_what_two_reports_have_in_common_is_kept_once(tmp_path: Path) -> None:
+    """A watch's next report takes the room of what is another in it, wherever that is; each is read
+    as it was written."""
+    chance = random.Random(7)
+    lines = [b"%d %s\n" % (number, chance.randbytes(40).hex().encode()) for number in range(4000)]
+    path = tmp_path / "h.db"
+    runs = [b"".join(lines)]
+    for at in (0, 2000, 4000):
+        runs.append(b"".join([*lines[:at], b"another\n", *lines[at + 1 :]]))
+    sizes = []
+    with open_ledger(str(path), create=True) as ledger:
+        for at, run in enumerate(runs):
+            ledger.follow(look(at), run)
+            sizes.append(path.stat().st_size)
+        assert [ledger.run_at(at) for at in range(len(runs))] == runs
+    assert sizes[-1] - sizes[0] < sizes[0] / 2

@@ -20,13 +20,13 @@ if [ "$kind" = lab ] || [ "$kind" = full ]; then
         haproxy=haproxy tinyproxy=tinyproxy-bin squid=squid nghttpd=nghttp2-server curl=curl openssl=openssl ansible-inventory=ansible-core
         iptables=iptables firewall-cmd=firewalld dbus-daemon=dbus-daemon ufw=ufw
         dnsmasq=dnsmasq-base dig=bind9-dnsutils named=bind9 unbound=unbound pdns_recursor=pdns-recursor
-        chronyd=chrony faketime=faketime serf=serf promtool=prometheus prometheus-alertmanager=prometheus-alertmanager amtool=prometheus-alertmanager
-        keepalived=keepalived systemd-analyze=systemd openvpn=openvpn
+        chronyd=chrony faketime=faketime serf=serf prometheus=prometheus promtool=prometheus prometheus-alertmanager=prometheus-alertmanager amtool=prometheus-alertmanager
+        systemd-analyze=systemd openvpn=openvpn
         /usr/lib/ipsec/charon=strongswan-charon swanctl=strongswan-swanctl tshark=tshark tcpdump=tcpdump"
 fi
 if [ "$kind" = full ]; then
     wanted="$wanted
-        qemu-aarch64-static=qemu-user-static rpm=rpm dpkg=dpkg"
+        keepalived=keepalived qemu-aarch64-static=qemu-user-static rpm=rpm dpkg=dpkg"
 fi
 
 missing=

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.outages import make_table, plant_outages
+from tests.lab.services import shift_clock
 from tests.lab.watching import (
-    DROP,
-    DROP_UDP,
     REJECT,
     Moment,
     WatchLab,
@@ -46,6 +46,7 @@ def test_an_outage_is_an_interval_that_contains_the_true_one(lab: WatchLab) -> N
     assert (member.key[1:4], member.ports) == (("web", "client", "server"), ((3001, 3001),))
     assert (outage.cause.reason, outage.cause.rejected_by) == ("admin-prohibited", "10.96.1.1")
     assert contains(outage.times, begun, ended), (outage.times, begun, ended)
+    assert outage.marks == () == lab.read().marks
     assert "is open: 10.96.1.1 rejects tcp 3001 from client to server" in lab.log()
     assert lab["client"].pids() == [] == lab["server"].pids()
 
@@ -53,27 +54,13 @@ def test_an_outage_is_an_interval_that_contains_the_true_one(lab: WatchLab) -> N
 @pytest.mark.full
 @pytest.mark.alone
 def test_the_error_bars_are_as_short_as_promised() -> None:
-    """EVERY + 2 s at the start and 2 s at the end, whatever stops the flow; others stay open."""
+    """EVERY + 2 s at the start and 2 s at the end, whatever stops the flow; others stay open. A
+    handful of the table that `python -m tests.lab.outages` prints of 100."""
     every_s = 3
-    planted = []
-    with watch_lab(every_s) as lab, lab.watching():
-        for number in range(12):
-            rule = (DROP, REJECT, DROP_UDP)[number % 3]
-            begun = lab.plant(rule)
-            lab.wait_for(*[False] * number, True)
-            time.sleep(number * 0.13)
-            planted.append((begun, lab.clear()))
-            lab.wait_for(*[False] * (number + 1))
-            lab.wait_for_next_look()
-        outages = lab.read().outages
-    assert [len(one.members) for one in outages] == [1] * len(planted)
-    for outage, (begun, ended) in zip(outages, planted, strict=True):
-        times = outage.times
-        assert contains(times, begun, ended), (times, begun, ended)
-        assert times.last_good is not None
-        assert times.first_good is not None
-        assert begun.after - times.last_good <= every_s + 2
-        assert times.first_good - ended.before <= 2
+    planted = plant_outages(12, lanes=2, every_s=every_s)
+    table = "\n".join([*make_table(planted, every_s), *map(str, planted)])
+    assert len(planted) == 12
+    assert all(one.is_as_promised(every_s) for one in planted), table
 
 
 @pytest.mark.full
@@ -153,17 +140,59 @@ def test_a_cable_that_is_out_is_an_outage(lab: WatchLab) -> None:
 
 @pytest.mark.full
 def test_a_watch_that_stood_still_invents_no_outage(lab: WatchLab) -> None:
-    """What went wrong and was mended while it was stopped was not seen; it goes on afterwards."""
+    """What went wrong and was mended while it was stopped was not seen; an outage that was there
+    before goes on as the same one, and ends when it is mended."""
     with lab.watching() as process:
+        begun = lab.plant(REJECT)
+        lab.wait_for(True)
         process.send_signal(signal.SIGSTOP)
         lab.plant("drop")
-        time.sleep(40)  # its agents end after 30 s without a word
-        lab.clear()
+        time.sleep(60)  # its agents end after 30 s without a word
+        lab.plant(REJECT)
         process.send_signal(signal.SIGCONT)
         lab.wait_for_next_look(process)
-        lab.plant(REJECT)
         (outage,) = lab.wait_for(True)
+        ended = lab.clear()
+        (outage,) = lab.wait_for(False)
     assert [one.ports for one in outage.members] == [((3001, 3001),)]
+    assert contains(outage.times, begun, ended), (outage.times, begun, ended)
+
+
+@pytest.mark.full
+@pytest.mark.needs("faketime")
+def test_a_clock_that_is_set_makes_no_outage_and_no_longer_one(lab: WatchLab) -> None:
+    """An hour forward, and back during an outage: there is that one, as long as it was."""
+    library, *words = shift_clock("+0")[1:3]
+    clock = lab.lab.write("clock", "+0\n")
+    file = f"FAKETIME_TIMESTAMP_FILE={clock}"
+    lab.before = ("env", library, *words, file, "FAKETIME_NO_CACHE=1")
+    with lab.watching():
+        clock.write_text("+3600\n")
+        wait_for_another_look(lab)
+        begun = time.monotonic()
+        lab.plant(REJECT)
+        lab.wait_for(True)
+        clock.write_text("+0\n")
+        lab.wait_for(True)
+        lasted = time.monotonic() - begun
+        lab.clear()
+        (outage,) = lab.wait_for(False)
+        wait_for_another_look(lab)
+        looks = lab.read_looks()
+        assert len(lab.read().outages) == 1
+    times = outage.times
+    assert times.last_good is not None
+    assert times.first_good is not None
+    assert times.last_good > time.time() + 3000
+    assert times.first_good - times.last_good >= lasted
+    assert times.last_bad - times.first_bad <= lasted
+    assert [one.begun for one in looks] == sorted(one.begun for one in looks)
+
+
+def wait_for_another_look(lab: WatchLab) -> None:
+    """Wait for a look that is kept after now, whatever its label."""
+    last = lab.read_looks()[-1].begun
+    wait_until(lambda: lab.read_looks()[-1].begun != last, lab.log())
 
 
 @pytest.mark.full

@@ -24,7 +24,7 @@ from tests.lab.cli import COMMAND, environment, netprobe
 from tests.lab.netlab import Lab, Namespace
 from tests.patience import PATIENCE_S, wait_until
 
-MATRIX = {
+MATRIX: dict[str, Any] = {
     "schema": "netprobe.matrix/1",
     "name": "watched",
     "title": "What is watched",
@@ -68,6 +68,8 @@ class WatchLab:
     lab: Lab
     every_s: int
     words: tuple[str, ...] = ()
+    # What stands before its command.
+    before: tuple[str, ...] = ()
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     # What was read last, and the file's time then: who waits reads again and again.
     _read_at: int = 0
@@ -118,7 +120,10 @@ class WatchLab:
             rest += ("--maintenance", f"{self.folder}/maintenance.yaml")
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [*COMMAND, "watch", *files, *rest], env=environment(), stderr=log, stdout=log
+                [*self.before, *COMMAND, "watch", *files, *rest],
+                env=environment(),
+                stderr=log,
+                stdout=log,
             )
 
     @contextmanager

@@ -29,11 +29,14 @@ from ..wire.failures import name_of
 from ..wire.host_messages import (
     Egress,
     EgressOrder,
+    HopsOrder,
+    HopsTold,
     ReturnPath,
     ReturnPathOrder,
     Routed,
     RouteOrder,
 )
+from ..wire.parts import NextHop
 from .hello import read_text
 from .identity import dump_addresses, format_link
 
@@ -71,8 +74,7 @@ def look_up_route(order: RouteOrder) -> Routed:
     for no route, EHOSTUNREACH, EACCES and EINVAL for unreachable, prohibit and blackhole."""
     family = family_of(order.dst)
     found = _ask_kernel(family, order.dst, order.src)
-    index = struct.unpack("=I", found[RTA_OIF])[0] if RTA_OIF in found else 0
-    dev = socket.if_indextoname(index) if index else None
+    dev = _name_device(found)
     dev_mtu = _read_device_mtu(dev) if dev else None
     return Routed(
         order.id,
@@ -83,6 +85,27 @@ def look_up_route(order: RouteOrder) -> Routed:
         _read_gateway(family, found),
         None,
     )
+
+
+def tell_hops(agent: AgentCore, order: HopsOrder) -> None:
+    """Answer with the next hop to each address; where there is no route, with none."""
+    places: Dict[NextHop, int] = {}
+    picks = [places.setdefault(_find_next_hop(*one), len(places)) for one in order.targets]
+    agent.send(HopsTold(order.id, list(places), picks))
+
+
+def _find_next_hop(destination: str, source: Optional[str]) -> NextHop:
+    family = family_of(destination)
+    try:
+        found = _ask_kernel(family, destination, source)
+        return NextHop(_read_gateway(family, found), _name_device(found))
+    except OSError:
+        return NextHop(None, None)
+
+
+def _name_device(known: Dict[int, bytes]) -> Optional[str]:
+    index = struct.unpack("=I", known[RTA_OIF])[0] if RTA_OIF in known else 0
+    return socket.if_indextoname(index) if index else None
 
 
 def _ask_kernel(family: int, destination: str, source: Optional[str]) -> Dict[int, bytes]:

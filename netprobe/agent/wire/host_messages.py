@@ -2,7 +2,7 @@
 
 from typing import List, NamedTuple, Optional, Tuple
 
-from .parts import HeldSocket, Ranges, SocketOwner
+from .parts import HeldSocket, NextHop, Ranges, SocketOwner
 
 
 class ResolveOrder(NamedTuple):
@@ -40,6 +40,21 @@ class Routed(NamedTuple):
     dev_mtu: Optional[int]
     gateway: Optional[str]
     failure: Optional[str]
+
+
+class HopsOrder(NamedTuple):
+    """Look up the next hops to many addresses, each from an address of this host or from any."""
+
+    id: int
+    targets: List[Tuple[str, Optional[str]]]
+
+
+class HopsTold(NamedTuple):
+    """The next hops that there are, and which of them each target has, by its index."""
+
+    id: int
+    hops: List[NextHop]
+    picks: List[int]
 
 
 class ReturnPathOrder(NamedTuple):

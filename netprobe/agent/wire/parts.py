@@ -272,6 +272,14 @@ class EchoRun(NamedTuple):
     looks: int
 
 
+class NextHop(NamedTuple):
+    """Where packets to an address go first: a gateway (None: on the same network), by a device
+    (None: there is no route)."""
+
+    gateway: Optional[str]
+    dev: Optional[str]
+
+
 class WalkHop(NamedTuple):
     """One TTL of a walk; ``address`` None: nobody answered."""
 

@@ -311,6 +311,14 @@ def _check_next_hop(_order: Any, answer: host_messages.Egress | host_messages.Re
     _check_addresses([answer.next_hop])
 
 
+def _check_next_hops(order: host_messages.HopsOrder, answer: host_messages.HopsTold) -> None:
+    _demand_that(len(answer.picks) == len(order.targets), "another number of next hops")
+    _check_addresses(hop.gateway for hop in answer.hops)
+    for hop in answer.hops:
+        _demand_that(hop.dev is None or LINE.fits(hop.dev), f"a device {hop.dev!r:.40}")
+    _demand_that(all(at < len(answer.hops) for at in answer.picks), "a next hop that is not there")
+
+
 def _check_own_resets(order: host_messages.OwnResetsOrder, answer: host_messages.OwnResets) -> None:
     _check_ranges(answer.ports, port_sets.normalise(order.ports))
 
@@ -379,6 +387,7 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     host_messages.Resolved: _check_resolved,
     host_messages.Routed: _check_routed,
     host_messages.Egress: _check_next_hop,
+    host_messages.HopsTold: _check_next_hops,
     host_messages.ReturnPath: _check_next_hop,
     host_messages.Sockets: _check_sockets,
     host_messages.OwnResets: _check_own_resets,

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
-from netprobe.model.outage import History, Interval, Outage
+from netprobe.model.outage import History, Interval, Outage, RouteMark
 from netprobe.model.ports import count
 from netprobe.model.printable import disarm_cell
 from netprobe.model.result import PORTLESS, ResultKey
+from netprobe.report.page.marks import word_change, word_marks
 from netprobe.report.page.page import Line, PagePart, align, section, write_page
 from netprobe.report.page.times import word_begin, word_end, word_looks, word_time
 from netprobe.report.page.wording import plural
@@ -21,7 +22,7 @@ HISTORY_SCHEMA: Final = "netprobe.history/1"
 TIMES: Final = ("last_good", "first_bad", "last_bad", "first_good")
 _COLUMNS: Final = (
     "finding", "title", "requirement", *TIMES, "looks", "flows", "reason", "proof", "where",
-    "rejected_by",
+    "rejected_by", "marks",
 )  # fmt: skip
 
 
@@ -42,7 +43,15 @@ def write_history_text(history: History, stream: TextIO) -> None:
     lines = (Line(text) for text in align([["HOST", "REASON", "SINCE", "UNTIL"], *rows]) if rows)
     for part in section("blind", Line("NOT SEEN", "strong"), lines):
         parts += [Line(), *part.lines()]
+    for part in section("marks", Line("ROUTES THAT CHANGED", "strong"), _list_marks(history)):
+        parts += [Line(), *part.lines()]
     write_page(parts, stream)
+
+
+def _list_marks(history: History) -> Iterator[Line]:
+    for one in history.marks:
+        between = f"between {word_time(one.last_before)} and {word_time(one.first_now)}"
+        yield Line(f"{between}: {word_change(one)}", hang=3)
 
 
 def _word_totals(history: History) -> str:
@@ -57,6 +66,8 @@ def _describe_outage(outage: Outage) -> Iterator[Line]:
     yield Line(
         f"          {word_begin(times)}, {word_end(times)}; seen by {seen}", "quiet", hang=13
     )
+    for words in word_marks(outage):
+        yield Line(f"          {words}", "quiet", hang=13)
 
 
 def write_history_json(history: History, stream: TextIO) -> None:
@@ -75,7 +86,7 @@ def write_history_json(history: History, stream: TextIO) -> None:
             }
             for one in history.blind
         ],
-        "marks": [],
+        "marks": list(map(_mark_to_json, history.marks)),
     }
     write_document(HISTORY_SCHEMA, document, stream)
 
@@ -98,6 +109,19 @@ def _outage_to_json(outage: Outage) -> dict[str, Any]:
             for one in outage.members
             for part in one.ports
         ],
+        "marks": list(map(_mark_to_json, outage.marks)),
+    }
+
+
+def _mark_to_json(mark: RouteMark) -> dict[str, Any]:
+    return {
+        "kind": mark.kind,
+        "source": mark.source,
+        "destinations": list(mark.destinations),
+        "last_before": stamp_time(mark.last_before),
+        "first_now": stamp_time(mark.first_now),
+        "before": mark.before,
+        "now": mark.now,
     }
 
 
@@ -127,6 +151,7 @@ def write_history_csv(history: History, stream: TextIO) -> None:
             "requirement": ";".join(one.requirements),
             "where": ";".join(one.cause.where),
             "flows": flows,
+            "marks": "; ".join(word_marks(one)),
         }
         writer.writerow(
             disarm_cell("" if texts[name] is None else str(texts[name])) for name in _COLUMNS

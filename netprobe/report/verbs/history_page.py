@@ -11,8 +11,9 @@ from typing import Final, TextIO
 from netprobe.model.outage import History, Outage
 from netprobe.model.ports import text
 from netprobe.model.result import PORTLESS
+from netprobe.report.page.marks import KINDS, word_marks
 from netprobe.report.page.times import word_begin, word_end, word_looks, word_time
-from netprobe.report.page.wording import plural
+from netprobe.report.page.wording import listed, plural
 from netprobe.report.run.html.document import read_asset
 from netprobe.report.run.html.elements import Markup, element, raw_element, source_hash
 
@@ -23,6 +24,7 @@ _TICKS: Final = 4
 _LEAST: Final = 3.0
 # A member is a line of its table; a longer one says how many more there are.
 _MOST_MEMBERS: Final = 200
+_MOST_ENDS: Final = 20
 
 
 def write_history_page(history: History, stream: TextIO) -> None:
@@ -62,7 +64,9 @@ def _list_sections(history: History) -> Iterator[Markup]:
     if history.outages:
         yield element("h2", "Outages over time")
         yield element(
-            "p", "Light: it began or ended in this time. Dark: it was there.", class_="quiet"
+            "p",
+            "Light: it began or ended in this time. Dark: it was there. Tick: a route changed.",
+            class_="quiet",
         )
         span = _find_span(history)
         yield _draw_axis(*span)
@@ -75,6 +79,18 @@ def _list_sections(history: History) -> Iterator[Markup]:
             for one in history.blind
         )
         yield _write_table(("host", "reason", "since", "until"), rows)
+    if history.marks:
+        yield element("h2", "Routes that changed")
+        yield _write_table(
+            ("between", "and", "from", "to", "what", "before", "now"), _list_marks(history)
+        )
+
+
+def _list_marks(history: History) -> Iterator[tuple[str, ...]]:
+    for one in history.marks:
+        ends = listed(one.destinations, _MOST_ENDS)
+        times = word_time(one.last_before), word_time(one.first_now)
+        yield *times, one.source, ends, KINDS[one.kind], one.before, one.now
 
 
 def _find_span(history: History) -> tuple[float, float]:
@@ -98,6 +114,7 @@ def _draw_lane(span: tuple[float, float], outage: Outage) -> Markup:
             "summary", element("b", f"{state} "), outage.title, _draw_bars(span, outage, words)
         ),
         element("p", _word_times(outage)),
+        *(element("p", words, class_="mark") for words in word_marks(outage)),
         _write_members(outage),
         class_=f"lane {state}",
         id=f"outage-{outage.id}",
@@ -117,6 +134,7 @@ def _draw_bars(span: tuple[float, float], outage: Outage, words: str) -> Markup:
         "svg",
         element("title", words),
         *(_draw_bar(span, *bar) for bar in bars),
+        *(_draw_bar(span, one.first_now, one.first_now, "tick") for one in outage.marks),
         viewBox=f"0 0 {_WIDTH:g} {_HEIGHT}",
         preserveAspectRatio="none",
         role="img",
@@ -126,7 +144,7 @@ def _draw_bars(span: tuple[float, float], outage: Outage, words: str) -> Markup:
 def _draw_bar(span: tuple[float, float], begin: float, end: float, kind: str) -> Markup:
     scale = _WIDTH / (span[1] - span[0])
     left = max(begin, span[0])
-    width = max((min(end, span[1]) - left) * scale, _LEAST if kind == "bad" else 0.0)
+    width = max((min(end, span[1]) - left) * scale, _LEAST if kind in ("bad", "tick") else 0.0)
     left = min((left - span[0]) * scale, _WIDTH - width)
     return element(
         "rect", x=f"{left:.1f}", y="0", width=f"{width:.1f}", height=str(_HEIGHT), class_=kind
@@ -165,4 +183,7 @@ def _write_table(columns: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> M
         "div",
         element("table", element("thead", head), element("tbody", *body)),
         class_="scroll",
+        tabindex="0",
+        role="group",
+        aria_label=f"table of {columns[0]}, {columns[1]} ...",
     )

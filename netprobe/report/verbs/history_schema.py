@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final, get_args
 
+from netprobe.model.outage import MarkKind
 from netprobe.model.result import PROOFS, Place
 from netprobe.model.struct_json import Json
 from netprobe.report.run.schema import COUNT, make_object
@@ -35,7 +36,7 @@ def history_schema_text() -> str:
                 {"host": _TEXT, "reason": _TEXT, "since": _TIME, "until": _TIME_OR_NULL}
             ),
         },
-        "marks": {"type": "array"},
+        "marks": _list_marks(),
     }
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -63,7 +64,21 @@ def _list_outage_keys() -> Json:
         "where": {"type": "array", "items": {"enum": list(get_args(Place))}},
         "rejected_by": {"type": ["string", "null"]},
         "members": {"type": "array", "items": make_object(member)},
+        "marks": _list_marks(),
     }
+
+
+def _list_marks() -> Json:
+    mark = {
+        "kind": {"enum": list(get_args(MarkKind))},
+        "source": _TEXT,
+        "destinations": _TEXTS,
+        "last_before": _TIME,
+        "first_now": _TIME,
+        "before": _TEXT,
+        "now": _TEXT,
+    }
+    return {"type": "array", "items": make_object(mark)}
 
 
 def _list_times() -> Json:

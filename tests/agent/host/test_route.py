@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from netprobe.agent.host.route import tell_route
+from netprobe.agent.host.route import tell_hops, tell_route
 from netprobe.agent.wire.host_messages import (
+    HopsOrder,
+    HopsTold,
     Routed,
     RouteOrder,
 )
+from netprobe.agent.wire.parts import NextHop
 from tests.agent.rig import Agent
 
 
@@ -38,3 +41,13 @@ def test_a_given_source_is_kept() -> None:
 def test_a_source_that_is_not_ours_fails() -> None:
     """It has a failure name and is no exception."""
     assert ask("127.0.0.1", "192.0.2.1").failure is not None
+
+
+def test_next_hops_are_told_once_for_all_that_have_them() -> None:
+    """In the order of the question; an address without a route has none."""
+    agent = Agent()
+    targets = [("127.0.0.1", None), ("127.0.0.1", "192.0.2.1"), ("127.0.0.2", None), ("::1", None)]
+    tell_hops(agent, HopsOrder(3, targets))
+    assert agent.sent(HopsTold) == [
+        HopsTold(3, [NextHop(None, "lo"), NextHop(None, None)], [0, 1, 0, 0])
+    ]

@@ -21,6 +21,8 @@ from netprobe.agent.wire.host_messages import (
     EgressOrder,
     Holders,
     HoldersOrder,
+    HopsOrder,
+    HopsTold,
     Resolved,
     ResolveOrder,
     ReturnPath,
@@ -46,6 +48,7 @@ from netprobe.agent.wire.parts import (
     HeldSocket,
     IcmpFact,
     ListenBlock,
+    NextHop,
     OrderArrivals,
     OutcomeRun,
     ProbeBlock,
@@ -263,6 +266,7 @@ SEEN = Seen(7, [OrderArrivals(3, [(5, 9)], ["10.0.0.1", "fe80::1%eth0"], None)],
 HALF_OPEN = HalfOpen(5, "10.0.0.1", 40000, "10.0.0.2")
 WALK = WalkOrder(7, "tcp", "10.0.0.2", 5, None, 3, 0)
 EGRESS = EgressOrder(7, "10.0.0.2", None, 9)
+HOPS_ORDER = HopsOrder(7, [("10.0.0.2", None), ("10.0.0.3", "10.0.0.1")])
 HOLDERS = HoldersOrder(7, "10.0.0.2", "10.0.0.1", "eth0")
 RETURN = ReturnPathOrder(7, "10.0.0.2", "10.0.0.1")
 HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
@@ -316,6 +320,11 @@ REFUSAL = IcmpFact(3, 0, "10.0.0.2", 62)
         ),
         (EGRESS, Egress(7, "eth0", "fe80::1", "failed", None, True, None), None),
         (EGRESS, Egress(7, "eth0", "$(x)", None, None, True, None), r"an address '\$\(x\)'"),
+        (HOPS_ORDER, HopsTold(7, [NextHop("10.0.0.9", "eth0"), NextHop(None, None)], [0, 1]), None),
+        (HOPS_ORDER, HopsTold(7, [NextHop(None, "eth0")], [0]), "another number of next hops"),
+        (HOPS_ORDER, HopsTold(7, [NextHop(None, "eth0")], [0, 1]), "a next hop that is not there"),
+        (HOPS_ORDER, HopsTold(7, [NextHop("x", "eth0")], [0, 0]), "an address 'x'"),
+        (HOPS_ORDER, HopsTold(7, [NextHop(None, "e\n")], [0, 0]), "a device"),
         (HOLDERS, Holders(7, ["02:00:00:00:00:01", "02:00:00:00:00:0a"], None), None),
         (HOLDERS, Holders(7, ["02:00:00:00:00:01"] * 2, None), "one link twice"),
         (HOLDERS, Holders(7, ["x"], None), "a link-layer address 'x'"),
