@@ -42,6 +42,7 @@ from netprobe.model.plan import (
     OVERLAY,
     PATH_MTU,
     RESOLVER,
+    SEGMENT,
     AskedName,
     Block,
     Flow,
@@ -54,7 +55,7 @@ from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.model.struct_json import Nanoseconds
 from netprobe.report.record.collector import Report, collect
-from pages.combinations import BALANCERS, OVERLAYS
+from pages.combinations import BALANCERS, OVERLAYS, SEGMENTS
 from tests.judge.test_accepted import ENTRY, TODAY
 from tests.plan.conftest import host, requirement
 from tests.report.samples import INFO
@@ -223,13 +224,16 @@ def _rest_of_evidence(place: int) -> Iterator[Evidence]:
 
 
 def _rehearsed_evidence(first: int) -> Iterator[Evidence]:
-    """What agents saw that played an overlay, and the back ends of a balancer."""
+    """What agents saw that played an overlay and the back ends of a balancer, and of a segment."""
     for place, facts in enumerate(OVERLAYS.values(), first):
         block = make_block("vxlan/overlay", "udp", place, probe=OVERLAY)
         yield make_evidence(block, outcome=Outcome(OVERLAY, None), rehearsed=facts)
     for place, seen in enumerate(BALANCERS.values(), first + len(OVERLAYS)):
         block = make_block("api/balancer", "tcp", place, probe=BALANCER)
         yield make_evidence(block, outcome=Outcome(BALANCER, None), rehearsed=seen)
+    for place, shown in enumerate(SEGMENTS.values(), first + len(OVERLAYS) + len(BALANCERS)):
+        block = make_block(SEGMENT, "icmp", place, probe=SEGMENT)
+        yield make_evidence(block, outcome=Outcome(SEGMENT, None), rehearsed=shown)
 
 
 # The code of DNS that shows each kind of trouble with names.
