@@ -11,6 +11,7 @@ from netprobe.judge.words import word_root
 from netprobe.model.balanced import BalancerFacts
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.notes import InterceptionNote, word_failure, word_route
+from netprobe.model.quality import WaySamples
 from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.story import Sight, Step, StoryPlace, TrailEntry, TrailStatus
 from netprobe.probe.flows.reachability import is_answer
@@ -210,7 +211,9 @@ def rehearsal_step(view: View) -> Step:
     return Step("rehearsal", status, words, _list_rehearsed(seen))
 
 
-def _list_rehearsed(seen: OverlayFacts | BalancerFacts) -> dict[str, Any]:
+def _list_rehearsed(seen: OverlayFacts | BalancerFacts | WaySamples) -> dict[str, Any]:
+    if isinstance(seen, WaySamples):
+        return {"by": seen.by, "rtts_us": list(seen.rtts_us), "lost": seen.lost}
     if isinstance(seen, BalancerFacts):
         checks = [one._asdict() for one in seen.checks]
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in seen._asdict().items()}

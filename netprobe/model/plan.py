@@ -28,6 +28,9 @@ PATH_MTU = "path-mtu"
 OVERLAY = "overlay"
 BALANCER = "balancer"
 REHEARSALS = (OVERLAY, BALANCER)
+# What ``--quality`` measures of a row's way: it comes after all is probed, too.
+QUALITY = "quality"
+PLAYED_WORDS = (*REHEARSALS, QUALITY)
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"
@@ -74,7 +77,8 @@ class Block(Struct, frozen=True):
     which one is enough; ``alone``: it is demanded by itself all the same. ``also``: the rows of
     other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
     matrix says it. ``back_ends``: the hosts to which its destinations, which are balancers, hand
-    connections on; only of what is rehearsed.
+    connections on; only of what is rehearsed. ``samples``: how many a way gets, and ``row_probe``
+    what its row sends; only of what ``--quality`` measures.
     """
 
     index: int
@@ -98,12 +102,14 @@ class Block(Struct, frozen=True):
     also: tuple[Also, ...] = ()
     overlay_mtu: int | None = None
     back_ends: tuple[Host, ...] = ()
+    samples: int | None = None
+    row_probe: str | None = None
 
     @property
     def rehearsal(self) -> str | None:
         """What is rehearsed for its flows; None: they are probed."""
         probe = self.requirement.probe
-        return probe if isinstance(probe, str) and probe in REHEARSALS else None
+        return probe if isinstance(probe, str) and probe in PLAYED_WORDS else None
 
     @property
     def group_name(self) -> Name | None:

@@ -155,6 +155,6 @@ def test_every_module_of_the_agent_keeps_its_code() -> None:
 
 
 def test_the_bundle_is_small() -> None:
-    """What every host receives is at most 68 KiB: 4 of them make tunnels without ``ip``,
-    and 1 hands connections over."""
-    assert len(bundle()) <= 68 * 1024
+    """What every host receives is at most 70 KiB: 4 of them make tunnels without ``ip``,
+    1 hands connections over, and 2 take samples of ways."""
+    assert len(bundle()) <= 70 * 1024

@@ -6,14 +6,29 @@ literals, ports count from 1.
 
 from typing import Any, Dict
 
-from . import answers, host_messages, orders, parts, stream_messages, tunnel_messages
+from . import (
+    answers,
+    host_messages,
+    orders,
+    parts,
+    quality_messages,
+    stream_messages,
+    tunnel_messages,
+)
 
 # Orders that are not named so; of these the last one goes both ways.
 _BOTH_WAYS = "StreamCredit"
 _OTHER_ORDERS = ("Beat", _BOTH_WAYS)
 _MESSAGES: Dict[str, Any] = {
     name: record
-    for module in (orders, answers, host_messages, stream_messages, tunnel_messages)
+    for module in (
+        orders,
+        answers,
+        host_messages,
+        stream_messages,
+        tunnel_messages,
+        quality_messages,
+    )
     for name, record in vars(module).items()
     if hasattr(record, "_fields") and not hasattr(parts, name)
 }

@@ -10,12 +10,14 @@ It comes after all is probed, when no listener of the run holds a port.
 from collections.abc import Mapping
 from typing import Final
 
-from netprobe.model.plan import BALANCER, OVERLAY
+from netprobe.model.plan import BALANCER, OVERLAY, QUALITY
 from netprobe.probe.rehearsals.balancer import BalancerRehearsal
 from netprobe.probe.rehearsals.overlay import OverlayRehearsal
+from netprobe.probe.rehearsals.quality import QualityRehearsal
 from netprobe.probe.rehearsals.rehearsal import Rehearsal
 
 PLAYED: Final[Mapping[str, Rehearsal]] = {
     OVERLAY: OverlayRehearsal(),
     BALANCER: BalancerRehearsal(),
+    QUALITY: QualityRehearsal(),
 }
