@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,8 +49,16 @@ def take(agent: Agent, asked: SampleOrder) -> SamplesTaken:
     return told
 
 
+def _send_to(sock: socket.socket, data: bytes, sender: Any) -> None:
+    sock.sendto(data, sender)
+
+
 def answer_datagrams(
-    agent: Agent, address: str, port: int, change: Callable[[int, bytes], list[bytes]]
+    agent: Agent,
+    address: str,
+    port: int,
+    change: Callable[[int, bytes], list[bytes]],
+    after_s: float = 0,
 ) -> socket.socket:
     """Answer each nonce as a listener does; ``change`` makes of an attempt's answer what goes."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -62,7 +71,7 @@ def answer_datagrams(
         assert nonce is not None
         reply = PLAIN.reply(KEY, nonce, HOST, port, data)
         for one in change(read_nonce(nonce).attempt, reply):
-            sock.sendto(one, sender)
+            agent.loop.call_later(after_s, partial(_send_to, sock, one, sender))
 
     agent.loop.watch(sock.fileno(), READ, read)
     return sock
@@ -117,16 +126,10 @@ def test_a_datagram_of_another_listener_is_lost() -> None:
 
 
 def test_a_late_answer_is_lost() -> None:
-    """What comes after the time-out was waited for in vain."""
+    """What comes after the time-out was waited for in vain, also before the next sample."""
     agent, port = Agent(), free_port("127.0.0.1", socket.SOCK_DGRAM)
-    held: list[bytes] = []
-
-    def change(attempt: int, reply: bytes) -> list[bytes]:
-        held.append(reply)
-        return [] if attempt == 1 else [held[0]]  # that of the first comes with the second
-
-    with answer_datagrams(agent, "127.0.0.1", port, change):
-        asked = order("udp", "127.0.0.1", port, samples=2, interval_ms=60, timeout_ms=30)
+    with answer_datagrams(agent, "127.0.0.1", port, lambda _, reply: [reply], after_s=0.05):
+        asked = order("udp", "127.0.0.1", port, samples=2, interval_ms=300, timeout_ms=30)
         told = take(agent, asked)
     assert (told.rtts_us, told.lost) == ([], 2)
 
