@@ -15,6 +15,7 @@ from netprobe.model.result import HostReport
 from netprobe.model.run import Events
 from netprobe.plan import expand
 from netprobe.plan.cover.zones import zone_by_groups
+from netprobe.plan.quality import with_quality
 from netprobe.plan.rehearsals import with_rehearsals
 from netprobe.plan.select import Selection, select
 from netprobe.probe import preflight
@@ -33,11 +34,13 @@ def make_plan(  # noqa: PLR0913  # all that a user may name
     manifests: GivenManifests = NO_MANIFESTS,
     probing: bool = False,
     rehearse: Sequence[str] = (),
+    quality: int | None = None,
 ) -> Plan:
     """Load and plan; no inventories: found as docs/design.md says (section 3).
 
     ``probing``: the plan will be sent, so that no address may be one that ``init`` wrote.
-    ``rehearse``: what is rehearsed of its rows.
+    ``rehearse``: what is rehearsed of its rows. ``quality``: by how many samples their ways are
+    measured (``read_samples``).
     Raises RequestError with every problem of every file.
     """
     chosen, inventory, notes = load_request(
@@ -45,7 +48,8 @@ def make_plan(  # noqa: PLR0913  # all that a user may name
     )
     inventory = zone_by_groups(inventory, zone_groups)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
-    return with_rehearsals(select(plan, selection, chosen, inventory), rehearse, inventory)
+    rehearsed = with_rehearsals(select(plan, selection, chosen, inventory), rehearse, inventory)
+    return with_quality(rehearsed, quality)
 
 
 def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostReport, ...]:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from netprobe.judge.balanced import BalancerFate, judge_balancer
 from netprobe.judge.name_rows import ROWS as NAME_ROWS
 from netprobe.judge.of_hosts import REASONS_OF_HOSTS, make_fault
+from netprobe.judge.quality import judge_quality
 from netprobe.judge.rehearsed import OverlayFate, judge_rehearsal
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.segments import SegmentFate, judge_segment
@@ -37,6 +38,7 @@ from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.matrix import Condition, Expect, Requirement
 from netprobe.model.names import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, HostFlow
+from netprobe.model.quality import QualityLimits, SampledBy, WaySamples
 from netprobe.model.rehearsed import Card, OverlayFacts, TunnelTrial
 from netprobe.model.result import Place, Proof, Result
 from netprobe.model.segment import RouterSeen, SegmentFacts
@@ -122,6 +124,15 @@ SEGMENTS: Mapping[SegmentFate, SegmentFacts] = {
     "free": _FREE,
     "alone": _ALONE,
 }
+ALL_WIRES: Sequence[SampledBy] = ("tcp", "udp", "icmp")
+_RTTS_US = tuple(range(900, 1200))
+_NEEDED = QualityLimits(loss=0.001, required=True)
+# What shows each row of the table of quality, by each way of measuring.
+QUALITIES: Sequence[tuple[WaySamples, QualityLimits]] = (
+    *((WaySamples(by, _RTTS_US, 0), QualityLimits(66_000, 10_000, 0.02)) for by in ALL_WIRES),
+    (WaySamples("udp", _RTTS_US, 40), _NEEDED),
+    (WaySamples("udp", _RTTS_US, 0), _NEEDED),
+)
 # Stands in evidence for whatever a kernel, a router or a proxy says.
 SPOKEN = Outcome("connect", SAID)
 
@@ -252,6 +263,8 @@ def _list_rehearsed() -> Iterator[Result]:
     base = judge(make_evidence("allowed", outcome=None), ORDER, Rules())[0]
     for seen in BALANCERS.values():
         yield judge_balancer(base, seen)
+    for samples, limits in QUALITIES:
+        yield judge_quality(base, samples, limits)
     base = judge(make_evidence("allowed", "icmp", outcome=None), ORDER, Rules())[0]
     for known in SEGMENTS.values():
         yield judge_segment(base, known)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from netprobe.judge.balanced import ROWS as BALANCER_ROWS
+from netprobe.judge.quality import ROWS as QUALITY_ROWS
 from netprobe.judge.rehearsed import ROWS
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.segments import ROWS as SEGMENT_ROWS
@@ -118,14 +119,23 @@ Who answers on the segment of an address; what is beside it is a warning.
 |---|---|---|---|---|---|---|
 """
 
+QUALITY_HEAD = """
+What samples of a way show (`--quality`). `measured`: also where a limit is passed or undecided that
+is not `required`; then a warning says so. The proof is `handshake` of TCP, `nonce` of UDP and
+`service` of echo requests.
+
+| what was seen | verdict | state | reason | where | because |
+|---|---|---|---|---|---|
+"""
+
 
 def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION, "\n## Required flows\n", HEAD, *_print_rows(ALLOWED)]
     parts += ["\n## Ports that must not answer (`expect: denied`)\n", HEAD, *_print_rows(DENIED)]
     parts += ["\n## Rehearsals (`--rehearse`)\n", REHEARSED_HEAD, *_print_rehearsed()]
-    parts += [BALANCER_HEAD, *_print_balancers()]
-    parts += [SEGMENT_HEAD, *_print_segments()]
+    parts += [BALANCER_HEAD, *_print_balancers(), SEGMENT_HEAD, *_print_segments()]
+    parts += [QUALITY_HEAD, *_print_qualities()]
     return "".join(parts)
 
 
@@ -144,6 +154,12 @@ def _print_balancers() -> Iterator[str]:
 def _print_segments() -> Iterator[str]:
     for fate, row in SEGMENT_ROWS.items():
         cells = (fate, row.verdict, row.state, row.reason, row.proof, ", ".join(row.where))
+        yield f"| {' | '.join(cells)} | {row.because} |\n"
+
+
+def _print_qualities() -> Iterator[str]:
+    for fate, row in QUALITY_ROWS.items():
+        cells = (fate, row.verdict, "open", row.reason, ", ".join(row.where))
         yield f"| {' | '.join(cells)} | {row.because} |\n"
 
 

@@ -12,7 +12,14 @@ from typing import Any, Dict, Optional, Tuple
 from .core import loop as looping
 from .core.agent import AgentCore, PipeAgent, end_on_signals
 from .host.hello import make_hello
-from .wire import host_messages, orders, segment_messages, stream_messages, tunnel_messages
+from .wire import (
+    host_messages,
+    orders,
+    quality_messages,
+    segment_messages,
+    stream_messages,
+    tunnel_messages,
+)
 from .wire.frames import PROCESS_NAME
 
 # Engines hold thousands of tuples for moments. A search for cycles, which nothing here makes, would
@@ -40,6 +47,7 @@ HANDLERS: Dict[Any, Handler] = {
     orders.KeptOrder: (".recorder.recorder", "Recorder", "tell_kept"),
     orders.ProbeOrder: (".probers.orders", "submit_probe", None),
     orders.EchoOrder: (".probers.echo.engine", "EchoEngine", "submit"),
+    quality_messages.SampleOrder: (".probers.samples", "Sampler", "submit"),
     orders.WalkOrder: (".probers.traceroute", "Walker", "submit"),
     host_messages.ResolveOrder: (".host.resolve", "Resolver", "submit"),
     host_messages.RouteOrder: (".host.route", "tell_route", None),

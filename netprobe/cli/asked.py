@@ -13,6 +13,7 @@ from netprobe.cli.given import FILE, FileType, MatrixType
 from netprobe.cli.option_groups import (
     ENGINE_OPTION,
     FORKS_OPTION,
+    QUALITY_OPTION,
     REHEARSE_OPTION,
     STRICT_OPTION,
     AcceptedOptions,
@@ -83,6 +84,7 @@ class CostOptions(PlanOptions, CoverOptions):
     """``netprobe plan``."""
 
     rehearse: str | None = REHEARSE_OPTION
+    quality: str | None = QUALITY_OPTION
     count: bool = flag("--count", "Print the totals only.")
     outputs: Texts = output_option()
 
@@ -134,6 +136,7 @@ class ExplainOptions(LookOptions, LaunchOptions):
     sets: Texts = PlanOptions.sets
     roles: Texts = PlanOptions.roles
     rehearse: str | None = REHEARSE_OPTION
+    quality: str | None = QUALITY_OPTION
     strict: bool = STRICT_OPTION
     outputs: Texts = output_option()
 

@@ -32,6 +32,7 @@ from netprobe.errors import RequestError
 from netprobe.model.exit import PASS
 from netprobe.model.plan import Plan
 from netprobe.plan.cost import estimate
+from netprobe.plan.quality import read_samples
 from netprobe.plan.rehearsals import read_rehearsals
 from netprobe.signals import run_on_loop
 from netprobe.vantage.runtime.cache import NoRuntime
@@ -124,6 +125,11 @@ def make_run(
             "--rehearse is not possible here: hosts that probe by themselves cannot play the two "
             "ends of a tunnel together, nor netprobe the back ends of a balancer; nothing is "
             "rehearsed"
+        )
+    if read_samples(options.quality) is not None:
+        tell_note(
+            "--quality is not possible here: samples need listeners that wait for them; no way is "
+            "measured"
         )
     plan = prepare(make_plan(options, options.zone_groups, probing=True))
     part = choose_asked_part(options, plan)

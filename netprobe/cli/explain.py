@@ -21,6 +21,7 @@ from netprobe.model.audit import PortAudit
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN, exit_status
 from netprobe.model.explanation import Explanation
 from netprobe.model.result import HostReport
+from netprobe.plan.quality import read_samples, with_quality
 from netprobe.plan.rehearsals import read_rehearsals
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.page.progress import progress
@@ -42,8 +43,10 @@ def explain_verb(options: ExplainOptions) -> int:
         options.sets,
         options.roles,
     )
-    plan = plan_flow(request, date.today(), read_rehearsals(options.rehearse))
-    if any(block.rehearsal for block in plan.blocks):
+    rehearse = read_rehearsals(options.rehearse)
+    plan = plan_flow(request, date.today(), rehearse)
+    plan = with_quality(plan, read_samples(options.quality))
+    if rehearse and any(block.rehearsal for block in plan.blocks):
         tell_note(plan.notes[0])
     launcher = make_launcher(options)
     with progress(sys.stderr) as events:

@@ -19,8 +19,8 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "inventory", "role", "limit", "from", "to", "context", "kubeconfig", "namespace", "nodes",
     ),
     "How": (
-        "rehearse", "cover", "seed", "zone-groups", "timeout", "retries", "rate", "forks",
-        "ask-become-pass", "agent-python", "no-listen", "no-recorder", "strict", "live",
+        "rehearse", "quality", "cover", "seed", "zone-groups", "timeout", "retries", "rate",
+        "forks", "ask-become-pass", "agent-python", "no-listen", "no-recorder", "strict", "live",
         "max-results", "engine", "start", "window", "margin", "with-runtime", "proxy", "ca",
         "client-cert", "client-key", "repeat", "hold", "every", "maintenance", "into", "stateless",
         "one-per-row", "same-place", "append", "image", "machine",
@@ -44,11 +44,15 @@ _RARE: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     # A request takes a plan's options with --from-plan only.
     "request": ("manifest", "only", "limit", "from", "to"),
-    "bundle": ("cover", "from", "to", "only", "rehearse"),
+    "bundle": ("cover", "from", "to", "only", "rehearse", "quality"),
     "cluster run": (
-        "manifest", "cover", "from", "to", "only", "rehearse", "inventory", "machine", "plan",
-        "accepted", "baseline",
+        "manifest", "cover", "from", "to", "only", "rehearse", "quality", "inventory", "machine",
+        "plan", "accepted", "baseline",
     ),
+}  # fmt: skip
+# What options with a value that may be left out stand for without one.
+_WHOLE: Final[Mapping[str, str]] = {
+    "--rehearse": "--rehearse=all", "--quality": "--quality=usual",
 }  # fmt: skip
 # Options with longer names stand on a line of their own.
 _WIDEST: Final = 27
@@ -80,9 +84,9 @@ class VerbCommand(click.Command):
     """A verb whose help lists its options in groups."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words; ``--rehearse`` has a value with = only, so that none of them is lost."""
+        """Read the words; some options have a value with = only, so that none of them is lost."""
         end = args.index("--") if "--" in args else len(args)
-        whole = ["--rehearse=all" if word == "--rehearse" else word for word in args[:end]]
+        whole = [_WHOLE.get(word, word) for word in args[:end]]
         return super().parse_args(ctx, whole + args[end:])
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

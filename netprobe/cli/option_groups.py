@@ -293,11 +293,19 @@ REHEARSE_OPTION = option(
 )
 
 
+QUALITY_OPTION = option(
+    "--quality",
+    metavar="[=SAMPLES]",
+    help="Measure round trips, jitter and loss of rows with quality: (200 samples, or 300).",
+)
+
+
 class ScriptOptions(PlanOptions, CoverOptions, LookOptions):
     """A part of a plan, and how it is probed: by a live run, or by scripts. ``rate``: a second."""
 
     rate: int | None = _RATE
     rehearse: str | None = REHEARSE_OPTION
+    quality: str | None = QUALITY_OPTION
     sample: int | None = number(
         "--sample",
         1,

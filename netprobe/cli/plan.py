@@ -21,6 +21,7 @@ from netprobe.model.run import RunInfo
 from netprobe.plan.asked import keep_asked, keep_ruled
 from netprobe.plan.choices import CoverChoice, PlanPart, choose_part, refuse_too_much
 from netprobe.plan.cost import estimate
+from netprobe.plan.quality import note_quality, read_samples
 from netprobe.plan.rehearsals import note_cost, read_rehearsals
 from netprobe.plan.select import Selection
 from netprobe.report.outputs import OutputTarget, write_or_raise
@@ -38,14 +39,17 @@ _COVER: Final = re.compile(r"all|zones(?::([1-9]\d{0,3}))?", re.ASCII)
 def plan_verb(options: CostOptions) -> int:
     """Print the plan; 3 where nothing would be tested: an installer that reads 0 would go on."""
     outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
-    plan = make_plan(options, options.zone_groups, rehearse=read_rehearsals(options.rehearse))
+    plan = make_plan(
+        options, options.zone_groups, rehearse=read_rehearsals(options.rehearse),
+        quality=read_samples(options.quality),
+    )  # fmt: skip
     return print_plan(options, outputs, plan)
 
 
 def print_plan(options: CostOptions, outputs: Sequence[OutputTarget], plan: Plan) -> int:
     """Print a plan and what it costs, and give the exit status."""
     covering = read_cover(options).cover(plan)
-    plan = note_cost(plan if covering is None else covering.plan)
+    plan = note_quality(note_cost(plan if covering is None else covering.plan))
     cost = estimate(plan)
     if options.count:
         tell_notes(plan)
@@ -75,6 +79,7 @@ def make_plan(
     *,
     probing: bool = False,
     rehearse: Sequence[str] = (),
+    quality: int | None = None,
 ) -> Plan:
     """Make the plan of a verb's options. Raises RequestError where no matrix is named."""
     require_matrix(options.matrices)
@@ -82,7 +87,7 @@ def make_plan(
     return pipeline.make_plan(
         options.matrices, options.inventories, options.sets, selection, options.roles, zone_groups,
         manifests=GivenManifests(options.manifests, options.networks), probing=probing,
-        rehearse=rehearse,
+        rehearse=rehearse, quality=quality,
     )  # fmt: skip
 
 

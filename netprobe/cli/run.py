@@ -24,10 +24,11 @@ from netprobe.cli.streams import tell
 from netprobe.errors import RequestError
 from netprobe.judge.verdict import Rules
 from netprobe.model.codec import keep_findings
-from netprobe.model.plan import REHEARSALS, SEGMENT
+from netprobe.model.plan import QUALITY, REHEARSALS, SEGMENT
 from netprobe.model.printable import word_command
 from netprobe.model.result import Result
 from netprobe.model.run import Events, RunInfo, Sink
+from netprobe.plan.quality import read_samples
 from netprobe.plan.rehearsals import read_rehearsals, word_change
 from netprobe.probe.agents.fleet import Fleet, TellHost
 from netprobe.probe.agents.live_fleet import open_fleet
@@ -60,8 +61,11 @@ def run_verb(options: RunOptions) -> int:
         tell_note("--jobs is ignored: one process an agent is enough")
     taken = _read_earlier(options)
     rehearse = read_rehearsals(options.rehearse) or _list_rehearsed(taken)
-    plan = make_plan(options, options.zone_groups, probing=True, rehearse=rehearse)
-    if any(block.rehearsal for block in plan.blocks):
+    quality = read_samples(options.quality)
+    if quality is None and QUALITY in _list_ends(taken):
+        quality = 0
+    plan = make_plan(options, options.zone_groups, probing=True, rehearse=rehearse, quality=quality)
+    if rehearse and any(block.rehearsal for block in plan.blocks):
         tell_note(word_change(rehearse))
     mark = read_marks(options, plan)
     if options.record:
@@ -216,13 +220,18 @@ def _read_earlier(options: RunOptions) -> TakeOver | None:
 
 def _list_rehearsed(taken: TakeOver | None) -> tuple[str, ...]:
     """List what the run that is gone on with, or asked again, has rehearsed."""
-    if taken is None:
-        return ()
-    asked = taken.earlier.info.requirements
-    ends = {one.id.partition("/")[2] for one in asked}
-    # It is of no row, whose roles a requirement would have.
-    ends |= {SEGMENT for one in asked if one.id == SEGMENT and not one.from_}
+    ends = _list_ends(taken)
     return tuple(word for word in REHEARSALS if word in ends)
+
+
+def _list_ends(taken: TakeOver | None) -> set[str]:
+    """List what stands behind the ids of rows in the run that is gone on with; the id of a segment
+    is of no row, whose roles a requirement would have."""
+    if taken is None:
+        return set()
+    asked = taken.earlier.info.requirements
+    segments = {SEGMENT for one in asked if one.id == SEGMENT and not one.from_}
+    return segments | {one.id.partition("/")[2] for one in asked}
 
 
 def check_record_path(path: str, taken: TakeOver | None = None) -> None:

@@ -11,6 +11,7 @@ from netprobe.judge.words import word_root
 from netprobe.model.balanced import BalancerFacts
 from netprobe.model.evidence import Outcome, Witness
 from netprobe.model.notes import InterceptionNote, word_failure, word_route
+from netprobe.model.quality import WaySamples
 from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.segment import SegmentFacts
 from netprobe.model.story import Sight, Step, StoryPlace, TrailEntry, TrailStatus
@@ -211,10 +212,14 @@ def rehearsal_step(view: View) -> Step:
     return Step("rehearsal", status, words, _list_rehearsed(seen))
 
 
-def _list_rehearsed(seen: OverlayFacts | BalancerFacts | SegmentFacts) -> dict[str, Any]:
+def _list_rehearsed(
+    seen: OverlayFacts | BalancerFacts | SegmentFacts | WaySamples,
+) -> dict[str, Any]:
     if isinstance(seen, SegmentFacts):
         routers = [one._asdict() | {"heard_by": list(one.heard_by)} for one in seen.routers]
         return {**seen._asdict(), "holders": list(seen.holders), "routers": routers}
+    if isinstance(seen, WaySamples):
+        return {"by": seen.by, "rtts_us": list(seen.rtts_us), "lost": seen.lost}
     if isinstance(seen, BalancerFacts):
         checks = [one._asdict() for one in seen.checks]
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in seen._asdict().items()}

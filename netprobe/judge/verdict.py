@@ -12,6 +12,7 @@ from netprobe.judge.balanced import judge_balancer
 from netprobe.judge.clock import judge_clock
 from netprobe.judge.holder import holder_word, judge_beside, must_run
 from netprobe.judge.name_troubles import judge_names
+from netprobe.judge.quality import judge_quality
 from netprobe.judge.rehearsed import judge_rehearsal
 from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
 from netprobe.judge.segments import judge_segment
@@ -31,6 +32,7 @@ from netprobe.model.evidence import (
     Witness,
 )
 from netprobe.model.plan import PATH_MTU
+from netprobe.model.quality import QualityLimits, WaySamples
 from netprobe.model.reasons import find_reason
 from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Place, Result
@@ -82,7 +84,8 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
         reason, words = evidence.untested or ("not-tested", "nobody looked")
         verdict = replace(base, reason=reason, because=words)
     elif evidence.rehearsed is not None:
-        verdict = _judge_rehearsed(base, evidence.rehearsed)
+        limits = evidence.flow.block.requirement.quality
+        verdict = _judge_rehearsed(base, evidence.rehearsed, limits or QualityLimits())
     else:
         row = find_row(evidence, outcome, rules)
         verdict = judge_row(row, base, evidence, outcome, rules)
@@ -96,9 +99,15 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
 
 
-def _judge_rehearsed(base: Result, facts: OverlayFacts | BalancerFacts | SegmentFacts) -> Result:
+def _judge_rehearsed(
+    base: Result,
+    facts: OverlayFacts | BalancerFacts | SegmentFacts | WaySamples,
+    limits: QualityLimits,
+) -> Result:
     if isinstance(facts, SegmentFacts):
         return judge_segment(base, facts)
+    if isinstance(facts, WaySamples):
+        return judge_quality(base, facts, limits)
     if isinstance(facts, BalancerFacts):
         return judge_balancer(base, facts)
     return judge_rehearsal(base, facts)

@@ -40,7 +40,7 @@ RESULT_DEFAULTS: Json = {
 # The keys of a result that are not there where they are null.
 LEFT_OUT_OF_RESULT = (
     "path_mtu_bytes", "needed_mtu_bytes", "holder", "device", "driver", "accepted", "known",
-    "stops", "story", "any_of", "spared", "also", "name_servers",
+    "stops", "story", "any_of", "spared", "also", "name_servers", "quality",
 )  # fmt: skip
 LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything", "no_evidence")
 # The keys by which a member of a finding names its result.

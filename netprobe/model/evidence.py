@@ -13,6 +13,7 @@ from netprobe.model.icmp import icmp_words
 from netprobe.model.names import NameFacts
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
+from netprobe.model.quality import WaySamples
 from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Proof
 from netprobe.model.segment import SegmentFacts
@@ -319,7 +320,7 @@ class FlowFacts(Struct, frozen=True, kw_only=True):
     story: Story | None = None
     trace: Trace | None = None
     mtu: PathMtu | None = None
-    rehearsed: OverlayFacts | BalancerFacts | SegmentFacts | None = None
+    rehearsed: OverlayFacts | BalancerFacts | SegmentFacts | WaySamples | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     limited: bool = False

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from netprobe.model.compared import PartlyCompared
 from netprobe.model.inventory import Family
 from netprobe.model.ports import PortRange, Ports
+from netprobe.model.quality import QualityLimits
 from netprobe.model.shapes import Name
 
 SettingType = Literal["choice", "list", "version", "port", "string", "boolean"]
@@ -186,7 +187,8 @@ class Requirement(PartlyCompared, frozen=True):
     listens on; None where nobody says it. ``family``: it is about addresses of this family alone.
     ``stops``: what does not work while it fails; None where nobody says it. ``any_of``: of all
     rows of this name one that passes is enough for a pair of hosts. ``multicast``: the group that
-    its packets go to in truth, which no probe proves. ``place`` is its ``file:line:column``.
+    its packets go to in truth, which no probe proves. ``quality``: how good the way
+    must be. ``place`` is its ``file:line:column``.
     """
 
     UNCOMPARED = ("place",)
@@ -215,6 +217,7 @@ class Requirement(PartlyCompared, frozen=True):
     stops: Stops | None = None
     any_of: Name | None = None
     multicast: str | None = None
+    quality: QualityLimits | None = None
     place: str = ""
 
     @property

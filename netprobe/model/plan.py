@@ -30,6 +30,9 @@ BALANCER = "balancer"
 # The one that is rehearsed for hosts, not for rows: its id is this word alone.
 SEGMENT = "segment"
 REHEARSALS = (OVERLAY, BALANCER, SEGMENT)
+# What ``--quality`` measures of a row's way: it comes after all is probed, too.
+QUALITY = "quality"
+PLAYED_WORDS = (*REHEARSALS, QUALITY)
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"
@@ -79,7 +82,8 @@ class Block(Struct, frozen=True):
     other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
     matrix says it. ``back_ends``: the hosts to which its destinations, which are balancers, hand
     connections on, or of a segment those that may ask; only of what is rehearsed. ``listed``:
-    all addresses of the inventory; only of what is rehearsed of segments.
+    all addresses of the inventory; only of what is rehearsed of segments. ``samples``: how many a
+    way gets, and ``row_probe`` what its row sends; only of what ``--quality`` measures.
     """
 
     index: int
@@ -104,12 +108,14 @@ class Block(Struct, frozen=True):
     overlay_mtu: int | None = None
     back_ends: tuple[Host, ...] = ()
     listed: tuple[str, ...] = ()
+    samples: int | None = None
+    row_probe: str | None = None
 
     @property
     def rehearsal(self) -> str | None:
         """What is rehearsed for its flows; None: they are probed."""
         probe = self.requirement.probe
-        return probe if isinstance(probe, str) and probe in REHEARSALS else None
+        return probe if isinstance(probe, str) and probe in PLAYED_WORDS else None
 
     @property
     def group_name(self) -> Name | None:

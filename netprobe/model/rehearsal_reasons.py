@@ -87,6 +87,21 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
         },
         owner="hosts",
     ),
+    "way-quality": Reason(),
+    "slow": Reason(
+        kind="quality",
+        title="the way {between} is worse than {what} needs",
+        rule_causes=False,
+        rule_mends=False,
+        shares="reason",
+        advice={
+            ("path",): "Look at what delays or loses packets on the way {between}: distance, links "
+            "that are full or spoil packets, shapers, busy hypervisors."
+        },
+        owner="network",
+    ),
+    "quality-undecided": Reason(rule_causes=False, rule_mends=False),
+    "no-samples": Reason(),
     "balancer-pool": Reason(),
     "balancer-foreign": _make_balancer(
         "{ends} answers {what} with something that is no back end of it",

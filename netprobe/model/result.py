@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from netprobe.model.host_key import HostKey
 from netprobe.model.matrix import Expect, Weight
 from netprobe.model.ports import PortRange, Ports
+from netprobe.model.quality import Quality
 from netprobe.model.shapes import (
     AddressText,
     LastDay,
@@ -79,6 +80,7 @@ class Result(Struct, frozen=True, kw_only=True):
     of rows of which one is enough for the pair, and ``spared`` the one that passes beside this.
     ``also``: the rows of other matrices that demand the same flow. ``name_servers``: those of a
     host that none of them helps; ``next_hop`` is then the one that leads to them.
+    ``quality``: what samples of the way show, where its row asks for that.
     """
 
     order: tuple[int, int, int]
@@ -120,6 +122,7 @@ class Result(Struct, frozen=True, kw_only=True):
     spared: Name | None = None
     also: tuple[Also, ...] = ()
     name_servers: tuple[AddressText, ...] = ()
+    quality: Quality | None = None
 
     @property
     def names(self) -> tuple[tuple[Name, Name], ...]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from itertools import chain
 
 from netprobe.model import ports as port_sets
-from netprobe.model.plan import BALANCER, SEGMENT, Block, Plan, PlanCost
+from netprobe.model.plan import BALANCER, OVERLAY, QUALITY, SEGMENT, Block, Plan, PlanCost
 from netprobe.model.ports import Ports
+from netprobe.model.quality import FLOWS_AT_ONCE, INTERVAL_MS
 
 # What one open or refused flow takes in packets: SYN, SYN-ACK, ACK, nonce, answer, reset; or one
 # datagram and its answer. Silence takes more, and cannot be known before.
@@ -50,11 +51,12 @@ def estimate(plan: Plan) -> PlanCost:
     """
     flows = plan.flow_count()
     packets = sum(
-        block.flow_count() * PACKETS.get(block.protocol, PACKETS_OTHER) for block in plan.blocks
+        block.flow_count() * PACKETS.get(block.protocol, PACKETS_OTHER) * (block.samples or 1)
+        for block in plan.blocks
     )
     paced = _paced_seconds(plan)
     busiest = max(_busiest_seconds(plan), count_results(plan) / RESULTS_PER_S)
-    played_s = estimate_rehearsals_s(block for block in plan.blocks if block.rehearsal is not None)
+    played_s = estimate_rehearsals_s(plan.blocks) + estimate_quality_s(plan.blocks)
     seconds = _start_seconds(plan) + busiest + paced + played_s if flows else 0.0
     dropped = seconds + SILENCE_S if flows else 0.0
     listeners = _count_listeners(plan)
@@ -155,6 +157,7 @@ def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
     for block in blocks:
         if block.rehearsal in beside:
             beside[block.rehearsal].append(block)
+        if block.rehearsal != OVERLAY:
             continue
         for place, source in enumerate(block.sources):
             for peer in block.peers(place):
@@ -169,6 +172,21 @@ def estimate_segments_s(blocks: Iterable[Block]) -> int:
     """Give about how many seconds it takes to ask for all addresses, and to listen at least."""
     count = sum(block.pair_count() for block in blocks)
     return max(HEAR_S, round(count / ASKED_PER_S) + 1) if count else 0
+
+
+def estimate_quality_s(blocks: Iterable[Block]) -> float:
+    """Give about how many seconds the samples of the busiest source take."""
+    load: dict[str, float] = {}
+    longest_s = 0.0
+    for block in blocks:
+        if block.rehearsal != QUALITY:
+            continue
+        flow_s = (block.samples or 0) * INTERVAL_MS / 1000
+        for place, source in enumerate(block.sources):
+            flows = len(list(block.peers(place))) * max(1, len(block.ports))
+            longest_s = max(longest_s, flow_s * bool(flows))
+            load[source.name] = load.get(source.name, 0.0) + flows * flow_s / FLOWS_AT_ONCE
+    return max(longest_s, *load.values()) if load else 0.0
 
 
 def estimate_balancers_s(blocks: Iterable[Block]) -> int:

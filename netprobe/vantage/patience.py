@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from netprobe.agent.wire import host_messages, orders, stream_messages, tunnel_messages
+from netprobe.agent.wire import (
+    host_messages,
+    orders,
+    quality_messages,
+    stream_messages,
+    tunnel_messages,
+)
 from netprobe.agent.wire.parts import ProbeBlock
 
 # A busy machine is slower than the work says; the rest is for the way there and back.
@@ -152,6 +158,11 @@ def _measure_listening(order: orders.ListenOrder | orders.HeldOrder) -> Effort:
     return Effort(f"{what} its ports", SELF_TEST_S, starts)
 
 
+def _measure_samples(order: quality_messages.SampleOrder) -> Effort:
+    wait_s = (order.samples * order.interval_ms + order.timeout_ms) / 1000
+    return Effort(f"its samples of the way to {order.dst}", wait_s, order.samples)
+
+
 _EFFORTS: dict[type[Any], Callable[[Any], Effort]] = {
     orders.ProbeOrder: _measure_probe,
     orders.EchoOrder: _measure_echo,
@@ -159,6 +170,7 @@ _EFFORTS: dict[type[Any], Callable[[Any], Effort]] = {
     orders.ListenOrder: _measure_listening,
     orders.HeldOrder: _measure_listening,
     host_messages.ResolveOrder: lambda order: Effort(f"resolving {order.name}", RESOLVE_S),
+    quality_messages.SampleOrder: _measure_samples,
     tunnel_messages.TunnelTryOrder: lambda _: Effort("a trial of a tunnel", TRIAL_S),
     stream_messages.StreamOpenOrder: lambda order: Effort(
         f"a connection to {order.dst}", order.timeout_ms / 1000

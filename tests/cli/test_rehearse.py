@@ -67,3 +67,21 @@ def test_a_bundle_rehearses_nothing(files: list[str], tmp_path: Path) -> None:
     lines = [line for line in done.stderr.splitlines() if "--rehearse" in line]
     assert len(lines) == 1
     assert "not possible" in lines[0]
+
+
+@pytest.mark.slow
+def test_a_bundle_measures_nothing(files: list[str], tmp_path: Path) -> None:
+    """One line says so; the plan says what a run would measure, and a wrong number is refused."""
+    matrix = Path(files[1])
+    row = ROW | {"quality": {"loss": "1%"}}
+    matrix.write_text(json.dumps(json.loads(matrix.read_text()) | {"requirements": [row]}))
+    done = netprobe(
+        "bundle", "--quality", "--no-listen", "-o", str(tmp_path / "b.pyz"), *files, cwd=Path()
+    )
+    assert done.returncode == 0
+    assert len([line for line in done.stderr.splitlines() if "--quality" in line]) == 1
+    planned = netprobe("plan", "--quality", *files, cwd=Path())
+    assert planned.stdout.count("vxlan/quality") == 2
+    assert "2 flows of rows with `quality:`, 400 samples in all" in planned.stdout
+    assert netprobe("plan", "--quality=5", *files, cwd=Path()).returncode == 2
+    assert netprobe("plan", "--quality", "500", *files, cwd=Path()).returncode == 2

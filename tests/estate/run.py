@@ -41,6 +41,7 @@ from netprobe.model.plan import (
     CLOCK,
     OVERLAY,
     PATH_MTU,
+    QUALITY,
     RESOLVER,
     SEGMENT,
     AskedName,
@@ -55,7 +56,7 @@ from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.model.struct_json import Nanoseconds
 from netprobe.report.record.collector import Report, collect
-from pages.combinations import BALANCERS, OVERLAYS, SEGMENTS
+from pages.combinations import BALANCERS, OVERLAYS, QUALITIES, SEGMENTS
 from tests.judge.test_accepted import ENTRY, TODAY
 from tests.plan.conftest import host, requirement
 from tests.report.samples import INFO
@@ -92,7 +93,9 @@ def make_block(
 ) -> Block:
     """One flow of the estate as the plan has it; its place chooses the hosts and the port."""
     source, end = SOURCES[place % len(SOURCES)], ENDS[place // 3 % len(ENDS)]
-    extra = {name: changes.pop(name) for name in ("probe", "optional") if name in changes}
+    extra = {
+        name: changes.pop(name) for name in ("probe", "optional", "quality") if name in changes
+    }
     wanted = requirement(id_, "node", "database", expect=expect, **extra)
     ports = ((2000 + place, 2000 + place),) if protocol in ("tcp", "udp") else ()
     ends = ((end, end.addresses[0]),)
@@ -231,7 +234,14 @@ def _rehearsed_evidence(first: int) -> Iterator[Evidence]:
     for place, seen in enumerate(BALANCERS.values(), first + len(OVERLAYS)):
         block = make_block("api/balancer", "tcp", place, probe=BALANCER)
         yield make_evidence(block, outcome=Outcome(BALANCER, None), rehearsed=seen)
-    for place, shown in enumerate(SEGMENTS.values(), first + len(OVERLAYS) + len(BALANCERS)):
+    first += len(OVERLAYS) + len(BALANCERS)
+    for place, (samples, limits) in enumerate(QUALITIES, first):
+        block = make_block("etcd/quality", "tcp", place, probe=QUALITY, quality=limits)
+        yield make_evidence(block, outcome=Outcome(QUALITY, None), rehearsed=samples)
+    unasked = make_block("etcd/quality", "tcp", first + len(QUALITIES), probe=QUALITY)
+    words = "no echo request was answered: by echo requests, because db-1 has no agent"
+    yield make_evidence(unasked, outcome=None, untested=("no-samples", words))
+    for place, shown in enumerate(SEGMENTS.values(), first + len(QUALITIES) + 1):
         block = make_block(SEGMENT, "icmp", place, probe=SEGMENT)
         yield make_evidence(block, outcome=Outcome(SEGMENT, None), rehearsed=shown)
 

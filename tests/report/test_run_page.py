@@ -28,12 +28,12 @@ NEWS = [
     "warnings",
 ]  # fmt: skip
 REST = [
-    "inconclusive", "not-tested", "mixed", "not-covered", "covered-failing", "covered", "refusals",
-    "accepted", "excused", "limits", "skipped", "notes",
+    "inconclusive", "not-tested", "mixed", "not-covered", "covered-failing", "covered", "quality",
+    "refusals", "accepted", "excused", "limits", "skipped", "notes",
 ]  # fmt: skip
 THEN = Fate("bad", "filtered", "no-response", ("path",))
 # The section that a format prints in another place, and otherwise.
-SKIPPED = ("skipped", "html")
+TABLES = (("quality", "html"), ("skipped", "html"))
 
 
 def make_full_run() -> Report:
@@ -84,13 +84,14 @@ def test_sections_have_one_order() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["text", "terminal", "markdown", "html"])
 def test_whoever_prints_prints_every_section_in_its_order(name: str) -> None:
-    """Headings and all lines below them; the page alone has a table of what is skipped, last."""
+    """Headings and all lines below them; the page alone has tables of ways and of what is
+    skipped, last."""
     report = make_full_run()
     text = print_run(report, name)
-    sections = sorted(make_page(report).sections, key=lambda one: (one.name, name) == SKIPPED)
+    sections = sorted(make_page(report).sections, key=lambda one: (one.name, name) in TABLES)
     at = 0
     for section in sections:
-        below = [] if (section.name, name) == SKIPPED else list_texts(section)
+        below = [] if (section.name, name) in TABLES else list_texts(section)
         for words in (section.title.text, *below):
             written = escape_markdown(words) if name == "markdown" else words
             at = text.index(written.casefold(), at)

@@ -75,7 +75,7 @@ def test_a_waiting_flow_is_the_matter_of_the_owner() -> None:
         "network team: 1 cause (finding 1), 2 flows that wait for a finding",
         "ourselves: 1 flow that nobody could look at",
     ]
-    assert "to do Finding 1 first (network team), then run again with --rehearse." in write(some)
+    assert "to do Finding 1 first (network team), then run again with --rehearse" in write(some)
     at_host = report(replace(ROW, where=("destination",)), TUNNEL)
     assert list(map(word_actor, make_overview(at_host).who)) == [
         "host owners: 1 cause (finding 1), 1 flow that waits for a finding"

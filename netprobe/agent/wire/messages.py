@@ -11,6 +11,7 @@ from . import (
     host_messages,
     orders,
     parts,
+    quality_messages,
     segment_messages,
     stream_messages,
     tunnel_messages,
@@ -27,6 +28,7 @@ _MESSAGES: Dict[str, Any] = {
         host_messages,
         stream_messages,
         tunnel_messages,
+        quality_messages,
         segment_messages,
     )
     for name, record in vars(module).items()

@@ -28,7 +28,7 @@ _NAMES = (
     (_BYTE, "type code ttl min_ttl max_ttl"),
     # Indices of hosts and places in an order have 16 bits; so have offsets in a packet.
     (_SHORT, "host by places picks nonce_at mac_at host_at copies"),
-    (_SHORT, "looks walks routes stories burst syns cores page"),
+    (_SHORT, "looks walks routes stories burst syns cores page samples"),
     # Places in lists, numbers of templates, protocols and orders; ids of processes and users.
     (_WORD, "kind owners template number order orders round own_ids pid uid wire format"),
     # Lengths and widths in bytes: a device may be set to any width.

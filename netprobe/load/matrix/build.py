@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from netprobe.load.matrix.models import ChangeFile, DocumentedPortsFile, MatrixFile
 from netprobe.load.matrix.probe_models import ProbeFile
+from netprobe.load.matrix.quality_models import build_quality
 from netprobe.load.matrix.setting_values import parse_term
 from netprobe.load.matrix.settings import Known
 from netprobe.load.yaml.document import Document
@@ -110,8 +111,8 @@ def _given_keys(
             given[key] = tuple(
                 Warn(warn.text.strip(), _build_condition(warn.when, settings)) for warn in value
             )
-        elif key == "probe":
-            given[key] = _build_probe(value)
+        elif key in _BUILDERS:
+            given[key] = _BUILDERS[key](value)
         elif key == "family":
             given[key] = None if value is None else int(value.removeprefix("ipv"))
         elif key == "stops":
@@ -129,6 +130,12 @@ def _build_probe(file: ProbeFile | None) -> AnyProbe | None:
     http = file.http
     header = tuple(http.header.items())
     return HttpProbe(http.path, tuple(http.status), header, http.body, http.tls, http.http2)
+
+
+_BUILDERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "probe": _build_probe,
+    "quality": build_quality,
+}
 
 
 def _build_condition(raw: Mapping[str, object], settings: Known) -> Condition:

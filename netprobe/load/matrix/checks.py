@@ -211,7 +211,7 @@ class Checks:
 
     def _check_denied(self, path: KeyPath, body: Body) -> None:
         """Nothing that must not answer can be asked to run, or to be held by the right process."""
-        for key in ("existing", "process", "binds", "any_of"):
+        for key in ("existing", "process", "binds", "any_of", "quality"):
             if body.get("expect") == "denied" and body.get(key):
                 words = f"{quoted(key)} is about a service that must answer"
                 expected = 'expected it without "expect: denied"'

@@ -22,6 +22,7 @@ from netprobe.load.matrix.fields import (
     split_waiver,
 )
 from netprobe.load.matrix.probe_models import ProbeField
+from netprobe.load.matrix.quality_models import QualityFile
 from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, NameList, Value
 from netprobe.model.matrix import Binds, CommonPart, Weight
 
@@ -245,6 +246,11 @@ class ChangeFile(FileModel):
         description="The group that the packets go to in truth, such as `224.0.0.18` of VRRP "
         "(`ipproto: 112`). netprobe sends from host to host; the results warn that this"
         " does not prove the group.",
+    )
+    quality: QualityFile | None = Field(
+        default=None,
+        description="How good the way must be, measured with `--quality` alone: `{rtt_p99: 66ms, "
+        "jitter: 10ms, loss: 0.1%, required: true}`, each as needed.",
     )
     warnings: list[WarnFile] = Field(
         default=[],

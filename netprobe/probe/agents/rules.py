@@ -18,6 +18,7 @@ from netprobe.agent.wire import (
     host_messages,
     orders,
     parts,
+    quality_messages,
     replies,
     segment_messages,
     tunnel_messages,
@@ -68,6 +69,7 @@ ANSWERS_TO: dict[type[Any], tuple[type[Any], ...]] = {
     orders.EchoOrder: (answers.EchoOutcomes, answers.Done),
     **dict(_pair_messages(host_messages)),
     **dict(_pair_messages(tunnel_messages)),
+    **dict(_pair_messages(quality_messages)),
 }
 
 
@@ -335,6 +337,17 @@ def _check_trial(
     _demand_that(answer.opened or not (answer.full or answer.bytes), "bytes without a connection")
 
 
+def _check_samples(
+    order: quality_messages.SampleOrder, answer: quality_messages.SamplesTaken
+) -> None:
+    told = len(answer.rtts_us) + answer.lost
+    _demand_that(told == order.samples, f"{told} samples of {order.samples}")
+    longest_us = max(answer.rtts_us, default=0)
+    _demand_that(longest_us <= order.timeout_ms * 1000, f"a round trip of {longest_us} us")
+    failure = answer.failure
+    _demand_that(failure is None or REASON.fits(failure), f"a failure {failure!r:.40}")
+
+
 def _check_holders(_order: Any, answer: host_messages.Holders) -> None:
     _check_length(answer.links, MOST_LINKS)
     _check_once(answer.links, answer.links, "link")
@@ -393,6 +406,7 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     host_messages.OwnResets: _check_own_resets,
     tunnel_messages.TunnelOpened: _check_tunnel,
     tunnel_messages.TunnelTried: _check_trial,
+    quality_messages.SamplesTaken: _check_samples,
     host_messages.Holders: _check_holders,
     segment_messages.SegmentHeard: _check_heard,
     segment_messages.SegmentAnswers: _check_segment,

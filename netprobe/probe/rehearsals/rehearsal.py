@@ -12,6 +12,7 @@ from netprobe.model.balanced import BalancerFacts
 from netprobe.model.evidence import Evidence
 from netprobe.model.plan import Block, Flow, Plan, find_row
 from netprobe.model.ports import PortRange, Ports
+from netprobe.model.quality import WaySamples
 from netprobe.model.reasons import find_reason
 from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Result
@@ -21,7 +22,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
 
 # What agents saw that played something.
-RehearsedFacts = OverlayFacts | BalancerFacts | SegmentFacts
+RehearsedFacts = OverlayFacts | BalancerFacts | SegmentFacts | WaySamples
 # Matrix, row, protocol, source, destination, family of addresses.
 RowKey = tuple[str, str, str, str, str, int]
 # Of a key, whether packets to these ports of this address arrived.

@@ -40,6 +40,7 @@ class Collector:
     ``refused``: the passes that rest on a refusal, by destination and address. ``stopped``: the
     required flows that fail, whether or not a baseline has them too, by what they stop.
     ``waiting``: flows that nobody looked at because what stops their row comes first.
+    ``measured``: the ways of which samples were taken, whatever they show.
     """
 
     ranges: PlannedPorts = field(default_factory=dict)
@@ -48,6 +49,7 @@ class Collector:
     refused: dict[EndAddress, Survey] = field(default_factory=dict)
     stopped: Counter[Weight | None] = field(default_factory=Counter)
     waiting: int = 0
+    measured: list[Result] = field(default_factory=list)
     _passes: Spool = field(default_factory=Spool)
     _others: Spool = field(default_factory=Spool)
     _counts: Counter[str] = field(default_factory=Counter)
@@ -70,6 +72,8 @@ class Collector:
         else:
             self._count_failure(result)
             self._others.add(result)
+        if result.quality is not None:
+            self.measured.append(result)
         for text in result.warnings:
             self.warned.setdefault(text, Warned(result)).flows += flows
             if not _is_said(text, result):

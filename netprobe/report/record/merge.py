@@ -26,7 +26,7 @@ _merge_key = attrgetter(
     "verdict", "state", "reason", "where", "rejected_by", "last_hop", "next_hop", "holder",
     "device", "driver",
     "matrix", "requirement", "source", "destination", "address", "protocol", "waived",
-    "accepted", "known", "spared", "also", "name_servers",
+    "accepted", "known", "spared", "also", "name_servers", "quality",
 )  # fmt: skip
 
 

@@ -100,6 +100,10 @@ RESULT_KEYS: Mapping[str, str] = {
     "alphabetically first; any of them finds the flow in other runs and in files "
     "of accepted flows.",
     "name_servers": "Only of `resolver`: the name servers that were asked.",
+    "quality": "Only of `ROW/quality` that was measured: `by` (`tcp`, `udp` or `icmp`), `samples`, "
+    "`lost`, times in microseconds (`jitter_us`: the mean difference of neighbouring round "
+    "trips), intervals that hold the true value 95 times of 100 (`..._low`, `..._high`; "
+    "null: no bound), the `limits` of the row, and `bars`, the distribution.",
     "stops": "Only where the row of the matrix says what does not work while it fails.",
     "story": "Only of what was probed and is not `pass`: where the packets were seen.",
 }

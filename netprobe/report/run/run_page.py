@@ -59,6 +59,7 @@ from netprobe.report.run.change_sections import change_sections
 from netprobe.report.run.coverage_text import coverage_sections
 from netprobe.report.run.headline import Headline, headline, origin, totals
 from netprobe.report.run.overview import Overview, make_overview, overview_section
+from netprobe.report.run.quality_text import quality_sections
 from netprobe.report.run.to_do import DOUBTFUL_TO_DO, choose_to_do, word_wait
 from netprobe.report.run.waiting import Awaited
 
@@ -375,6 +376,7 @@ def make_page(report: Report) -> RunPage:
     rest = chain(
         open_sections(about),
         coverage_sections(report.info.coverage),
+        quality_sections(report),
         refusal_sections(about),
         accepted_sections(about),
         excused_sections(about),

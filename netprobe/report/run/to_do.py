@@ -24,7 +24,9 @@ _UNTESTED: Final[Mapping[str, str]] = {
     "holder-changed": "Find out which processes take turns at the port, and run again.",
     "stopped": "Run again with --resume FILE.",
     "row-stopped": "First what stops the row's own port, as its result says; then run again with "
-    "--rehearse.",
+    "--rehearse or --quality, as before.",
+    "no-samples": "See why nothing comes back: echo requests may be filtered. Then run again with "
+    "--quality.",
     "netprobe-fault": "Report it with the sentence above; --resume FILE asks these flows again.",
     "maintenance": "Nothing, until its maintenance ends.",
     "agent-slow": "Run again with --resume FILE when the host has less to do.",
@@ -66,7 +68,8 @@ def choose_to_do(
 def word_wait(awaited: Finding) -> str:
     """Word what to do about flows that wait for a finding, and who has to act for it."""
     owner = OWNER_WORDS[owner_of(awaited)]
-    return f"Finding {awaited.number} first ({owner}), then run again with --rehearse."
+    again = "then run again with --rehearse or --quality, as before."
+    return f"Finding {awaited.number} first ({owner}), {again}"
 
 
 def _is_at(finding: Finding, hosts: Container[str]) -> bool:

@@ -26,6 +26,7 @@ from netprobe.model.matrix import (
     probe_to_file,
 )  # fmt: skip
 from netprobe.model.printable import yaml_scalar
+from netprobe.model.quality import QualityLimits
 from netprobe.model.struct_json import to_json
 from netprobe.report.page.page import Field, Line, PagePart, field, write_page
 from netprobe.report.page.wording import plural
@@ -140,6 +141,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "binds": requirement.binds,
             "any_of": requirement.any_of,
             "multicast": requirement.multicast,
+            "quality": requirement.quality and requirement.quality.to_file(),
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
@@ -278,6 +280,7 @@ def _requirement_parts(
     yield from field("binds", [requirement.binds or ""])
     yield from field("any of", [requirement.any_of or ""])
     yield from field("multicast", [requirement.multicast or ""])
+    yield from field("quality", [_quality_text(requirement.quality)])
     yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
 
 
@@ -285,6 +288,11 @@ def _stops_text(stops: Stops | None) -> str:
     if stops is None:
         return ""
     return f"{stops.weight}: {stops.reason}" if stops.reason else stops.weight
+
+
+def _quality_text(limits: QualityLimits | None) -> str:
+    given = {} if limits is None else limits.to_file()
+    return ", ".join(key if value is True else f"{key} {value}" for key, value in given.items())
 
 
 def _warning_text(warn: Warn) -> str:

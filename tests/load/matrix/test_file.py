@@ -27,6 +27,7 @@ from netprobe.model.matrix import (
     Waiver,
     Warn,
 )
+from netprobe.model.quality import QualityLimits
 
 BASE = Path(__file__).parents[1] / "good" / "base.yaml"
 
@@ -397,4 +398,22 @@ requirements:
 
     found = {one.id: one.stops for one in matrix.requirements}
     assert (found["etcd"], found["one"]) == (Stops("installation"), Stops("nodes", "nothing joins"))
+    assert found["vxlan"] is None
+
+
+def test_a_row_says_how_good_its_way_must_be(tmp_path: Path) -> None:
+    """Each limit as needed, in units of its own; a file that extends another may change it."""
+    matrix = extending(
+        tmp_path,
+        """
+override: {etcd: {quality: {rtt_p99: 66ms, jitter: 0.5 ms, loss: 0.1%, required: true}}}
+requirements:
+  - {id: one, from: node, to: node, tcp: [1], quality: {rtt_p99: 500us}}
+""",
+    )
+
+    found = {one.id: one.quality for one in matrix.requirements}
+    assert found["etcd"] == QualityLimits(66_000, 500, 0.001, required=True)
+    assert found["one"] == QualityLimits(500)
+    assert found["one"].to_file() == {"rtt_p99": "0.5ms"}
     assert found["vxlan"] is None

@@ -12,6 +12,7 @@ from typing import TextIO
 
 from netprobe.report.page.wording import number
 from netprobe.report.record.collector import Report
+from netprobe.report.record.spool import place
 from netprobe.report.run.html.elements import Markup, element, keep_names, raw_element, source_hash
 from netprobe.report.run.html.island import Island
 from netprobe.report.run.html.parts import (
@@ -23,6 +24,7 @@ from netprobe.report.run.html.parts import (
     skipped_section,
     summary_section,
 )
+from netprobe.report.run.html.quality import quality_section
 from netprobe.report.run.pair_map import WORST, map_pairs
 from netprobe.report.run.run_page import RunPage, make_page
 
@@ -83,6 +85,7 @@ def _write_body(report: Report, page: RunPage, script: str, folder: str) -> Mark
             roles_section(pairs),
             _write_map(),
             rest_section(page),
+            *quality_section(sorted(report.collector.measured, key=place)),
             _write_flows(report),
             skipped_section(report),
             hosts_section(report),

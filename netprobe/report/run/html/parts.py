@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
-from netprobe.model.plan import Skipped
+from netprobe.model.plan import QUALITY, Skipped
 from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding, HostReport
 from netprobe.report.page.page import Field, Line, More, PageSection
@@ -225,8 +225,8 @@ def _write_cell(source: str, destination: str, cell: Cell | None) -> Markup:
 
 
 def rest_section(page: RunPage) -> Markup:
-    """Show what is beside the findings but for what is skipped, which has a table."""
-    told = [one for one in page.sections if one.name != "skipped"]
+    """Show what is beside the findings but for what has a table of its own."""
+    told = [one for one in page.sections if one.name not in ("skipped", QUALITY)]
     written = [
         item
         for one in told

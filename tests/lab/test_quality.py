@@ -1,0 +1,233 @@
+"""Ways that delay or lose packets, and what ``--quality`` says of them; the truth is that of the
+kernel's ``ping`` and of counters of a firewall."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.lab.cli import Finished, netprobe
+from tests.lab.netlab import Lab, Namespace
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+SLOW_WAY = Path(__file__).with_name("slow_way.py")
+DELAY_MS = 20
+FAMILIES = (4, 6)
+PORT = 7001
+WIRES: dict[str, dict[str, Any]] = {
+    "tcp": {"tcp": [PORT]}, "udp": {"udp": [PORT]}, "icmp": {"icmp": "echo"},
+}  # fmt: skip
+# Told by a packet of its own kind, whatever the family; only what goes from a to b.
+SAMPLES = {
+    "tcp": f"tcp dport {PORT} tcp flags & (syn | ack) == syn", "udp": f"udp dport {PORT}",
+    "icmp": "icmp type echo-request", "icmp6": "icmpv6 type echo-request",
+}  # fmt: skip
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab() as made:
+        yield made
+
+
+class MeasuredWay:
+    """Two hosts with a router between them, or with a way that delays."""
+
+    def __init__(self, lab: Lab, delay_ms: int | None = None) -> None:
+        self.lab = lab
+        self.a, self.b = lab.namespace("a"), lab.namespace("b")
+        self.router: Namespace | None = None
+        if delay_ms is None:
+            self._connect_by_router()
+        else:
+            self._connect_slowly(delay_ms)
+        lab.wait_until_ready()
+
+    def _connect_by_router(self) -> None:
+        router = self.router = self.lab.namespace("r", router=True)
+        for net, host in ((1, self.a), (2, self.b)):
+            self.lab.cable(host, "e0", router, f"to{net}")
+            router.ip(
+                f"address add 10.79.{net}.1/24 dev to{net}",
+                f"address add fd79:{net}::1/64 dev to{net} nodad",
+            )
+            self._give_addresses(host, "e0", net)
+            host.ip(f"route add default via 10.79.{net}.1", f"route add default via fd79:{net}::1")
+
+    def _connect_slowly(self, delay_ms: int) -> None:
+        words = (sys.executable, str(SLOW_WAY), str(delay_ms), self.b.netns)
+        started = self.a.spawn(*words, stdout=-1)
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"ready\n"
+        for net, host in ((1, self.a), (2, self.b)):
+            host.ip("link set way up")
+            self._give_addresses(host, "way", net)
+            host.ip(f"route add 10.79.{3 - net}.0/24 dev way",
+                    f"route add fd79:{3 - net}::/64 dev way")  # fmt: skip
+
+    def _give_addresses(self, host: Namespace, device: str, net: int) -> None:
+        texts = [f"10.79.{net}.2", f"fd79:{net}::2"]
+        host.addresses += texts
+        host.ip(
+            f"address add {texts[0]}/24 dev {device}",
+            f"address add {texts[1]}/64 dev {device} nodad",
+        )
+
+    def lose(self, when: str) -> None:
+        """Let the router lose some of what goes to b, and count all of it and what is lost."""
+        assert self.router is not None
+        kinds = [rule for one in SAMPLES.values() for rule in (
+            f"oifname to2 {one} counter", f"oifname to2 {one} {when} counter drop",
+        )]  # fmt: skip
+        lines = "\n".join(("type filter hook forward priority 0;", *kinds))
+        self.router.nft(f"table inet lab {{ chain forward {{\n{lines}\n}}\n}}")
+
+    def count(self) -> dict[str, tuple[int, int]]:
+        """How many packets of each kind went to b, and how many of them were lost."""
+        assert self.router is not None
+        listed = self.router.run("nft", "list", "table", "inet", "lab")
+        numbers = [int(one) for one in re.findall(r"counter packets (\d+)", listed)]
+        return dict(zip(SAMPLES, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
+
+    def ping_ms(self, family: int) -> float:
+        """The shortest round trip of the kernel's own echo requests."""
+        told = self.a.run("ping", "-c", "3", "-i", "0.2", self.b.address(family))
+        found = re.search(r"min/avg/max/mdev = ([\d.]+)/", told)
+        assert found, told
+        return float(found[1])
+
+    def run(
+        self, limits: dict[str, dict[str, Any]], *words: str, agentless: bool = False
+    ) -> Finished:
+        """Measure the ways from a to b; there is a row of each wire for each kind of limits."""
+        hosts: dict[str, Any] = {
+            one.name: {
+                "addresses": one.addresses, "roles": [one.name],
+                "vantage": {"command": one.enter},
+            }
+            for one in (self.a, self.b)
+        }  # fmt: skip
+        if agentless:
+            hosts["b"]["vantage"] = "none"
+        rows = [
+            {"id": f"{name}-{wire}", "from": "a", "to": "b", **ports, "quality": quality}
+            for name, quality in limits.items()
+            for wire, ports in WIRES.items()
+        ]
+        matrix = {
+            "schema": "netprobe.matrix/1", "name": "m", "title": "M",
+            "roles": {"a": {}, "b": {}}, "requirements": rows,
+        }  # fmt: skip
+        inventory = yaml.safe_dump({"schema": "netprobe.inventory/1", "hosts": hosts})
+        files = (
+            "-m", str(self.lab.write("matrix.yaml", json.dumps(matrix))),
+            "-i", str(self.lab.write("inventory.yaml", inventory)),
+        )  # fmt: skip
+        return netprobe("run", "-o", "json", *words, *files)
+
+
+def measured(done: Finished, name: str) -> dict[tuple[str, int], dict[str, Any]]:
+    """The results of the ways of a kind of rows, by wire and family."""
+    found = {
+        (one["protocol"], 6 if ":" in one["address"] else 4): one
+        for one in done.results
+        if one["requirement"].startswith(f"{name}-") and one["requirement"].endswith("/quality")
+    }
+    assert {*found} == {(wire, family) for wire in WIRES for family in FAMILIES}, done.stdout
+    return found
+
+
+def fates(found: dict[tuple[str, int], dict[str, Any]]) -> set[tuple[str, str]]:
+    return {(one["verdict"], one["reason"]) for one in found.values()}
+
+
+def test_a_way_that_delays(lab: Lab) -> None:
+    """Every round trip takes as long as the kernel's ping takes, by each wire and family: slow
+    where the row's limit is shorter, good in the row whose limit is of something else, and the
+    rows' own flows pass."""
+    way = MeasuredWay(lab, DELAY_MS)
+    for family in FAMILIES:
+        assert way.ping_ms(family) >= 2 * DELAY_MS
+    limits = {
+        "short": {"rtt_p99": "30ms", "required": True},
+        "kept": {"loss": "50%", "required": True},
+    }
+    done = way.run(limits, "--quality=30")
+    slow, kept = measured(done, "short"), measured(done, "kept")
+    assert fates(slow) == {("blocked", "slow")}
+    assert fates(kept) == {("pass", "way-quality")}
+    for (wire, _), one in (*slow.items(), *kept.items()):
+        shown = one["quality"]
+        assert (shown["by"], shown["samples"], shown["lost"]) == (wire, 30, 0)
+        assert shown["p99_low_us"] >= 2000 * DELAY_MS
+        assert sum(bar["count"] for bar in shown["bars"]) == 30
+    rows = {one["verdict"] for one in done.results if "/" not in one["requirement"]}
+    assert (rows, done.status) == ({"pass"}, 1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("when", ["numgen inc mod 10 == 9", "numgen random mod 100 < 5"])
+def test_a_way_that_loses(lab: Lab, when: str) -> None:
+    """As many samples are lost as the router has dropped, by each wire and family: slow where the
+    limit is smaller, and good where it is larger."""
+    way = MeasuredWay(lab)
+    way.lose(when)
+    limits = {
+        "small": {"loss": "0.5%", "required": True}, "large": {"loss": "40%", "required": True},
+    }  # fmt: skip
+    done = way.run({"small": limits["small"]}, "--quality=400")
+    told = measured(done, "small")
+    assert fates(told) == {("blocked", "slow")}
+    dropped = way.count()
+    by_kind = {
+        "udp": sum(told["udp", family]["quality"]["lost"] for family in FAMILIES),
+        "icmp": told["icmp", 4]["quality"]["lost"], "icmp6": told["icmp", 6]["quality"]["lost"],
+        "tcp": sum(told["tcp", family]["quality"]["lost"] for family in FAMILIES),
+    }  # fmt: skip
+    for kind, lost in by_kind.items():
+        whole, gone = dropped[kind]
+        samples = 800 if kind in ("tcp", "udp") else 400
+        # Other packets are the run's probes, and SYNs that the kernel has repeated.
+        assert gone - (whole - samples) <= lost <= gone, (kind, dropped)
+        assert lost
+    assert fates(measured(way.run({"large": limits["large"]}, "--quality=50"), "large")) == {
+        ("pass", "way-quality")
+    }
+
+
+@pytest.mark.full
+def test_a_host_without_an_agent_and_a_port_in_use(lab: Lab) -> None:
+    """Neither is dialled again and again: echo requests measure the way, and the result says why;
+    where these are dropped nobody could measure."""
+    way = MeasuredWay(lab)
+    limits = {"kept": {"loss": "50%"}}
+    for agentless, why in ((True, "b has no agent"), (False, "netprobe cannot listen on the port")):
+        program = (
+            f"import socket,time; s=socket.create_server(('::',{PORT}),family=socket."
+            "AF_INET6,dualstack_ipv6=True); print(1, flush=True); time.sleep(600)"
+        )
+        if not agentless:
+            started = way.b.spawn(sys.executable, "-c", program, stdout=-1)
+            assert started.stdout is not None
+            assert started.stdout.readline() == b"1\n"
+        done = way.run(limits, "--quality=20", agentless=agentless)
+        found = measured(done, "kept")
+        for family in FAMILIES:
+            one = found["tcp", family]
+            assert (one["verdict"], one["quality"]["by"]) == ("pass", "icmp"), one
+            assert why in one["because"]
+    assert way.router is not None
+    way.router.nft(
+        "table inet deaf { chain forward { type filter hook forward priority 0;\n"
+        "icmp type echo-request drop\nicmpv6 type echo-request drop\n}\n}"
+    )
+    found = measured(way.run(limits, "--quality=20", agentless=True), "kept")
+    assert (found["tcp", 4]["verdict"], found["tcp", 4]["reason"]) == ("not-tested", "no-samples")
