@@ -296,7 +296,7 @@ REHEARSE_OPTION = option(
 QUALITY_OPTION = option(
     "--quality",
     metavar="[=SAMPLES]",
-    help="Measure round trips, jitter and loss of rows with quality: (200 samples, or 300).",
+    help="Sample the ways of rows with quality.",
 )
 
 
