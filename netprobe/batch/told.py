@@ -11,7 +11,8 @@ from netprobe.batch.looks import HostLooks
 from netprobe.batch.results import HostRecording
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import Ports
-from netprobe.probe.agents.rules import ANSWERS_TO, OutcomeRules, check_answer
+from netprobe.probe.agents.outcome_rules import OutcomeRules
+from netprobe.probe.agents.rules import ANSWERS_TO, check_answer
 
 PROBES = (orders.ProbeOrder, orders.EchoOrder)
 

@@ -18,8 +18,9 @@ from netprobe.model.inventory import Host
 from netprobe.model.konnectivity import OpenedPipe
 from netprobe.probe.agents.decode import Heard, OrderBatches, ProbeReply
 from netprobe.probe.agents.name_questions import NameQuestions
+from netprobe.probe.agents.outcome_rules import OutcomeRules
 from netprobe.probe.agents.phases import Phases
-from netprobe.probe.agents.rules import OutcomeRules, check_answer, refusing
+from netprobe.probe.agents.rules import check_answer, refusing
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
 from netprobe.vantage.accepting import PortPlace, Serve, open_port

@@ -7,9 +7,7 @@ nothing else that it said can be trusted either.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -19,23 +17,15 @@ from netprobe.agent.wire import (
     orders,
     parts,
     quality_messages,
-    replies,
     segment_messages,
     tunnel_messages,
 )
-from netprobe.agent.wire.failures import FAILURES, UNKNOWN_PREFIX
 from netprobe.model import ports as port_sets
 from netprobe.model.ports import MAX_PORT, PortRange, Ports
-from netprobe.model.shapes import ADDRESS, LINE, LINK, NAME, REASON
-from netprobe.probe.agents.decode import ANSWERS
+from netprobe.model.shapes import LINE, LINK, NAME, REASON
+from netprobe.probe.agents.outcome_rules import check_addresses, demand_that
 from netprobe.vantage.link import AgentLink
 
-OPERATIONS = frozenset(("bind", "connect", "send", "answer"))
-# What may come back for an echo request, and for anything else; None: nothing did.
-ECHOES: frozenset[str | None] = frozenset((None, replies.ECHO))
-WORDS: frozenset[str | None] = frozenset((None, replies.BYTES, *ANSWERS)) - {replies.ECHO}
-# What else may come back where full-sized segments were asked for.
-SEGMENT_WORDS = WORDS | {replies.NARROW, replies.NARROW_BACK}
 MOST_ARRIVED = 4096
 MOST_STRANGERS = 64
 # First sequence numbers of one range of ports.
@@ -44,8 +34,6 @@ MOST_ADDRESSES = 1024
 # Machines that have one address.
 MOST_LINKS = 32
 MOST_HEARD, MOST_ANSWERS = 64, 256
-# What an order without ports asks for.
-NO_PORTS: Ports = ((0, 0),)
 
 
 def _pair_messages(module: ModuleType) -> Iterator[tuple[type[Any], tuple[type[Any], ...]]]:
@@ -73,114 +61,6 @@ ANSWERS_TO: dict[type[Any], tuple[type[Any], ...]] = {
 }
 
 
-class OutcomeRules:
-    """The outcomes of one probe or echo order: every port of every destination is told of once."""
-
-    def __init__(self, order: orders.ProbeOrder | orders.EchoOrder) -> None:
-        self._answers = _list_words(order)
-        # What was not told of yet: of each destination, by its place, sorted, disjoint ranges. Of
-        # an echo there are no ports, which is port 0.
-        self._left: dict[int, Ports] = {}
-        self._is_echo = isinstance(order, orders.EchoOrder)
-        if isinstance(order, orders.EchoOrder):
-            self._left = dict.fromkeys(range(1, len(order.dsts) + 1), NO_PORTS)
-        else:
-            own = _list_asked(order.blocks)
-            self._left[1] = own
-            for place, one in enumerate(order.more, 2):
-                self._left[place] = _list_asked(one.blocks) if one.blocks else own
-
-    def take(self, answer: answers.ProbeOutcomes | answers.EchoOutcomes) -> list[int]:
-        """Check the next outcomes; gives the places that they complete. Raises ValueError."""
-        _demand_that(bool(answer.runs), "outcomes of nothing")
-        for kind in answer.kinds:
-            _check_kind(kind, self._answers)
-        for run in answer.runs:
-            _demand_that(run.kind < len(answer.kinds), f"kind {run.kind} of {len(answer.kinds)}")
-        if isinstance(answer, answers.EchoOutcomes):
-            return [place for run in answer.runs for place in self._take_echoes(run)]
-        return self._take_probes(answer)
-
-    def finish(self) -> None:
-        """Check that nothing is left where the order is done. Raises ValueError."""
-        for place, ports in self._left.items():
-            more = sum(map(port_sets.count, self._left.values())) - 1
-            rest = f" and {more} more" if more else ""
-            at = "" if self._is_echo else f"port {ports[0][0]} of "
-            raise ValueError(f"before the outcome of {at}destination {place}{rest}")
-
-    def _take_echoes(self, run: parts.EchoRun) -> list[int]:
-        places = self._list_places([(run.first, run.last)])
-        _check_round_trips(run.rtts_us, len(places))
-        for place in places:
-            del self._left[place]
-        return places
-
-    def _take_probes(self, answer: answers.ProbeOutcomes) -> list[int]:
-        places = self._list_places(answer.places)
-        count = len(places)
-        _demand_that(count > 0, "outcomes of no destination")
-        _demand_that(len(answer.own_ports) in (0, count), f"{len(answer.own_ports)} own ports")
-        for port in answer.own_ports:
-            _demand_that(port <= MAX_PORT, f"a port {port}")
-        for run in answer.runs:
-            _check_round_trips(run.rtts_us, count)
-        told = [(run.first, run.last) for run in answer.runs]
-        # Most destinations of an order have the same ports: what is left of them is found once.
-        rests: dict[Ports, Ports] = {}
-        complete = []
-        for place in places:
-            left = self._left[place]
-            if left not in rests:
-                rests[left] = _take_told(left, told)
-            if rests[left]:
-                self._left[place] = rests[left]
-            else:
-                del self._left[place]
-                complete.append(place)
-        return complete
-
-    def _list_places(self, ranges: Sequence[PortRange]) -> list[int]:
-        """Give the places of destinations, of which something must be left. Raises ValueError."""
-        places: list[int] = []
-        for first, last in ranges:
-            after = places[-1] if places else 0
-            # Before the range is walked: an agent may name any number.
-            if not (after < first <= last and first in self._left and last in self._left):
-                raise ValueError(f"destination {first}-{last}, not asked or told before")
-            places += range(first, last + 1)
-        for place in places:
-            _demand_that(place in self._left, f"destination {place}, told before")
-        return places
-
-
-def _list_asked(blocks: Iterable[parts.ProbeBlock]) -> Ports:
-    return port_sets.normalise(entry for block in blocks for entry in block.ports) or NO_PORTS
-
-
-def _take_told(left: Ports, told: Iterable[PortRange]) -> Ports:
-    """Give what is left without what is told, all of which must be left. Raises ValueError."""
-    rest = list(left)
-    for first, last in told:
-        at = bisect_right(rest, (first, MAX_PORT)) - 1
-        begin, end = rest[at] if at >= 0 else (0, -1)
-        if not begin <= first <= last <= end:
-            raise ValueError(f"port {first}-{last}, not asked or told before")
-        pieces = ((begin, first - 1), (last + 1, end))
-        rest[at : at + 1] = [one for one in pieces if one[0] <= one[1]]
-    return tuple(rest)
-
-
-def _check_round_trips(rtts_us: Sequence[int | None], count: int) -> None:
-    _demand_that(len(rtts_us) == count, f"{len(rtts_us)} round trips of {count}")
-
-
-def _list_words(order: orders.ProbeOrder | orders.EchoOrder) -> frozenset[str | None]:
-    if isinstance(order, orders.EchoOrder):
-        return ECHOES
-    return SEGMENT_WORDS if order.proto == "tcp" and order.size is not None else WORDS
-
-
 def check_answer(order: Any, answer: Any) -> None:
     """Check the answer of an order that has one. Raises ValueError."""
     check = _CHECKS.get(type(answer))
@@ -188,40 +68,12 @@ def check_answer(order: Any, answer: Any) -> None:
         check(order, answer)
 
 
-def _demand_that(holds: bool, words: str) -> None:
-    if not holds:
-        raise ValueError(words)
-
-
-def _check_kind(kind: parts.OutcomeKind, answers: frozenset[str | None]) -> None:
-    failure = kind.failure
-    known = failure is None or failure in FAILURES or failure.startswith(UNKNOWN_PREFIX)
-    known = known and (failure is None or REASON.fits(failure))
-    _demand_that(known, f"a failure {failure!r:.40}")
-    _demand_that(kind.op in OPERATIONS, f"an operation {kind.op!r:.40}")
-    _demand_that(kind.answer in answers, f"an answer {kind.answer!r:.40}")
-    if kind.icmp is not None:
-        _check_addresses([kind.icmp.offender])
-
-
-def _check_addresses(addresses: Iterable[str | None]) -> None:
-    """Check that all are literal addresses, where there are any."""
-    for text in addresses:
-        if text is not None:
-            try:
-                ipaddress.ip_address(text)
-            except ValueError:
-                raise ValueError(f"an address {text!r:.40}") from None
-            # Its scope may be any text.
-            _demand_that(ADDRESS.fits(text), f"an address {text!r:.40}")
-
-
 def _check_ranges(ranges: Sequence[PortRange], asked: Ports) -> Ports:
     """Check that these ports are among those that were asked, and give them."""
     for first, last in ranges:
-        _demand_that(first <= last, f"a range {first}-{last}")
+        demand_that(first <= last, f"a range {first}-{last}")
     told = port_sets.normalise(ranges)
-    _demand_that(port_sets.intersect(told, asked) == told, "ports that were not asked")
+    demand_that(port_sets.intersect(told, asked) == told, "ports that were not asked")
     return told
 
 
@@ -229,7 +81,7 @@ def _check_listening(
     order: orders.ListenOrder | orders.HeldOrder, answer: answers.Listening
 ) -> None:
     found, asked = len(answer.blocks), len(order.blocks)
-    _demand_that(found == asked, f"{found} blocks of {asked}")
+    demand_that(found == asked, f"{found} blocks of {asked}")
     for block, told in zip(order.blocks, answer.blocks, strict=True):
         _check_listening_block(block, told, bound=isinstance(order, orders.ListenOrder))
 
@@ -248,7 +100,7 @@ def _check_listening_block(
     _check_ranges(told.undialled, _check_ranges(told.up, asked))
     if bound and block.ports:
         untold = port_sets.subtract(asked, fates)
-        _demand_that(not untold, f"nothing of ports {port_sets.text(untold):.40}")
+        demand_that(not untold, f"nothing of ports {port_sets.text(untold):.40}")
 
 
 def _check_seen(order: orders.SeenOrder, answer: answers.Seen) -> None:
@@ -258,10 +110,10 @@ def _check_seen(order: orders.SeenOrder, answer: answers.Seen) -> None:
     _check_once(told, [(number, reply) for number in order.orders for reply in replies], "order")
     for arrivals in answer.orders:
         _check_ranges(arrivals.ports, ((0, MAX_PORT),))
-        _check_addresses(arrivals.senders)
+        check_addresses(arrivals.senders)
     _check_length(answer.half_open, MOST_ARRIVED)
     _check_length(answer.strangers, MOST_STRANGERS)
-    _check_addresses(one.remote for one in answer.half_open)
+    check_addresses(one.remote for one in answer.half_open)
 
 
 def _check_story(order: orders.StoryOrder, answer: answers.StoryTold) -> None:
@@ -274,8 +126,8 @@ def _check_story(order: orders.StoryOrder, answer: answers.StoryTold) -> None:
         _check_ranges(error.ports, asked)
     for moved in answer.translated:
         _check_ranges(moved.ports, ((0, MAX_PORT),))
-        _check_addresses((moved.asker, moved.target))
-    _check_addresses(error.sender for error in answer.errors)
+        check_addresses((moved.asker, moved.target))
+    check_addresses(error.sender for error in answer.errors)
     _check_length(answer.translated, MOST_ARRIVED)
 
 
@@ -288,37 +140,37 @@ def _check_kept(_order: Any, answer: answers.PacketsKept) -> None:
 def _check_walked(order: orders.WalkOrder, answer: answers.Walked) -> None:
     ttls = [hop.ttl for hop in answer.hops]
     # Every hop up to the last: the walk's own numbers, in their order.
-    _demand_that(ttls == list(range(1, len(ttls) + 1)), "hops that are out of order")
-    _demand_that(len(ttls) <= order.max_ttl, f"{len(ttls)} hops of {order.max_ttl}")
-    _check_addresses(hop.address for hop in answer.hops)
+    demand_that(ttls == list(range(1, len(ttls) + 1)), "hops that are out of order")
+    demand_that(len(ttls) <= order.max_ttl, f"{len(ttls)} hops of {order.max_ttl}")
+    check_addresses(hop.address for hop in answer.hops)
     ended = bool(answer.hops) and answer.hops[-1].address is not None
-    _demand_that(ended or not answer.reached, "a walk that arrived without a hop")
+    demand_that(ended or not answer.reached, "a walk that arrived without a hop")
     if answer.refusal is not None:
         by = answer.hops[-1].address if answer.hops else None
-        _demand_that(answer.refusal.offender == by, "a walk that another hop refused than its last")
-        _demand_that(not answer.reached, "a walk that arrived and was refused")
+        demand_that(answer.refusal.offender == by, "a walk that another hop refused than its last")
+        demand_that(not answer.reached, "a walk that arrived and was refused")
 
 
 def _check_resolved(_order: Any, answer: host_messages.Resolved) -> None:
     _check_length(answer.addresses, MOST_ADDRESSES)
-    _check_addresses(answer.addresses)
+    check_addresses(answer.addresses)
     _check_once(answer.addresses, answer.addresses, "address")
 
 
 def _check_routed(_order: Any, answer: host_messages.Routed) -> None:
-    _check_addresses((answer.source, answer.gateway))
+    check_addresses((answer.source, answer.gateway))
 
 
 def _check_next_hop(_order: Any, answer: host_messages.Egress | host_messages.ReturnPath) -> None:
-    _check_addresses([answer.next_hop])
+    check_addresses([answer.next_hop])
 
 
 def _check_next_hops(order: host_messages.HopsOrder, answer: host_messages.HopsTold) -> None:
-    _demand_that(len(answer.picks) == len(order.targets), "another number of next hops")
-    _check_addresses(hop.gateway for hop in answer.hops)
+    demand_that(len(answer.picks) == len(order.targets), "another number of next hops")
+    check_addresses(hop.gateway for hop in answer.hops)
     for hop in answer.hops:
-        _demand_that(hop.dev is None or LINE.fits(hop.dev), f"a device {hop.dev!r:.40}")
-    _demand_that(all(at < len(answer.hops) for at in answer.picks), "a next hop that is not there")
+        demand_that(hop.dev is None or LINE.fits(hop.dev), f"a device {hop.dev!r:.40}")
+    demand_that(all(at < len(answer.hops) for at in answer.picks), "a next hop that is not there")
 
 
 def _check_own_resets(order: host_messages.OwnResetsOrder, answer: host_messages.OwnResets) -> None:
@@ -327,41 +179,41 @@ def _check_own_resets(order: host_messages.OwnResetsOrder, answer: host_messages
 
 def _check_tunnel(_order: Any, answer: tunnel_messages.TunnelOpened) -> None:
     failure = answer.failure
-    _demand_that(failure is None or REASON.fits(failure), f"a failure {failure!r:.40}")
+    demand_that(failure is None or REASON.fits(failure), f"a failure {failure!r:.40}")
 
 
 def _check_trial(
     order: tunnel_messages.TunnelTryOrder, answer: tunnel_messages.TunnelTried
 ) -> None:
-    _demand_that(answer.bytes in (0, order.bytes), f"{answer.bytes} bytes of {order.bytes}")
-    _demand_that(answer.opened or not (answer.full or answer.bytes), "bytes without a connection")
+    demand_that(answer.bytes in (0, order.bytes), f"{answer.bytes} bytes of {order.bytes}")
+    demand_that(answer.opened or not (answer.full or answer.bytes), "bytes without a connection")
 
 
 def _check_samples(
     order: quality_messages.SampleOrder, answer: quality_messages.SamplesTaken
 ) -> None:
     told = len(answer.rtts_us) + answer.lost
-    _demand_that(told == order.samples, f"{told} samples of {order.samples}")
+    demand_that(told == order.samples, f"{told} samples of {order.samples}")
     longest_us = max(answer.rtts_us, default=0)
-    _demand_that(longest_us <= order.timeout_ms * 1000, f"a round trip of {longest_us} us")
+    demand_that(longest_us <= order.timeout_ms * 1000, f"a round trip of {longest_us} us")
     failure = answer.failure
-    _demand_that(failure is None or REASON.fits(failure), f"a failure {failure!r:.40}")
+    demand_that(failure is None or REASON.fits(failure), f"a failure {failure!r:.40}")
 
 
 def _check_holders(_order: Any, answer: host_messages.Holders) -> None:
     _check_length(answer.links, MOST_LINKS)
     _check_once(answer.links, answer.links, "link")
     for link in answer.links:
-        _demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
+        demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
 
 
 def _check_heard(_order: Any, answer: segment_messages.SegmentHeard) -> None:
     _check_length(answer.routers, MOST_HEARD)
-    _check_addresses(one.sender for one in answer.routers)
+    check_addresses(one.sender for one in answer.routers)
     for one in answer.routers:
-        _demand_that(LINK.fits(one.link), f"a link-layer address {one.link!r:.40}")
-        _demand_that(NAME.fits(one.speaks), f"a protocol {one.speaks!r:.40}")
-        _demand_that(LINE.fits(one.dev), f"a device {one.dev!r:.40}")
+        demand_that(LINK.fits(one.link), f"a link-layer address {one.link!r:.40}")
+        demand_that(NAME.fits(one.speaks), f"a protocol {one.speaks!r:.40}")
+        demand_that(LINE.fits(one.dev), f"a device {one.dev!r:.40}")
 
 
 def _check_segment(
@@ -370,25 +222,25 @@ def _check_segment(
     _check_length(answer.answers, MOST_ANSWERS)
     _check_once([*map(tuple, answer.answers)], [*map(tuple, answer.answers)], "answer")
     for dst, link in answer.answers:
-        _demand_that(dst in order.dsts, f"an address {dst!r:.40}")
-        _demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
+        demand_that(dst in order.dsts, f"an address {dst!r:.40}")
+        demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
 
 
 def _check_sockets(_order: Any, answer: host_messages.Sockets) -> None:
-    _check_addresses(one.address for one in answer.sockets)
+    check_addresses(one.address for one in answer.sockets)
     for one in answer.sockets:
-        _demand_that(one.protocol in ("tcp", "udp"), f"a protocol {one.protocol!r:.40}")
-        _demand_that(one.port <= MAX_PORT, f"a port {one.port}")
+        demand_that(one.protocol in ("tcp", "udp"), f"a protocol {one.protocol!r:.40}")
+        demand_that(one.port <= MAX_PORT, f"a port {one.port}")
         _check_once(one.owners, range(len(answer.owners)), "process")
 
 
 def _check_once(told: Sequence[Any], asked: Sequence[Any], what: str) -> None:
-    _demand_that(len(set(told)) == len(told), f"one {what} twice")
-    _demand_that(set(told) <= set(asked), f"another {what} than was asked")
+    demand_that(len(set(told)) == len(told), f"one {what} twice")
+    demand_that(set(told) <= set(asked), f"another {what} than was asked")
 
 
 def _check_length(items: Sequence[Any], most: int) -> None:
-    _demand_that(len(items) <= most, f"{len(items)} items, more than {most}")
+    demand_that(len(items) <= most, f"{len(items)} items, more than {most}")
 
 
 _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {

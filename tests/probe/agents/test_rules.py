@@ -61,7 +61,8 @@ from netprobe.agent.wire.parts import (
     WalkHop,
 )
 from netprobe.model import ports as port_sets
-from netprobe.probe.agents.rules import OutcomeRules, check_answer
+from netprobe.probe.agents.outcome_rules import OutcomeRules
+from netprobe.probe.agents.rules import check_answer
 from tests.probe.fakes import icmp, kind, listening_block, routed
 
 OPEN = kind(answer="unasked")
