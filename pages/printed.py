@@ -54,7 +54,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "syntaxes": rules.print_syntaxes,
 }
 # Bytes that all pages written by hand may have together.
-LIMIT = 250_000
+LIMIT = 250 * 1024
 
 
 def list_pages() -> list[Path]:

@@ -98,8 +98,8 @@ def word_change(words: Iterable[str]) -> str:
     words = tuple(words)
     if words == (SEGMENT,):
         return (
-            "--rehearse=segment asks the networks of hosts for addresses, and changes nothing: "
-            "no neighbour notes anything of it (docs/rehearsal.md)"
+            "--rehearse=segment asks the networks of hosts for addresses, a frame for each; no "
+            "neighbour notes who asked (docs/rehearsal.md)"
         )
     return (
         f"--rehearse={','.join(words)} changes hosts for a moment: netprobe plays parts of the "
