@@ -4,9 +4,13 @@ kernel's ``ping`` and of counters of a firewall."""
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +235,21 @@ def test_a_host_without_an_agent_and_a_port_in_use(lab: Lab) -> None:
     )
     found = measured(way.run(limits, "--quality=20", agentless=True), "kept")
     assert (found["tcp", 4]["verdict"], found["tcp", 4]["reason"]) == ("not-tested", "no-samples")
+
+
+@pytest.mark.full
+def test_a_listener_that_dies_is_no_loss(lab: Lab) -> None:
+    """The agent of the destination is killed in the middle of the samples: nobody could measure,
+    and nothing is slow."""
+    way = MeasuredWay(lab)
+    way.lose("meta mark 77")
+    with ThreadPoolExecutor(1) as thread:
+        limits = {"small": {"loss": "1%", "required": True}}
+        running = thread.submit(way.run, limits, "--quality=1000", "--only", "small-tcp")
+        while way.count()["tcp"][0] < 40:
+            assert not running.done()
+            time.sleep(0.1)
+        for pid in way.b.pids():
+            os.kill(pid, signal.SIGKILL)
+        found = [one for one in running.result().results if "/" in one["requirement"]]
+    assert {(one["verdict"], one["reason"]) for one in found} == {("not-tested", "agent-lost")}

@@ -56,6 +56,9 @@ class QualityRehearsal(TogetherRehearsal):
             finally:
                 for task in by_source.values():
                     task.cancel()
+            if way.listening is not None:
+                # What a listener did not answer whose agent has died meanwhile is no loss.
+                await way.listening.seen([])
         return [_read_task(one) for one in found]
 
     async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
@@ -80,11 +83,15 @@ class QualityRehearsal(TogetherRehearsal):
 
 
 class SampledWay(Struct, frozen=True):
-    """By what the ways to a port are measured, and why not by its own packets (empty: they are)."""
+    """By what the ways to a port are measured, and why not by its own packets (empty: they are).
+
+    ``listening``: the listener that answers, if netprobe has one.
+    """
 
     by: SampledBy
     packet: Protocol
     why: str = ""
+    listening: Round | None = None
 
     def make_order(self, stage: Stage, samples: int) -> SampleOrder:
         """Make the order for one source."""
@@ -129,7 +136,7 @@ async def open_listener(stage: Stage) -> AsyncIterator[SampledWay]:
             yield SampledWay("icmp", packet, f"netprobe cannot listen on the port ({why})")
         else:
             by: SampledBy = "tcp" if protocol == "tcp" else "udp"
-            yield SampledWay(by, packet)
+            yield SampledWay(by, packet, listening=round_)
     finally:
         await round_.close()
 
