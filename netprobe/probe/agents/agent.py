@@ -36,8 +36,7 @@ WALKS = 20
 LATE = 6
 # How often flows are asked while this host's counters are watched: each time takes a second or two.
 COUNTED = 5
-# Long enough for what silence is asked in. A source that is still busy after that has a large plan,
-# so we stop waiting.
+# Silence is asked in less; a source that is busy for longer has a large plan.
 QUIET_S = 3.0
 
 # Orders of ``ask_service``; the other orders of a run count from 1 and never get there.
