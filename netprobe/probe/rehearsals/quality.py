@@ -58,7 +58,7 @@ class QualityRehearsal(TogetherRehearsal):
                     task.cancel()
             if way.listening is not None:
                 # What a listener did not answer whose agent has died meanwhile is no loss.
-                await way.listening.seen([])
+                await way.listening.held([])
         return [_read_task(one) for one in found]
 
     async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
