@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadScopeScheduling
 
@@ -29,13 +29,15 @@ gc.disable()
 assert callable(providers._get_local_constants)
 providers._get_local_constants = lambda: providers._local_constants
 
-# No deadline: the time of one example says nothing on a shared machine. The same examples
-# everywhere: a change is judged by its own merits, and what fails on one machine fails on all.
-settings.register_profile("same", deadline=None, derandomize=True, max_examples=25)
+# No deadline, and no health check of how long examples take to draw: time says nothing on a shared
+# machine. The same examples everywhere: a change is judged by its own merits, and what fails on one
+# machine fails on all.
+TIMELESS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", TIMELESS, derandomize=True, max_examples=25)
 # `make lab` looks at more of them.
-settings.register_profile("more", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("more", TIMELESS, derandomize=True, max_examples=100)
 # `pytest --hypothesis-profile explore` looks for new failures: other and more examples each time.
-settings.register_profile("explore", deadline=None, derandomize=False, max_examples=1000)
+settings.register_profile("explore", TIMELESS, derandomize=False, max_examples=1000)
 ROOT = Path(__file__).parents[1]
 LABS = ROOT / "tests" / "lab"
 # `make lab` sets it.
