@@ -149,8 +149,10 @@ class Rehearsal(ABC):
 
     def name_group(self, stage: Stage) -> tuple[object, ...]:
         """Give what flows share that are played together."""
-        back_ends = tuple(host.name for host in stage.flow.block.back_ends)
-        return stage.flow.destination.name, stage.address, stage.port, back_ends
+        block = stage.flow.block
+        back_ends = tuple(host.name for host in block.back_ends)
+        end = stage.flow.destination.name, stage.address
+        return *end, block.protocol, stage.port, back_ends
 
 
 class PairRehearsal(Rehearsal):
