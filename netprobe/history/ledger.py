@@ -38,7 +38,7 @@ from netprobe.model.printable import clean
 
 # What sqlite3 writes into the header of the file: "npHi", and the number of the schema.
 APPLICATION: Final = 0x6E704869
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 # So long a writer waits for another one.
 BUSY_S: Final = 10.0
 # What comes of bytes that something else has changed.

@@ -76,7 +76,7 @@ def test_what_is_no_history_is_left_as_it_is(tmp_path: Path) -> None:
     cases = {
         text: "this is no history of netprobe",
         other: "this is no history of netprobe",
-        later: "this is a history of schema 9, expected 1",
+        later: "this is a history of schema 9, expected 2",
     }
     for path, words in cases.items():
         before = path.read_bytes()
