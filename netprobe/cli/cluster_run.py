@@ -28,7 +28,7 @@ from netprobe.cli.report import read_marks
 from netprobe.cli.run import check_record_path
 from netprobe.cli.streams import tell
 from netprobe.cluster.kubectl import Kubectl, find_kubectl
-from netprobe.cluster.manifest import ManifestOf, make_objects
+from netprobe.cluster.manifest import ManifestOf, check_namespace, make_objects
 from netprobe.cluster.nodes import close_hosts
 from netprobe.cluster.run import ClusterRun, list_nodes, list_runs, look_at_cluster, remove_runs
 from netprobe.cluster.selecting import choose_terms, read_selector
@@ -88,12 +88,12 @@ def plan_cluster_verb(options: ClusterPlanOptions) -> int:
 
 def clean_cluster_verb(options: KubeOptions) -> int:
     """Delete the namespaces that have the label of runs."""
+    check_namespace(options.namespace)
     kube = _open_kubectl(options)
     found = run_to_end(list_runs(kube))
     if options.namespace:
         found = [one for one in found if one.namespace == options.namespace]
-    for line in run_to_end(remove_runs(kube, found)):
-        _tell_step(line)
+    run_to_end(remove_runs(kube, found, _tell_step))
     if not found:
         where = f"in namespace {options.namespace}" if options.namespace else "in the cluster"
         _tell_step(f"no run is {where}")
@@ -104,6 +104,7 @@ def _check_given(options: ClusterRunOptions) -> None:
     """Check what can be checked before the cluster is asked. Raises RequestError."""
     require_matrix(options.matrices)
     read_selector(options.nodes)
+    check_namespace(options.namespace)
     if not options.image:
         raise RequestError("give --image IMAGE: one with python3 that all nodes can get")
     if options.record:

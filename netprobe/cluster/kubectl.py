@@ -44,23 +44,27 @@ _REMEDIES = (
         "and NET_BIND_SERVICE",
     ),
     ("denied the request", "ask for an exception from that policy for the namespace"),
-    ("cannot ", "docs/cluster.md lists the rights that a run needs"),
+    ("is forbidden: User", "docs/cluster.md lists the rights that a run needs"),
     ("(Unauthorized)", "log in to the cluster first"),
 )
 _MINOR = re.compile(r"\d+")
+# Answers after which what was asked for may have been done, or be done yet: by the API's word, or
+# by those of kubectl for the status of a proxy.
+_UNSURE = ("Timeout", "ServerTimeout", "InternalError", "ServiceUnavailable")
+_UNSURE_STATUS = "status code 5"
 
 
 class ApiRefusal(NetprobeError):
     """The API, or kubectl, did not do what it was asked for.
 
-    ``reason``: the API's word, such as Forbidden. ``is_answer``: the API itself has refused; else
-    nothing is known of what it did.
+    ``reason``: the API's word, such as Forbidden. ``is_sure``: the API itself has refused; else it
+    may have done it, or may do it yet.
     """
 
-    def __init__(self, words: str, reason: str = "", *, is_answer: bool = False) -> None:
+    def __init__(self, words: str, reason: str = "", *, is_sure: bool = False) -> None:
         super().__init__(words)
         self.reason = reason
-        self.is_answer = is_answer
+        self.is_sure = is_sure
 
 
 class Kubectl(Struct, frozen=True):
@@ -89,22 +93,28 @@ class Kubectl(Struct, frozen=True):
             further = {"continue": token} if token else {}
             page = await self.get(path, **query, limit=str(PAGE), **further)
             yield page
-            token = page.get("metadata", {}).get("continue") or ""
+            token = (page.get("metadata") or {}).get("continue") or ""
             if not token:
                 return
 
-    async def create(self, path: str, made: Mapping[str, Any]) -> None:
-        """Create an object. Raises ApiRefusal."""
+    async def create(self, path: str, made: Mapping[str, Any]) -> str:
+        """Create an object, and give its uid. Raises ApiRefusal."""
         what = f"create {made['kind']} {made['metadata']['name']}"
         data = json.dumps(made).encode()
-        await self._call_program(what, "create", "--raw", path, "-f", "-", data=data)
+        raw = await self._call_program(what, "create", "--raw", path, "-f", "-", data=data)
+        return str((_read_object(raw, what).get("metadata") or {}).get("uid", ""))
 
-    async def delete(self, path: str) -> None:
-        """Delete an object; that it is not there is fine. Raises ApiRefusal."""
+    async def delete(self, path: str, uid: str) -> None:
+        """Delete the object of this uid, and none that has its name now; that it is not there is
+        fine. Raises ApiRefusal."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        data = json.dumps(options).encode()
         try:
-            await self._call_program(f"delete {path}", "delete", "--raw", path)
+            await self._call_program(
+                f"delete {path}", "delete", "--raw", path, "-f", "-", data=data
+            )
         except ApiRefusal as error:
-            if error.reason != "NotFound":
+            if error.reason not in ("NotFound", "Conflict"):
                 raise
 
     async def check_version(self) -> str | None:
@@ -190,9 +200,9 @@ def _word_refusal(what: str, errors: str, status: int) -> ApiRefusal:
     said = text[answer.end() :] if answer else text.removeprefix("error: ")
     said = clean(said)[:MOST_WORDS] or f"it ended with status {status}"
     words = f"cannot {what}: {said}"
-    return ApiRefusal(
-        add_remedy(words), answer[1] or "" if answer else "", is_answer=answer is not None
-    )
+    reason = answer[1] or "" if answer else ""
+    is_sure = answer is not None and reason not in _UNSURE and _UNSURE_STATUS not in said
+    return ApiRefusal(add_remedy(words), reason, is_sure=is_sure)
 
 
 def add_remedy(words: str) -> str:

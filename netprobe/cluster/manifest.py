@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from typing import Any
 
@@ -16,6 +17,8 @@ from netprobe.load.yaml.source import parse_documents
 
 # What a ConfigMap may hold; the API counts the bytes before base64.
 MOST_BYTES = 1024 * 1024
+# A label as RFC 1123 has it, as the API demands of the name of a namespace.
+_NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 # One page is the message of one init container; the last container only waits.
 PAGES = 2
 LIMITS = [limit_page(PAGES + 1)] * PAGES
@@ -27,14 +30,14 @@ _OBJECTS = """\
 apiVersion: v1
 kind: Namespace
 metadata:
-  name: {name}
+  name: "{name}"
   labels:
     {label}: "{run}"
     pod-security.kubernetes.io/enforce: privileged  # for hostNetwork
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {{name: netprobe, namespace: {name}, labels: {{{label}: "{run}"}}}}
+metadata: {{name: netprobe, namespace: "{name}", labels: {{{label}: "{run}"}}}}
 immutable: true
 binaryData:
   # The agent, what each node has to do, and the keys of this run: who reads it can answer the
@@ -43,7 +46,7 @@ binaryData:
 ---
 apiVersion: apps/v1
 kind: DaemonSet
-metadata: {{name: netprobe, namespace: {name}, labels: {{{label}: "{run}"}}}}
+metadata: {{name: netprobe, namespace: "{name}", labels: {{{label}: "{run}"}}}}
 spec:
   selector: {{matchLabels: {{{label}: "{run}"}}}}
   template:
@@ -106,6 +109,15 @@ class ManifestOf(Struct, frozen=True):
 def name_namespace(run: str) -> str:
     """Give the name of a run's namespace."""
     return f"netprobe-{run}"
+
+
+def check_namespace(name: str) -> None:
+    """Raise RequestError for what is no name of a namespace; none at all is fine."""
+    if name and not _NAMESPACE.fullmatch(name):
+        raise RequestError(
+            f"-n {name}: a namespace has at most 63 lower-case letters, digits and dashes, and "
+            "neither begins nor ends with a dash"
+        )
 
 
 def write_manifest(wanted: ManifestOf) -> str:

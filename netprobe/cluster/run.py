@@ -34,6 +34,7 @@ class FoundRun(Struct, frozen=True):
     """A namespace of a run. ``is_ending``: somebody has deleted it, and the cluster is at it."""
 
     namespace: str
+    uid: str
     run: str
     since: str
     is_ending: bool
@@ -56,9 +57,12 @@ async def list_runs(kube: Kubectl) -> list[FoundRun]:
 def _read_namespace(item: Mapping[str, Any]) -> FoundRun:
     meta = item["metadata"]
     return FoundRun(
-        clean(meta["name"]), clean(meta.get("labels", {}).get(RUN_LABEL, "")),
-        clean(meta.get("creationTimestamp", "")), "deletionTimestamp" in meta,
-    )  # fmt: skip
+        clean(meta["name"]),
+        clean(meta.get("uid", "")),
+        clean((meta.get("labels") or {}).get(RUN_LABEL, "")),
+        clean(meta.get("creationTimestamp", "")),
+        "deletionTimestamp" in meta,
+    )
 
 
 def refuse_second(found: Sequence[FoundRun]) -> None:
@@ -74,7 +78,9 @@ def refuse_second(found: Sequence[FoundRun]) -> None:
 async def list_nodes(kube: Kubectl, selector: str) -> dict[str, Any]:
     """List nodes as `kubectl get nodes -o json` prints them. Raises ApiRefusal, RequestError."""
     query = {"labelSelector": selector} if selector else {}
-    items = [one async for page in kube.get_pages(NODES, **query) for one in page.get("items", ())]
+    items = [
+        one async for page in kube.get_pages(NODES, **query) for one in page.get("items") or ()
+    ]
     if not items:
         what = f"--nodes {selector}: no node has that" if selector else "the cluster has no node"
         raise RequestError(what)
@@ -118,8 +124,9 @@ class ClusterRun:
         self._namespace = str(objects[0]["metadata"]["name"])
         self._place = f"{NAMESPACES}/{self._namespace}"
         self._daemons = f"/apis/apps/v1/namespaces/{self._namespace}/daemonsets"
-        # None: it has been asked for, and nothing is known of it.
-        self._exists: bool | None = False
+        # Whether the namespace has been asked for, so that it may be there, and its uid once known.
+        self._may_exist = False
+        self._uid = ""
         self._starts_at = request.starts_at or 0.0
         self._pods: list[RunPod] = []
         self._gone = "the run ended before its results had arrived"
@@ -147,13 +154,12 @@ class ClusterRun:
 
     async def _create_all(self) -> None:
         space, config, daemons = self._objects
-        self._exists = None
+        self._may_exist = True
         try:
-            await self._kube.create(NAMESPACES, space)
+            self._uid = await self._kube.create(NAMESPACES, space)
         except ApiRefusal as error:
-            self._exists = False if error.is_answer else None
+            self._may_exist = not error.is_sure
             raise
-        self._exists = True
         await self._kube.create(f"{self._place}/configmaps", config)
         await self._kube.create(self._daemons, daemons)
 
@@ -235,26 +241,42 @@ class ClusterRun:
 
     async def _remove_all(self) -> None:
         """Delete the namespace, and with it all else; never one of somebody else."""
-        if self._exists is False:
+        if not self._may_exist:
             return
+        left = f"namespace {self._namespace} may be left"
         try:
-            if self._exists or await self._is_there():
-                await self._kube.delete(self._place)
-                self._tell(f"namespace {self._namespace} is deleted, and all that was in it")
+            uid = self._uid or await self._find_uid()
+            if not uid:
+                self._tell(f"{left}, if the API creates it late; {CLEAN}")
+                return
+            await self._kube.delete(self._place, uid)
+            self._tell(f"namespace {self._namespace} is deleted, and all that was in it")
         except ApiRefusal as error:
-            self._tell(f"namespace {self._namespace} may be left ({error}); {CLEAN}")
+            self._tell(f"{left} ({error}); {CLEAN}")
+        except asyncio.CancelledError:
+            self._tell(f"{left}; {CLEAN}")
+            raise
 
-    async def _is_there(self) -> bool:
-        """Look whether the namespace is there, and of this run. Raises ApiRefusal."""
-        return any(one.run == self._request.run for one in await list_runs(self._kube))
+    async def _find_uid(self) -> str:
+        """Find the uid of this run's namespace; empty where there is none. Raises ApiRefusal."""
+        found = await list_runs(self._kube)
+        return next((one.uid for one in found if one.run == self._request.run), "")
 
 
-async def remove_runs(kube: Kubectl, found: Sequence[FoundRun]) -> list[str]:
-    """Delete these namespaces; give a line for each. Raises ApiRefusal at the first that stays."""
-    lines = []
+async def remove_runs(
+    kube: Kubectl, found: Sequence[FoundRun], tell: Callable[[str], None]
+) -> None:
+    """Delete these namespaces, and say of each what became of it. Raises NetprobeError where some
+    stay, after all have been tried."""
+    stay = 0
     for one in found:
-        if not one.is_ending:
-            await kube.delete(f"{NAMESPACES}/{one.namespace}")
         done = "is being deleted already" if one.is_ending else "is deleted"
-        lines.append(f"{one.namespace} (since {one.since}) {done}")
-    return lines
+        try:
+            if not one.is_ending:
+                await kube.delete(f"{NAMESPACES}/{one.namespace}", one.uid)
+        except ApiRefusal as error:
+            stay += 1
+            done = f"stays: {error}"
+        tell(f"{one.namespace} (since {one.since}) {done}")
+    if stay:
+        raise NetprobeError(f"{stay} of {len(found)} namespaces could not be deleted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -9,7 +10,7 @@ from netprobe.model.outage import Interval, OutageMember, RouteMark
 
 # What changed longer before an outage is no part of its report.
 NEAR_S: Final = 600.0
-# An outage of a whole estate has thousands of marks, which say the same.
+# The last ones: an outage of a whole estate has thousands of marks, which say the same.
 MOST_MARKS: Final = 20
 
 
@@ -22,7 +23,7 @@ def find_marks(
         return ()
     pairs = {one.key[2:4] for one in members}
     found = (one for one in near if any(one.concerns(*pair) for pair in pairs))
-    return tuple(one for one, _ in zip(found, range(MOST_MARKS), strict=False))
+    return tuple(deque(found, MOST_MARKS))
 
 
 def _is_near(mark: RouteMark, times: Interval) -> bool:

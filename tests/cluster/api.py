@@ -87,13 +87,15 @@ class Api:
         name = made["metadata"]["name"]
         if name in self.spaces:
             raise ApiError(409, "AlreadyExists", f'namespaces "{name}" already exists')
-        made["metadata"]["creationTimestamp"] = "2026-11-28T10:00:00Z"
+        made["metadata"] |= {"creationTimestamp": "2026-11-28T10:00:00Z", "uid": f"{name}-1"}
         self.spaces[name] = made
         return made
 
-    def _delete_space(self, name: str, _body: bytes) -> Json:
+    def _delete_space(self, name: str, body: bytes) -> Json:
         if name not in self.spaces:
             raise ApiError(404, "NotFound", f'namespaces "{name}" not found')
+        if json.loads(body)["preconditions"]["uid"] != self.spaces[name]["metadata"]["uid"]:
+            raise ApiError(409, "Conflict", "the UID in the precondition is another one")
         self.deleted.append(name)
         return self.spaces.pop(name)
 

@@ -114,6 +114,7 @@ def test_what_cannot_begin(place: Place) -> None:
         (2, "--nodes gpu=yes: no node has that", ("--nodes", "gpu=yes"), PATH),
         (2, "--nodes a,,b: expected a label selector", ("--nodes", "a,,b"), PATH),
         (2, "give --image IMAGE", ("--image", ""), PATH),
+        (2, "-n a: b: a namespace has at most 63", ("-n", "a: b"), PATH),
         (2, "--plan matrix.yaml: exists", ("--plan", "matrix.yaml"), PATH),
         (2, "no node has anything to do", ("--machine", "arm64"), PATH),
         (2, "--start 2020-01-01T00:00Z: that is over", ("--start", "2020-01-01T00:00Z"), PATH),

@@ -25,7 +25,7 @@ from netprobe.errors import NetprobeError, RequestError
 from netprobe.signals import run_until_signal
 from tests.batch.merging import World, make_world
 from tests.batch.world import Merged, plan_of
-from tests.cluster.api import Api, make_node, serving, status
+from tests.cluster.api import Api, ApiError, make_node, serving, status
 from tests.cluster.kubelets import KUBECTL, report_pages, wait_for_ever
 from tests.cluster.pods import make_pages
 
@@ -214,9 +214,9 @@ def test_an_api_that_goes_in_the_middle(world: World, api: Api, kube: Kubectl) -
     assert played.lines[-1].startswith(f"namespace {name} may be left (cannot delete ")
     assert played.lines[-1].endswith("`netprobe cluster clean` removes it")
     api.gone_at = lambda *_: False
-    assert asyncio.run(remove_runs(kube, asyncio.run(list_runs(kube)))) == [
-        f"{name} (since 2026-11-28T10:00:00Z) is deleted"
-    ]
+    lines: list[str] = []
+    asyncio.run(remove_runs(kube, asyncio.run(list_runs(kube)), lines.append))
+    assert lines == [f"{name} (since 2026-11-28T10:00:00Z) is deleted"]
     assert api.spaces == {}
 
 
@@ -337,8 +337,70 @@ def test_a_second_run_says_that_one_is_there(api: Api, kube: Kubectl) -> None:
     api.spaces["x"]["metadata"]["deletionTimestamp"] = "2026-11-28T10:09:00Z"
     assert len(look(kube)["items"]) == 3
     found = asyncio.run(list_runs(kube))
-    assert "being deleted already" in asyncio.run(remove_runs(kube, found))[0]
+    lines: list[str] = []
+    asyncio.run(remove_runs(kube, found, lines.append))
+    assert "being deleted already" in lines[0]
     assert api.deleted == []
+
+
+def test_clean_tries_all_and_says_which_stay(api: Api, kube: Kubectl) -> None:
+    """One that may not be deleted holds up no other; one that was made anew meanwhile stays."""
+    for name in ("a", "b", "c"):
+        meta = {"name": name, "uid": name, "labels": {"netprobe.run": name}}
+        api.spaces[name] = {"metadata": meta}
+    found = asyncio.run(list_runs(kube))
+    api.refused["DELETE", "b"] = {"code": 403, "reason": "Forbidden", "message": "no"}
+    api.spaces["c"]["metadata"]["uid"] = "of somebody else"
+    lines: list[str] = []
+    with pytest.raises(NetprobeError, match="1 of 3 namespaces could not be deleted"):
+        asyncio.run(remove_runs(kube, found, lines.append))
+    assert lines[1].startswith("b (since ) stays: cannot delete ")
+    assert (list(api.spaces), api.deleted) == (["b", "c"], ["a"])
+
+
+def test_a_name_is_a_name(world: World) -> None:
+    """YAML would read it as a number."""
+    wanted = ManifestOf(world.request.run, 1, b"", "image", "123")
+    assert make_objects(wanted)[0]["metadata"]["name"] == "123"
+
+
+def test_a_namespace_that_was_made_anew_is_not_deleted(
+    world: World, api: Api, kube: Kubectl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has cleaned, and made another one of this name, while the run went on."""
+    played = Played(world, kube, "probing")
+    delete = api.answer
+
+    def replace_first(method: str, *rest: Any) -> Any:
+        if method == "DELETE":
+            api.spaces["probing"] = {"metadata": {"name": "probing", "uid": "another"}}
+        return delete(method, *rest)
+
+    monkeypatch.setattr(api, "answer", replace_first)
+    played.carry_out()
+    assert (list(api.spaces), api.deleted) == (["probing"], [])
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_namespace_that_may_have_been_created_is_looked_for(
+    world: World, api: Api, kube: Kubectl, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    """The answer was a timeout: the API may have created it, or do it yet."""
+    create = api.answer
+
+    def time_out(method: str, path: str, *rest: Any) -> Any:
+        if (method, path) == ("POST", "/api/v1/namespaces"):
+            if made:
+                create(method, path, *rest)
+            raise ApiError(504, "Timeout", "request did not complete within the allotted time")
+        return create(method, path, *rest)
+
+    monkeypatch.setattr(api, "answer", time_out)
+    played = Played(world, kube)
+    with pytest.raises(ApiRefusal, match="cannot create Namespace"):
+        played.carry_out()
+    assert ("is deleted" in played.lines[-1], "may be left" in played.lines[-1]) == (made, not made)
+    assert api.spaces == {}
 
 
 def test_nodes_are_chosen_by_kubectls_selectors(api: Api, kube: Kubectl) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from netprobe.agent.wire.host_messages import HopsOrder, HopsTold
 from netprobe.agent.wire.parts import NextHop
+from netprobe.history.marks import MOST_MARKS, find_marks
 from netprobe.history.outages import replay
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.outage import RouteMark
@@ -40,6 +41,14 @@ class HopAgent:
 
 def fleet_of(*agents: HopAgent) -> Fleet:
     return cast(Fleet, SimpleNamespace(agents=lambda: agents))
+
+
+def test_an_outage_has_the_last_marks_before_it() -> None:
+    """A way that changes all the time hides no change that is nearer."""
+    marks = [replace(CHANGE, last_before=at, first_now=at + 1) for at in range(300, 400)]
+    outage = replay([look(0), look(390), look(410, DROPPED)]).outages[0]
+    found = find_marks(marks, outage.times, outage.members)
+    assert (len(found), found[-1].last_before) == (MOST_MARKS, 399)
 
 
 async def test_next_hops_that_changed_alike_are_one_mark() -> None:

@@ -77,8 +77,9 @@ class QualityRehearsal(TogetherRehearsal):
                 NO_RIGHT if told.failure == NO_RIGHT else "no-samples",
                 f"none of {samples} samples was answered ({told.failure}){way.word_by()}",
             )
-        if not told.rtts_us and way.by == "icmp":
-            raise NotPlayedError("no-samples", f"no echo request was answered{way.word_by()}")
+        if not told.rtts_us:
+            words = "no echo request" if way.by == "icmp" else f"none of {samples} samples"
+            raise NotPlayedError("no-samples", f"{words} was answered{way.word_by()}")
         return WaySamples(way.by, tuple(told.rtts_us), told.lost, way.why)
 
 
@@ -115,7 +116,7 @@ async def open_listener(stage: Stage) -> AsyncIterator[SampledWay]:
     block, host = stage.flow.block, stage.flow.destination
     protocol = block.protocol
     packet = protocol_for(block.row_probe, stage.port)
-    why = _say_why_not(stage)
+    why = await _find_why_not(stage)
     if protocol == "udp" and packet.one_way:
         why = why or "a host answers no packet of such a tunnel"
     if why or protocol == "icmp":
@@ -141,8 +142,8 @@ async def open_listener(stage: Stage) -> AsyncIterator[SampledWay]:
         await round_.close()
 
 
-def _say_why_not(stage: Stage) -> str:
-    """Say why no listener is opened; empty: one is."""
+async def _find_why_not(stage: Stage) -> str:
+    """Find why no listener is opened; empty: one is."""
     host = stage.flow.destination
     if stage.flow.block.protocol == "icmp":
         return ""
@@ -150,7 +151,10 @@ def _say_why_not(stage: Stage) -> str:
         return f"{host.name} has no agent"
     if stage.flow.block.existing:
         return "the service of the port runs already"
-    return "" if stage.fleet.agent(host).alive else f"{host.name} has no agent"
+    agent = stage.fleet.agent(host)
+    # One that nothing has needed so far may still be starting.
+    await agent.settled.wait()
+    return "" if agent.alive else f"{host.name} has no agent"
 
 
 def _refuse_stopped(stage: Stage) -> None:

@@ -6,7 +6,7 @@ Nobody learns anything from a question: none has an address of who asks (docs/re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
@@ -20,6 +20,9 @@ from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, T
 from netprobe.probe.rehearsals.segment_asking import LinksByAddress, ask_segments
 from netprobe.probe.rehearsals.segment_hearing import hear_foreign, tell_each
 
+# So many hosts of the inventory without an agent are asked who they are: a virtual address may be
+# theirs already.
+MOST_AGENTLESS = 64
 NO_RIGHT = "its agent has no packet sockets (it needs root, or CAP_NET_RAW)"
 
 
@@ -55,22 +58,24 @@ class SegmentRehearsal(TogetherRehearsal):
         fleet = stages[0].fleet
         # Who only listens and asks here has not been waited for.
         await asyncio.gather(*(one.settled.wait() for one in fleet.agents()))
-        seats = await asyncio.gather(*(_find_seat(stage) for stage in stages))
+        seats = await asyncio.gather(*(_find_seat(stage.address, fleet) for stage in stages))
         wanted = [
             (stage, seat) for stage, seat in zip(stages, seats, strict=True)
             if isinstance(seat, Seat)
         ]  # fmt: skip
         listeners = {pair[0].host.name: pair[0] for _, seat in wanted for pair in seat.listeners}
         questions = [(stage.address, seat.asker, seat.device) for stage, seat in wanted]
-        known = {
-            *stages[0].flow.block.listed,
-            *(address for one in fleet.agents() for address in _list_own(one)),
-        }
+        own = {address for one in fleet.agents() for address in _list_own(one)}
+        listed = stages[0].flow.block.listed
+        agentless = await _find_agentless(stages, listed, own)
         (heard, deaf), answers = await asyncio.gather(
-            hear_foreign(listeners.values(), fleet, known), ask_segments(questions, fleet)
+            hear_foreign(listeners.values(), fleet, {*listed, *own}),
+            ask_segments([*questions, *agentless], fleet),
         )
+        others = _name_agentless([address for address, *_ in agentless], answers)
+        heard = [one for one in heard if one.seen.link not in others]
         routers = tell_each([(stage, _name_places(seat)) for stage, seat in wanted], heard)
-        table = _Table(fleet, answers, wanted, routers, deaf)
+        table = _Table(fleet, answers, wanted, routers, deaf, others)
         return [
             table.conclude(stage, seat) if isinstance(seat, Seat) else seat
             for stage, seat in zip(stages, seats, strict=True)
@@ -81,21 +86,48 @@ def _name_places(seat: Seat) -> frozenset[tuple[str, str]]:
     return frozenset((agent.host.name, device) for agent, device in seat.listeners)
 
 
-async def _find_seat(stage: Stage) -> Seat | NotPlayedError | AgentError:
+async def _find_agentless(
+    stages: Sequence[Stage], listed: Iterable[str], own: Collection[str]
+) -> list[tuple[str, AgentMethods, str]]:
+    """Find addresses of hosts without an agent on these networks, and who asks for them."""
+    if not any(stage.flow.destination.free for stage in stages):
+        return []
+    asked = {stage.address for stage in stages}
+    some = [text for text in listed if text not in own and text not in asked][:MOST_AGENTLESS]
+    fleet = stages[0].fleet
+    seats = await asyncio.gather(*(_find_seat(address, fleet) for address in some))
+    return [
+        (address, seat.asker, seat.device)
+        for address, seat in zip(some, seats, strict=True)
+        if isinstance(seat, Seat)
+    ]
+
+
+def _name_agentless(addresses: Iterable[str], answers: LinksByAddress) -> dict[str, str]:
+    """Give the address of the host that has a link-layer address, where it alone answered."""
+    told = {address: answers.get(address) for address in addresses}
+    return {
+        links[0]: address
+        for address, links in told.items()
+        if not isinstance(links, AgentError) and links is not None and len(links) == 1
+    }
+
+
+async def _find_seat(address: str, fleet: Fleet) -> Seat | NotPlayedError | AgentError:
     """Find the agents on the network of an address; of those that may, the first one asks."""
     try:
-        found = await find_neighbours(stage.address, stage.fleet.agents())
+        found = await find_neighbours(address, fleet.agents())
     except AgentError as error:
         return error
     near = sorted(found, key=lambda one: one[0].index)
     on_link = [(agent, route.dev) for agent, route in near if route.dev is not None]
     if not on_link:
-        return NotPlayedError(None, f"no other agent is on the network of {stage.address}")
+        return NotPlayedError(None, f"no other agent is on the network of {address}")
     able = [(agent, dev) for agent, dev in on_link if agent.hello and agent.hello.net_raw]
     if not able:
         names = ", ".join(agent.host.name for agent, _ in on_link)
         return NotPlayedError(
-            "no-permission", f"only {names} could ask for {stage.address}, and {NO_RIGHT}"
+            "no-permission", f"only {names} could ask for {address}, and {NO_RIGHT}"
         )
     return Seat(*able[0], tuple(able))
 
@@ -110,8 +142,10 @@ class _Table:
         wanted: Sequence[tuple[Stage, Seat]],
         routers: Mapping[int, tuple[RouterSeen, ...]],
         deaf: frozenset[str],
+        agentless: Mapping[str, str],
     ) -> None:
         self._agents = fleet.agents()
+        self._agentless = agentless
         self._answers = answers
         self._routers = routers
         self._deaf = deaf
@@ -152,15 +186,16 @@ class _Table:
     ) -> Played:
         owners = [one for one in self._agents if stage.address in _list_own(one)]
         own = {link for one in owners for link in links_of(one)} | self._stand_ins
+        agentless = [self._agentless[link] for link in links if link in self._agentless]
         facts = facts._replace(
-            holders=tuple(_name_holders(links, self._agents, own)),
+            holders=tuple(_name_holders(links, self._agents, {*own, *self._agentless})),
             is_silent=self._answered.get(_name_place(stage, seat)) is False,
             vrid=stage.flow.destination.vrid,
         )
         if facts.holders or facts.clashing:
             return facts
-        if owners:
-            names = ", ".join(one.host.name for one in owners)
+        if owners or agentless:
+            names = ", ".join([*(one.host.name for one in owners), *agentless])
             return NotPlayedError(None, f"{names} has {stage.address} already")
         if links:
             return NotPlayedError(None, f"{', '.join(links)} {_ANSWERS_FOR_ALL}")

@@ -32,7 +32,8 @@ _UNTESTED: Final[Mapping[str, str]] = {
     "agent-slow": "Run again with --resume FILE when the host has less to do.",
     **dict.fromkeys(
         ("no-results", "results-cut", "not-asked", "no-overlap"),
-        "Let the host carry out its bundle again, or make the next round (netprobe bundle --next).",
+        "Let the host carry out its bundle again, or make the next round (netprobe bundle --next); "
+        "in a cluster run again.",
     ),
 }
 # Of flows that are inconclusive.
