@@ -159,6 +159,21 @@ def test_asked_again(lab: Lab) -> None:
 
 
 @pytest.mark.full
+def test_a_host_without_an_agent_has_the_address(lab: Lab) -> None:
+    """Of three hosts the third has no agent in this run, and has the virtual address already: that
+    is no stranger, and skipped with the reason; a stranger is told as ever."""
+    switch = Switch(lab, hosts=3)
+    switch.give(switch.hosts[2], VIP[4])
+    stranger = switch.plug("stranger", 9)
+    switch.give(stranger, VIP[6])
+    done = switch.run("--rehearse=segment", "-o", "json", "--from", "a", "--to", "b")
+    assert ("vip", 4) not in told(done)
+    assert told(done)["vip", 6] == IN_USE
+    reasons = [one["reason"] for one in done.document["skipped"]]
+    assert f"10.96.0.3 has {VIP[4]} already" in reasons
+
+
+@pytest.mark.full
 def test_a_router_that_answers_for_all(lab: Lab) -> None:
     """Where a router answers ARP for hosts (proxy ARP), its answer for the free address says
     nothing: skipped with the reason, no finding."""

@@ -105,12 +105,12 @@ async def _find_agentless(
 
 def _name_agentless(addresses: Iterable[str], answers: LinksByAddress) -> dict[str, str]:
     """Give the address of the host that has a link-layer address, where it alone answered."""
-    told = {address: answers.get(address) for address in addresses}
-    return {
-        links[0]: address
-        for address, links in told.items()
-        if not isinstance(links, AgentError) and links is not None and len(links) == 1
-    }
+    found: dict[str, str] = {}
+    for address in addresses:
+        links = answers[address]
+        if not isinstance(links, AgentError) and len(links) == 1:
+            found.setdefault(links[0], address)
+    return found
 
 
 async def _find_seat(address: str, fleet: Fleet) -> Seat | NotPlayedError | AgentError:
