@@ -22,6 +22,7 @@ from netprobe.judge.intervals import (
     count_needed_for_mean,
 )
 from netprobe.model.quality import (
+    MOST_SAMPLES,
     Bar,
     Quality,
     QualityLimits,
@@ -185,7 +186,11 @@ def _hold_loss(shown: Quality, limit: float) -> HeldLimit:
 
 def _word_held(is_past: bool | None, what: str, limit: str, needed: int | None) -> HeldLimit:
     if is_past is None:
-        more = "no number of samples would" if needed is None else f"{needed:,} samples would"
+        more = (
+            "no useful number of samples would" if needed is None else f"{needed:,} samples would"
+        )
+        if needed is not None and needed > MOST_SAMPLES:
+            more += f", and a run takes {MOST_SAMPLES:,} at most"
         return HeldLimit(None, f"whether {limit} holds cannot be told ({what}): {more}")
     return HeldLimit(
         is_past, f"{what}, {'past the' if is_past else 'within the'} {limit} of the row"

@@ -71,6 +71,12 @@ def _check_free(document: Document, path: tuple[str, str], body: dict[str, objec
     if body.get("free") and vantage != "none":
         words = "a host whose address nobody has yet runs no agent, expected vantage: none"
         document.add_key_problem((*path, "free"), words)
+    listed = body.get("addresses")
+    texts = [body.get("address"), *(listed if isinstance(listed, list) else ())]
+    addresses = [_address_or_none(one) for one in texts]
+    if body.get("free") and any(one is not None and one.family is None for one in addresses):
+        words = "neighbours are asked for IP addresses, and a name stands here, expected addresses"
+        document.add_key_problem((*path, "free"), words)
     if body.get("vrid") is not None and not body.get("free"):
         words = 'there is no "free: true" here: only of such a host it is looked for'
         document.add_key_problem((*path, "vrid"), words)

@@ -220,6 +220,7 @@ def test_an_address_that_nobody_has_yet(tmp_path: Path) -> None:
     assert (host.free, host.vrid, host.is_probed) == (True, 51, False)
     wrong = {
         "{address: 10.0.0.1, roles: [a], free: true}": "expected vantage: none",
+        "{address: vip.example.org, roles: [a], vantage: none, free: true}": "a name stands here",
         "{address: 10.0.0.1, roles: [a], vantage: none, vrid: 5}": 'no "free: true" here',
         "{address: 10.0.0.1, roles: [a], vantage: none, free: true, vrid: 256}": "1 to 255",
         "{address: 10.0.0.1, roles: [], vantage: none}": "the list is empty",
