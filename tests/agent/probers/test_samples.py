@@ -134,6 +134,7 @@ def test_a_late_answer_is_lost() -> None:
     assert (told.rtts_us, told.lost) == ([], 2)
 
 
+@pytest.mark.needs("echo sockets")
 @pytest.mark.parametrize("family", [4, 6])
 def test_each_echo_is_a_sample(family: int) -> None:
     """The kernel answers."""
