@@ -5,57 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from netprobe.judge.rehearsed import RehearsedRow
 from netprobe.judge.words import join_some
-from netprobe.model.result import Place, Proof, Result, State, Verdict
+from netprobe.model.result import Result
 from netprobe.model.segment import RouterSeen, SegmentFacts
 
 SegmentFate = Literal["in-use", "id-taken", "two-machines", "elsewhere", "silent", "free", "alone"]
 
 
-class SegmentRow(Struct, frozen=True):
-    """One line of the table; ``because`` may use the words of ``_word_facts``."""
-
-    verdict: Verdict
-    state: State
-    reason: str
-    proof: Proof
-    where: tuple[Place, ...]
-    because: str
-
-
 # From the gravest to the least.
-ROWS: Final[Mapping[SegmentFate, SegmentRow]] = {
-    "in-use": SegmentRow(
+ROWS: Final[Mapping[SegmentFate, RehearsedRow]] = {
+    "in-use": RehearsedRow(
         "blocked", "open", "address-in-use", "none", ("host",),
         "the address should be free (`free: true`), and {holders} {answers} {question} for it "
         "({asker} asked)",
     ),
-    "id-taken": SegmentRow(
+    "id-taken": RehearsedRow(
         "blocked", "open", "vrid-taken", "none", ("host",),
         "the address will have the id {vrid} (`vrid:`), and a router of no host of the inventory "
         "has it already: {clashing}; both would use the same link-layer address",
     ),
-    "two-machines": SegmentRow(
+    "two-machines": RehearsedRow(
         "blocked", "unreachable", "other-machine", "none", ("path",),
         "{holders} {answers} {question} for the address, beside {host} ({asker} asked)",
     ),
-    "elsewhere": SegmentRow(
+    "elsewhere": RehearsedRow(
         "blocked", "unreachable", "other-machine", "none", ("path",),
         "{holders} {answers} {question} for the address, and {host} does not ({asker} asked)",
     ),
-    "silent": SegmentRow(
+    "silent": RehearsedRow(
         "inconclusive", "unknown", "segment-silent", "none", ("path", "host"),
         "nobody answers {question} for the address, and no host there answered for its own: "
         "something drops them, such as a switch ({asker} asked)",
     ),
-    "free": SegmentRow(
+    "free": RehearsedRow(
         "pass", "unreachable", "address-free", "witness", (),
         "nobody answers {question} for the address ({asker} asked once)",
     ),
-    "alone": SegmentRow(
+    "alone": RehearsedRow(
         "pass", "open", "one-machine", "witness", (),
         "{host} alone answers {question} for the address ({asker} asked once)",
     ),
@@ -65,7 +54,7 @@ ROWS: Final[Mapping[SegmentFate, SegmentRow]] = {
 def judge_segment(base: Result, facts: SegmentFacts) -> Result:
     """Give the result of one address; foreign routers that are no fault of it are warnings."""
     row = ROWS[find_segment_fate(facts)]
-    told = facts.clashing if row.reason == "vrid-taken" else ()
+    stated = facts.clashing if row.reason == "vrid-taken" else ()
     return replace(
         base,
         verdict=row.verdict,
@@ -75,7 +64,7 @@ def judge_segment(base: Result, facts: SegmentFacts) -> Result:
         where=row.where,
         because=row.because.format_map(_word_facts(base, facts)),
         attempts=1,
-        warnings=(*base.warnings, *_list_warnings(facts, told)),
+        warnings=(*base.warnings, *_list_warnings(facts, stated)),
     )
 
 
@@ -92,8 +81,8 @@ def find_segment_fate(facts: SegmentFacts) -> SegmentFate:
     return "alone"
 
 
-def _list_warnings(facts: SegmentFacts, told: Iterable[RouterSeen]) -> Iterator[str]:
-    known = {*told}
+def _list_warnings(facts: SegmentFacts, stated: Iterable[RouterSeen]) -> Iterator[str]:
+    known = {*stated}
     if facts.is_deaf:
         yield "no host there could listen for routers that share virtual addresses"
     for one in facts.routers:

@@ -40,8 +40,8 @@ class SegmentFacts(NamedTuple):
 
     ``asker`` asked on its ``device``. ``itself``: the host answered; ``holders``: who else did, by
     name or link-layer address. ``is_silent``: of all addresses of hosts that were asked there none
-    was answered, so that silence says nothing. ``routers``: those that are told here; ``is_deaf``:
-    no host there could listen for any. ``vrid``: the id that the address will have.
+    was answered, so that silence says nothing. ``routers``: those that its result names.
+    ``is_deaf``: no host there could listen for any. ``vrid``: the id that the address will have.
     """
 
     is_free: bool

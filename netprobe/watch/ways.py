@@ -76,7 +76,7 @@ class Ways:
         try:
             told = await agent.request(HopsOrder(0, list(targets.asked)), HopsTold)
         except AgentError:
-            return  # its host is blind then, and that is told
+            return  # its host is blind then, and the round reports that
         words = [*map(_word_hop, told.hops)]
         values = tuple(words[at] for at in told.picks)
         self._compare_values(

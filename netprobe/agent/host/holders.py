@@ -10,6 +10,7 @@ from typing import Dict, Optional
 from ..core import loop as looping
 from ..core.agent import AgentCore
 from ..net.binding import family_of
+from ..net.sockets import read_link_address
 from ..wire.failures import name_of
 from ..wire.host_messages import Holders, HoldersOrder
 from .identity import format_link
@@ -94,7 +95,7 @@ class _ArpWay:
         self._wanted = socket.inet_aton(order.dst)
         self._source = socket.inet_aton(order.src)
         self._device = order.dev
-        self._link = _read_link(order.dev)
+        self._link = read_link_address(order.dev)
         self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ARP))
         self.sock.setblocking(False)
         self.sock.bind((order.dev, ETH_P_ARP))
@@ -118,7 +119,7 @@ class _NdWay:
         # All who have an address listen at a group that its last three bytes name.
         group = socket.inet_pton(socket.AF_INET6, "ff02::1:ff00:0")[:13] + self._wanted[13:]
         self._to = (socket.inet_ntop(socket.AF_INET6, group), 0, 0, index)
-        self._link = _read_link(order.dev)
+        self._link = read_link_address(order.dev)
         self.sock = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
         self.sock.setblocking(False)
         six = socket.IPPROTO_IPV6
@@ -134,13 +135,3 @@ class _NdWay:
         """Give the link-layer address of an answer; None of another packet."""
         told = data[:1] == ADVERTISEMENT and data[8:24] == self._wanted
         return data[26:32] if told and data[24:26] == TARGET_LINK else None
-
-
-def _read_link(device: str) -> bytes:
-    """Read the link-layer address of a device."""
-    sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
-    try:
-        sock.bind((device, 0))
-        return bytes(sock.getsockname()[4])
-    finally:
-        sock.close()

@@ -255,3 +255,13 @@ def widen(sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
     except OSError:
         pass  # the default does for all but the fastest answers
+
+
+def read_link_address(device: str) -> bytes:
+    """Read the link-layer address of a device. Raises OSError."""
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+    try:
+        sock.bind((device, 0))
+        return bytes(sock.getsockname()[4])
+    finally:
+        sock.close()

@@ -14,10 +14,11 @@ from ..core import loop as looping
 from ..core.agent import AgentCore
 from ..host.identity import format_link
 from ..net.bpf import EQUAL, ETH_P_IPV6, IPV6_HEADER, LD_BYTE, RETURN, assemble_program
+from ..net.sockets import read_link_address
 from ..wire.failures import name_of
 from ..wire.parts import AddressAnswer
 from ..wire.segment_messages import SegmentAnswers, SegmentAskOrder
-from .wire_socket import LINK_BYTES, hear_group, open_segment, read_link
+from .wire_socket import LINK_BYTES, hear_group, open_segment
 
 LISTEN_S = 1.0
 READ_BYTES = 2048
@@ -67,7 +68,7 @@ class SegmentQuestions:
         self._left: Deque[str] = deque(order.dsts)
         self._texts = {pack_any(text): text for text in order.dsts}
         self._found: Dict[AddressAnswer, bool] = {}  # a dict keeps the order of the answers
-        self._link = read_link(order.dev)
+        self._link = read_link_address(order.dev)
         if len(self._link) != LINK_BYTES:
             raise OSError(errno.EOPNOTSUPP, "no Ethernet")
         self._arp = open_segment(ETH_P_ARP, ALL, order.dev)

@@ -37,13 +37,3 @@ def hear_group(sock: socket.socket, device: str, link: bytes) -> None:
         sock.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, entry)
     except OSError:
         pass  # a device without groups, or one that is down
-
-
-def read_link(device: str) -> bytes:
-    """Read the link-layer address of a device. Raises OSError."""
-    sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
-    try:
-        sock.bind((device, 0))
-        return bytes(sock.getsockname()[4])
-    finally:
-        sock.close()

@@ -18,7 +18,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.neighbours import find_neighbours, links_of, name_machines
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
 from netprobe.probe.rehearsals.segment_asking import LinksByAddress, ask_segments
-from netprobe.probe.rehearsals.segment_hearing import hear_foreign, tell_each
+from netprobe.probe.rehearsals.segment_hearing import assign_routers, hear_foreign
 
 # So many hosts of the inventory without an agent are asked who they are: a virtual address may be
 # theirs already.
@@ -74,7 +74,7 @@ class SegmentRehearsal(TogetherRehearsal):
         )
         others = _name_agentless([address for address, *_ in agentless], answers)
         heard = [one for one in heard if one.seen.link not in others]
-        routers = tell_each([(stage, _name_places(seat)) for stage, seat in wanted], heard)
+        routers = assign_routers([(stage, _name_places(seat)) for stage, seat in wanted], heard)
         table = _Table(fleet, answers, wanted, routers, deaf, others)
         return [
             table.conclude(stage, seat) if isinstance(seat, Seat) else seat

@@ -59,11 +59,11 @@ async def _hear_at(agent: AgentMethods, fleet: Fleet) -> SegmentHeard:
         return SegmentHeard(order.id, [], error.reason)
 
 
-def tell_each(
+def assign_routers(
     stages: Sequence[tuple[Stage, frozenset[tuple[str, str]]]], heard: Iterable[ForeignRouter]
 ) -> Mapping[int, tuple[RouterSeen, ...]]:
-    """Say at which addresses each router is told, by the identity of the stage: at all of its
-    network that must be free; without one, at the first of a host."""
+    """Give the routers of each address, by the identity of the stage: a router belongs to all
+    addresses of its network that must be free; without one, to the first address of a host."""
     found: dict[int, list[RouterSeen]] = {}
     for router in heard:
         is_six = ":" in router.seen.sender
