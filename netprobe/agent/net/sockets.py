@@ -152,6 +152,14 @@ def note_own_ports(
         known.update((address, port, sock.getsockname()[1]) for port, sock in zip(ports, socks))
 
 
+def forget_own_port(
+    known: Set[Tuple[bytes, int, int]], target: ProbeTarget, port: int, sock: socket.socket
+) -> None:
+    """Forget a port that a socket uses again for packets that a recorder must not keep."""
+    address = socket.inet_pton(target.family, target.address)
+    known.discard((address, port, sock.getsockname()[1]))
+
+
 def set_ttl(sock: socket.socket, ttl: int) -> None:
     """Tell how many routers the packets of this socket may pass."""
     set_ip_option(sock, socket.IP_TTL, socket.IPV6_UNICAST_HOPS, ttl)

@@ -13,7 +13,7 @@ from ..core.pace import LEAST_GRACE_S, ROUND_TRIPS
 from ..host.route import look_up_route
 from ..net.errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
 from ..net.icmp import EchoSocket, echo_request, open_echo, quoted_sequence, read_echo_reply
-from ..net.sockets import open_probe, set_ttl, target_of
+from ..net.sockets import forget_own_port, open_probe, set_ttl, target_of
 from ..wire.answers import Walked
 from ..wire.failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
 from ..wire.host_messages import RouteOrder
@@ -134,6 +134,9 @@ class Walker:
         sock, echo = question.sock, question.echo
         if walk.proto == "tcp":
             code = sock.connect_ex(walk.target.sockaddr(walk.port))
+            if self._agent.own_ports is not None:
+                # A probe may have left from this port before.
+                forget_own_port(self._agent.own_ports, walk.target, walk.port, sock)
             if code and code not in IN_PROGRESS:
                 raise OSError(code, "connect")
             return

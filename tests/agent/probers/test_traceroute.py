@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from netprobe.agent.probers.traceroute import Walker
@@ -83,6 +85,20 @@ def test_a_refusing_router_ends_the_walk(lab: None) -> None:
 
     assert found.hops == [(1, ADDRESS[4]["r1"]), (2, ADDRESS[4]["r2"]), (3, ADDRESS[4]["r2"])]
     assert (found.reached, found.refusal) == (False, IcmpFact(3, 13, ADDRESS[4]["r2"], 63))
+
+
+@pytest.mark.lab
+def test_packets_of_a_walk_are_nobodys_evidence(lab: None) -> None:
+    """A walk may leave from a port that a probe used: its packets, with few hops to live, say
+    nothing about the flow."""
+    agent = Agent()
+    target = socket.inet_aton(ADDRESS[4]["destination"])
+    probed = {(target, 33, port) for port in range(1, 1 << 16)}
+    agent.own_ports = set(probed)
+    (found,) = walk(agent, to(4, "tcp"))
+
+    assert found.reached
+    assert len(probed - agent.own_ports) >= len(found.hops)
 
 
 @pytest.mark.lab
