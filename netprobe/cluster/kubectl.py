@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
+from netprobe.children import allow_unread_input
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.model.printable import clean
 
@@ -148,6 +149,7 @@ class Kubectl(Struct, frozen=True):
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             start_new_session=self.is_apart,
         )  # fmt: skip
+        allow_unread_input(process)
         try:
             async with asyncio.timeout(CALL_S):
                 printed, errors = await process.communicate(data)

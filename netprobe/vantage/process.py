@@ -12,6 +12,8 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from netprobe.children import allow_unread_input
+
 STDERR_TAIL_BYTES = 16 * 1024
 STDOUT_LIMIT_BYTES = 1024 * 1024
 KILL_WAIT_S = 0.5
@@ -36,6 +38,7 @@ class AgentProcess:
     def __init__(self, process: asyncio.subprocess.Process, command: str) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
+        allow_unread_input(process)
         self.command = command
         self.stdin = process.stdin
         self.stdout = process.stdout

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import httpx
 
+from netprobe.children import allow_unread_input
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.history.ledger import HistoryFile
 from netprobe.model.outage import History, Outage
@@ -75,6 +76,7 @@ class ProgramReceiver(Receiver):
             process = await asyncio.create_subprocess_exec(
                 self.where, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
             )
+            allow_unread_input(process)
             try:
                 body = json.dumps(make_webhook_body(alert)).encode()
                 await asyncio.wait_for(process.communicate(body), TRY_S)
