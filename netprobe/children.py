@@ -1,4 +1,4 @@
-"""What child processes share: an input that a child does not read to its end is no fault of ours."""
+"""What child processes share: an input that a child does not read to its end is no fault."""
 
 from __future__ import annotations
 
