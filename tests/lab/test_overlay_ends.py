@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import signal
-import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.lab.cli import COMMAND, environment
+from tests.lab.cli import COMMAND
+from tests.lab.killing import killed_run
 from tests.lab.netlab import Lab, wait_for
 from tests.lab.overlays import LARGE, OverlayPair
 
@@ -53,30 +50,20 @@ def test_nothing_stays_after_kill_9(lab: Lab, who: str) -> None:
     seed = random.Random(who)
     for _ in range(MOMENTS):
         moment = seed.uniform(0, 4)
-        namespaces = _kill_at(pair, words, who, moment)
+        with killed_run(
+            words, (pair.a, pair.b), who, begins=lambda: _has_tunnel(pair), moment_s=moment
+        ):
+            namespaces = _namespaces_of_tunnels(pair)
         wait_for(lambda: not pair.a.pids() and not pair.b.pids(), "the end of all agents")
         wait_for(lambda: pair.list_all() == before, f"the end of all, killed at {moment}", GONE_S)
         assert not namespaces & {*map(_namespace_of, Path("/proc").glob("[0-9]*/task/*"))}, moment
 
 
-def _kill_at(pair: OverlayPair, words: list[str], who: str, moment: float) -> set[str | None]:
-    """Kill so long after the first tunnel is there, and give the namespaces of all tunnels."""
-    quiet = subprocess.DEVNULL
-    running = subprocess.Popen(words, stdout=quiet, stderr=quiet, env=environment())
-    try:
-        wait_for(lambda: _has_tunnel(pair) or running.poll() is not None, "a tunnel of the kernel")
-        assert running.poll() is None
-        time.sleep(moment)
-        pids = (*pair.a.pids(), *pair.b.pids())
-        tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").glob("*")]
-        namespaces = {*map(_namespace_of, tasks)} - {*map(_namespace_of, _first_tasks(pids))}
-        for pid in pids if who == "agents" else ():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-    finally:
-        running.kill()
-        running.wait()
-    return namespaces - {None}
+def _namespaces_of_tunnels(pair: OverlayPair) -> set[str | None]:
+    """Give the namespaces that agents have beside those of the hosts."""
+    pids = (*pair.a.pids(), *pair.b.pids())
+    tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").glob("*")]
+    return {*map(_namespace_of, tasks)} - {*map(_namespace_of, _first_tasks(pids)), None}
 
 
 def _first_tasks(pids: Iterable[int]) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -11,15 +12,19 @@ import pytest
 
 from tests.lab.balancers import HOSTS, HTTPS_CHECK, PORT, BalancedHosts, ServerWatch
 from tests.lab.cli import COMMAND, environment
+from tests.lab.killing import killed_run
 from tests.lab.netlab import wait_for
 
 pytestmark = [
     pytest.mark.lab, pytest.mark.slow, pytest.mark.full, pytest.mark.needs("haproxy"),
 ]  # fmt: skip
 
+MOMENTS = 3
+
 LISTINGS = (
     ("ip", "-d", "address"), ("ip", "rule"), ("ip", "route", "show", "table", "all"),
     ("ss", "-Hlntu"), ("nft", "list", "ruleset"),
+    ("sysctl", "-a", "--pattern", "^net[.]"),
 )  # fmt: skip
 
 
@@ -70,3 +75,25 @@ def test_nothing_stays(lab: BalancedHosts, number: signal.Signals) -> None:
     assert "Traceback" not in stderr
     wait_for(lambda: not any(lab[host].pids() for host in HOSTS), "the end of all agents")
     wait_for(lambda: list_all(lab) == before, "the hosts as they were")
+
+
+@pytest.mark.parametrize("who", ["agents", "coordinator"])
+def test_nothing_stays_after_kill_9(lab: BalancedHosts, who: str) -> None:
+    """Whenever agents or coordinator are killed, from the first back end that is played until one
+    has failed and come back. ``-p tests.repeat --repeat 9`` tries more moments."""
+    lab.start_haproxy(HTTPS_CHECK, options="check check-ssl verify none inter 1s fall 2 rise 2")
+    lab.wait_until_down()
+    before = list_all(lab)
+    health = {"health": {PORT: {"https": "/readyz"}}}
+    words = [*COMMAND, "run", "--rehearse=balancer", "--only", "api", *lab.write_files(health)]
+    hosts = [lab[host] for host in (*HOSTS, "client")]
+
+    def is_played() -> bool:
+        return any(f":{PORT}" in one for one in lab["cp1"].listening())
+
+    for _ in range(MOMENTS):
+        moment = random.uniform(0, 12)
+        with killed_run(words, hosts, who, begins=is_played, moment_s=moment):
+            pass
+        wait_for(lambda: not any(host.pids() for host in hosts), "the end of all agents")
+        wait_for(lambda: list_all(lab) == before, f"the hosts as they were, killed at {moment}")
