@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,21 +54,21 @@ def test_nothing_stays_after_kill_9(lab: Lab, who: str) -> None:
         with killed_run(
             words, (pair.a, pair.b), who, begins=lambda: _has_tunnel(pair), moment_s=moment
         ):
-            namespaces = _namespaces_of_tunnels(pair)
+            tasks = _tasks_in_tunnels(pair)
         wait_for(lambda: not pair.a.pids() and not pair.b.pids(), "the end of all agents")
         wait_for(lambda: pair.list_all() == before, f"the end of all, killed at {moment}", GONE_S)
-        assert not namespaces & {*map(_namespace_of, Path("/proc").glob("[0-9]*/task/*"))}, moment
+        assert not [one for one in tasks if one.exists()], moment
 
 
-def _namespaces_of_tunnels(pair: OverlayPair) -> set[str | None]:
-    """Give the namespaces that agents have beside those of the hosts."""
-    pids = (*pair.a.pids(), *pair.b.pids())
-    tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").glob("*")]
-    return {*map(_namespace_of, tasks)} - {*map(_namespace_of, _first_tasks(pids)), None}
-
-
-def _first_tasks(pids: Iterable[int]) -> Iterator[Path]:
-    return (Path(f"/proc/{pid}/task/{pid}") for pid in pids)
+def _tasks_in_tunnels(pair: OverlayPair) -> list[Path]:
+    """List the threads that are in another namespace than their process."""
+    tasks = []
+    for pid in (*pair.a.pids(), *pair.b.pids()):
+        with contextlib.suppress(OSError):  # it has ended
+            folder = Path(f"/proc/{pid}/task")
+            own = _namespace_of(folder / str(pid))
+            tasks += [one for one in folder.iterdir() if _namespace_of(one) not in {own, None}]
+    return tasks
 
 
 def _namespace_of(task: Path) -> str | None:
