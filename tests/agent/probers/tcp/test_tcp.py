@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from netprobe.agent.core.loop import READ
+from netprobe.agent.probers.orders import RunningOrder
 from netprobe.agent.probers.tcp.engine import TcpEngine
 from netprobe.agent.wire.answers import Done, ProbeOutcomes
 from tests.agent import firewalls, netlab
@@ -85,8 +86,12 @@ def test_a_used_socket_keeps_to_the_size_of_packets(
 
 
 @pytest.mark.parametrize("address", LOOPBACK)
-def test_closed_ports_refuse_in_one_run(agent: Agent, engine: TcpEngine, address: str) -> None:
+def test_closed_ports_refuse_in_one_run(
+    agent: Agent, engine: TcpEngine, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Resets are refusals without ICMP, and a range of them is one run."""
+    # However long a busy machine takes for it.
+    monkeypatch.setattr(RunningOrder, "flush_s", 1000.0)
     first = free_ports(address, socket.SOCK_STREAM, 400)
     ports = [(first, first + 8), (first + 19, first + 399)]
     engine.submit(order(1, "tcp", address, ports))
