@@ -8,7 +8,6 @@ from typing import Any
 from netprobe.agent.wire.host_messages import Resolved, Routed
 from netprobe.explain.seen_steps import word_leaving
 from netprobe.explain.view import BY_VERDICT, View
-from netprobe.judge.symptom import has_left
 from netprobe.model.notes import LookNote, ResetNote, word_resolved, word_route
 from netprobe.model.story import Step, TrailStatus
 
@@ -155,7 +154,7 @@ def reset_step(view: View) -> Step:
         return Step("reset", "not-needed", ("no reset came back",))
     if view.result.expect == "denied":
         return Step("reset", "not-needed", ("any refusal will do where nothing must answer",))
-    left = has_left(view.evidence, outcome)
+    left = view.evidence.has_left
     facts: dict[str, Any] = {"forged": origin.forged, "left_host": left}
     for reset in view.story.errors:
         if reset.type is None and (reset.left or reset.not_left):

@@ -23,7 +23,7 @@ def fill_counted(story: Story, evidence: Evidence) -> Story:
     if stopped == NOT_COUNTED or outcome is None:
         return story
     told: dict[str, Sight] = {
-        "source_out": "yes" if outcome.left_host else "unknown",
+        "source_out": "yes" if evidence.has_left else "unknown",
         "destination_in": "yes" if stopped.taken else _CAME[stopped.request],
         "socket": "yes" if stopped.taken else "no" if stopped.request else "unknown",
         "source_in": _CAME[stopped.answer],

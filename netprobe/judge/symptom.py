@@ -90,7 +90,7 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
         return _REFUSED_BY[outcome.icmp.origin]
     if concluded not in (None, "refusing-host"):
         word = cast(Symptom, concluded)
-    elif word in _REMOTE and has_left(evidence, outcome) is False:
+    elif word in _REMOTE and evidence.has_left is False:
         return "answered-here"
     elif word == "rejected-by-destination" and evidence.listener.nat:
         word = "rejected-in-its-name"
@@ -186,7 +186,7 @@ def _read_outcome(evidence: Evidence, outcome: Outcome) -> Symptom:
     if outcome.icmp is not None:
         return _read_icmp(outcome, outcome.icmp, protocol)
     if outcome.failure == "no-answer":
-        return _read_silence(has_left(evidence, outcome), protocol)
+        return _read_silence(evidence.has_left, protocol)
     missed = outcome.failure == STOOD_STILL
     if protocol == "tcp" and outcome.operation == "answer" and not missed:
         return "data-rejected"  # a reset would have been an answer
@@ -217,12 +217,6 @@ def _read_refusal(refusal: int | str) -> Symptom:
     return "proxy-odd" if refusal in _PROXY_ODD else "proxy-unreached"
 
 
-def has_left(evidence: Evidence, outcome: Outcome) -> bool | None:
-    """Tell whether a packet left the source: its recorder's word, else its kernel's."""
-    seen = evidence.story.source_out.seen if evidence.story is not None else "unknown"
-    return outcome.left_host if seen == "unknown" else seen == "yes"
-
-
 def reply_failure(evidence: Evidence) -> str | None:
     """Give why the destination could not answer; a listener says it of all ports of an order.
 
@@ -234,7 +228,7 @@ def reply_failure(evidence: Evidence) -> str | None:
 
 def _read_reset(evidence: Evidence, outcome: Outcome) -> Symptom:
     forged, full_ttl, own = evidence.reset
-    if own or has_left(evidence, outcome) is False:
+    if own or evidence.has_left is False:
         return "reset-here"
     if outcome.blind:
         return "reset-blind"

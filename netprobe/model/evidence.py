@@ -342,6 +342,17 @@ class FlowFacts(Struct, frozen=True, kw_only=True):
             return self.outcome
         return replace(self.outcome, icmp=self.refusal)
 
+    @property
+    def has_left(self) -> bool | None:
+        """Whether a packet left the source; None: not known.
+
+        Its recorder knows better than its kernel, which takes a full queue for a packet that stays.
+        """
+        seen = self.story.source_out.seen if self.story is not None else "unknown"
+        if seen != "unknown":
+            return seen == "yes"
+        return None if self.outcome is None else self.outcome.left_host
+
     def notes(self, kind: type[N]) -> list[N]:
         """Give the notes of this kind in the trail, in order."""
         return [entry.note for entry in self.trail if isinstance(entry.note, kind)]

@@ -336,14 +336,13 @@ def _is_stopped(seen: Observation) -> bool:
 
 def _is_silent(seen: Observation) -> bool:
     """Tell whether nothing answered what is known to have left the source."""
-    recorded = seen.story is not None and seen.story.source_out.seen == "yes"
-    return seen.silent and seen.outcome is not None and (seen.outcome.left_host is True or recorded)
+    return seen.silent and seen.has_left is True
 
 
 def _is_refused(seen: Observation) -> bool:
     """Tell whether a firewall refused, and no closed port."""
     outcome = seen.heard
-    if outcome is None or outcome.answer is not None or outcome.left_host is False:
+    if outcome is None or outcome.answer is not None or seen.has_left is False:
         return False
     if outcome.icmp is not None:
         slow = (outcome.elapsed_ms or 0) >= REFUSED_MS

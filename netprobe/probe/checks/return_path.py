@@ -189,7 +189,7 @@ def _has_stayed_home(seen: Observation) -> bool:
     outcome = seen.outcome
     if outcome is None or outcome.operation == "bind":
         return False
-    return outcome.failure == NO_BUFFERS or (seen.silent and outcome.left_host is False)
+    return outcome.failure == NO_BUFFERS or (seen.silent and seen.has_left is False)
 
 
 def _conclude_room(seen: Observation, egress: Egress) -> Observation:

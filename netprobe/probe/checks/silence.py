@@ -33,8 +33,7 @@ class Silence(Check):
 
     def concerns(self, seen: Observation) -> bool:
         """Silent flows whose packets may have left, and that may be asked again at once."""
-        outcome = seen.outcome
-        stuck = outcome is not None and outcome.left_host is False
+        stuck = seen.has_left is False
         return is_silent(seen) and not stuck and not seen.part.paced and seen.task.via is None
 
     def group(self, seen: Observation) -> Hashable:

@@ -51,7 +51,7 @@ class SilentHops(Check):
 
     def concerns(self, seen: Observation) -> bool:
         """All flows: one that heard anything shows that the next hop forwards."""
-        return seen.outcome is not None and seen.outcome.left_host is not False
+        return seen.outcome is not None and seen.has_left is not False
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude for the pair where no neighbour answers by the same next hop."""

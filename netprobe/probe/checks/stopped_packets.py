@@ -56,8 +56,7 @@ class StoppedPacketsLook(Check):
     def concerns(self, seen: Observation) -> bool:
         """Silent flows whose packets may have left, and that may be asked many times at once; an
         agent sends an address one echo request at a time."""
-        outcome = seen.outcome
-        silent = seen.silent and outcome is not None and outcome.left_host is not False
+        silent = seen.silent and seen.has_left is not False
         at_once = seen.task.protocol in ("tcp", "udp") and not seen.part.paced
         return silent and at_once and seen.task.via is None and seen.conclusion is None
 

@@ -97,7 +97,7 @@ class Observation(FlowFacts, frozen=True):
         One-way packets need no answer: the listener's word is all there is to have.
         """
         outcome = self.outcome
-        if outcome is None or self.conclusion is not None or outcome.left_host is False:
+        if outcome is None or self.conclusion is not None or self.has_left is False:
             return False
         arrived = self.witness is not None and self.witness.socket
         one_way = outcome.failure is None and outcome.answer is None and outcome.refusal is None

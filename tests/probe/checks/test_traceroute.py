@@ -158,13 +158,21 @@ async def test_a_neighbour_has_no_router_before_it() -> None:
         (silent(story=Story(destination_in=StoryPlace("yes"))), True),
         (silent(witness=Witness(socket=True)), False),
         (make_observation(Outcome("connect", "no-answer", left_host=False)), False),
+        (
+            make_observation(
+                Outcome("connect", "no-answer", left_host=False),
+                story=Story(source_out=StoryPlace("yes")),
+            ),
+            True,
+        ),
         (make_observation(Outcome("connect", "refused")), False),
         (make_observation(Outcome("connect", None, answer="unasked")), False),
         (make_observation(None), False),
     ],
 )
 def test_silence_concerns_the_check(seen: Observation, concerned: bool) -> None:
-    """Where requests arrived, or never left, a walk tells nothing."""
+    """Where requests arrived, or never left, a walk tells nothing. What the source's recorder saw
+    leave has left: its kernel says otherwise of a packet that a full queue dropped."""
     assert Traceroute().concerns(seen) is concerned
 
 
