@@ -57,7 +57,6 @@ HANDLERS: Dict[Any, Handler] = {
     host_messages.NameserversOrder: (".host.resolve", "tell_nameservers", None),
     host_messages.OwnResetsOrder: (".host.own_resets", "find_own_resets", None),
     host_messages.PacketCountsOrder: (".host.counters", "tell_packet_counts", None),
-    host_messages.HoldersOrder: (".host.holders", "ask_holders", None),
     host_messages.SocketsOrder: (".host.port_owners", "tell_sockets", None),
     tunnel_messages.TunnelOpenOrder: (".tunnels.tunnels", "AgentTunnels", "open"),
     tunnel_messages.TunnelTryOrder: (".tunnels.tunnels", "AgentTunnels", "try_out"),

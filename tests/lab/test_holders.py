@@ -9,8 +9,8 @@ import pytest
 
 from netprobe.agent.core.agent import AgentCore
 from netprobe.agent.core.loop import Loop
-from netprobe.agent.host.holders import ask_holders
-from netprobe.agent.wire.host_messages import Holders, HoldersOrder
+from netprobe.agent.segment.asking import ask_addresses
+from netprobe.agent.wire.segment_messages import SegmentAnswers, SegmentAskOrder
 from tests.lab.netlab import Lab, Namespace
 
 pytestmark = pytest.mark.lab
@@ -23,23 +23,28 @@ class Asking(AgentCore):
 
     def send(self, message: tuple[object, ...]) -> None:
         """Keep the answer, and end."""
-        assert isinstance(message, Holders)
+        assert isinstance(message, SegmentAnswers)
         self.answer = message
         self.loop.stop()
 
 
-def ask(host: Namespace, order: HoldersOrder) -> Holders:
+def ask(host: Namespace, order: SegmentAskOrder) -> SegmentAnswers:
     """Let an agent on this host ask."""
 
-    def run() -> Holders:
+    def run() -> SegmentAnswers:
         agent = Asking(Loop())
-        agent.loop.call_later(0, lambda: ask_holders(agent, order))
+        agent.loop.call_later(0, lambda: ask_addresses(agent, order))
         agent.loop.run()
         return agent.answer
 
     answer = host.inside(run)
-    assert isinstance(answer, Holders)
+    assert isinstance(answer, SegmentAnswers)
     return answer
+
+
+def list_links(answer: SegmentAnswers) -> set[str]:
+    """The link-layer addresses that answered."""
+    return {one.link for one in answer.answers}
 
 
 def link_of(host: Namespace) -> str:
@@ -61,7 +66,9 @@ def test_every_holder_of_an_address_answers() -> None:
                       "dev eth0" for form in ASKER.values()))  # fmt: skip
         lab.wait_until_ready()
         orders = {
-            (form.format(last), device): HoldersOrder(7, form.format(last), source, device)
+            (form.format(last), device): SegmentAskOrder(
+                7, device, [form.format(last)] * 3, 50, source
+            )
             for source, form in ASKER.items()
             for last, device in ((2, "eth0"), (3, "eth0"), (4, "eth0"), (2, "eth9"))
         }
@@ -73,7 +80,7 @@ def test_every_holder_of_an_address_answers() -> None:
         two, both = {link_of(lab["b"])}, {link_of(lab["c"]), link_of(lab["d"])}
 
     for form in ASKER.values():
-        assert {*answers[form.format(2), "eth0"].links} == two
-        assert {*answers[form.format(3), "eth0"].links} == both
-        assert answers[form.format(4), "eth0"] == Holders(7, [], None)
+        assert list_links(answers[form.format(2), "eth0"]) == two
+        assert list_links(answers[form.format(3), "eth0"]) == both
+        assert answers[form.format(4), "eth0"] == SegmentAnswers(7, [], None)
         assert answers[form.format(2), "eth9"].failure is not None

@@ -1,9 +1,8 @@
 """Listens for routers that share virtual addresses: VRRP, CARP and HSRP. Nothing is sent."""
 
 import socket
-from typing import Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
-from ..core import loop as looping
 from ..core.agent import AgentCore
 from ..host.identity import format_link
 from ..net.bpf import (
@@ -22,13 +21,11 @@ from ..net.bpf import (
     FilterStep,
     assemble_program,
 )
-from ..wire.failures import name_of
 from ..wire.parts import RouterHeard
 from ..wire.segment_messages import SegmentHeard, SegmentHearOrder
 from .adverts import HSRP_PORTS, UDP, VRRP, Advert, read_advert
-from .wire_socket import LINK_BYTES, hear_group, open_segment
+from .wire_socket import LINK_BYTES, READ_BYTES, SegmentWork, hear_group
 
-READ_BYTES = 2048
 MOST = 64
 LOOPBACK = "lo"
 # The groups of VRRP and CARP, HSRP, HSRPv2; and of VRRP and HSRP over IPv6.
@@ -40,45 +37,27 @@ WHOLE_4: List[FilterStep] = [(LD_HALF, 6, None, None), (ANY_BIT, 0x1FFF, "no", N
 
 def hear_routers(agent: AgentCore, order: SegmentHearOrder) -> None:
     """Listen as long as the order says; the answer follows."""
-    try:
-        Hearing(agent, order).start()
-    except OSError as error:
-        agent.send(SegmentHeard(order.id, [], name_of(error.errno)))
+    Hearing(agent, order)
 
 
-class Hearing:
-    """One time of listening. Raises OSError where the host may not."""
+class Hearing(SegmentWork):
+    """One time of listening."""
 
-    def __init__(self, agent: AgentCore, order: SegmentHearOrder) -> None:
-        self._agent = agent
-        self._order = order
+    _order: SegmentHearOrder
+
+    def begin(self) -> None:
+        """Listen. Raises OSError where the host may not."""
         # The last priority of each; a dict keeps the order in which they were heard.
         self._heard: Dict[Tuple[str, str, int, str], RouterHeard] = {}
-        self._socks: List[socket.socket] = []
+        for protocol, family, groups in ((ETH_P_IP, 4, GROUPS_4), (ETH_P_IPV6, 6, GROUPS_6)):
+            _hear_groups(self.open_socket(protocol, make_filter(family)), groups)
+        self._agent.loop.call_later(self._order.window_ms / 1000, self.finish)
 
-    def start(self) -> None:
-        """Listen; the answer follows."""
-        try:
-            for protocol, family, groups in ((ETH_P_IP, 4, GROUPS_4), (ETH_P_IPV6, 6, GROUPS_6)):
-                self._socks.append(open_segment(protocol, make_filter(family)))
-                _hear_groups(self._socks[-1], groups)
-        except OSError:
-            self._close_sockets()
-            raise
-        for sock in self._socks:
-            self._agent.loop.watch(sock.fileno(), looping.READ, self._read_packets)
-        self._agent.loop.call_later(self._order.window_ms / 1000, self._send_answer)
-
-    def _read_packets(self, _events: int) -> None:
-        for sock in self._socks:
-            while True:
-                try:
-                    data, sender = sock.recvfrom(READ_BYTES)
-                except OSError:
-                    break
-                found = read_advert(data)
-                if found is not None:
-                    self._note_advert(found, sender[0], bytes(sender[4]))
+    def read_packet(self, data: bytes, sender: Any) -> None:
+        """Note an advertisement."""
+        found = read_advert(data)
+        if found is not None:
+            self._note_advert(found, sender[0], bytes(sender[4]))
 
     def _note_advert(self, found: Advert, device: str, link: bytes) -> None:
         key = (device, found.speaks, found.group, found.sender)
@@ -87,15 +66,9 @@ class Hearing:
                 found.speaks, found.group, found.priority, found.sender, format_link(link), device
             )
 
-    def _send_answer(self) -> None:
-        for sock in self._socks:
-            self._agent.loop.unwatch(sock.fileno())
-        self._close_sockets()
-        self._agent.send(SegmentHeard(self._order.id, list(self._heard.values()), None))
-
-    def _close_sockets(self) -> None:
-        for sock in self._socks:
-            sock.close()
+    def make_answer(self, failure: Optional[str]) -> SegmentHeard:
+        """Give all routers that were heard."""
+        return SegmentHeard(self._order.id, list(self._heard.values()), failure)
 
 
 def _hear_groups(sock: socket.socket, groups: Tuple[bytes, ...]) -> None:

@@ -23,12 +23,14 @@ class SegmentHeard(NamedTuple):
 
 class SegmentAskOrder(NamedTuple):
     """Ask everybody on the network of a device who has these addresses, one frame each and
-    ``gap_ms`` between them: ARP probes (RFC 5227) and solicitations from ``::``."""
+    ``gap_ms`` between them, by ARP and ND. ``src``: from this address; None: from none, by ARP
+    probes (RFC 5227) and solicitations from ``::``."""
 
     id: int
     dev: str
     dsts: List[str]
     gap_ms: int
+    src: Optional[str]
 
 
 class SegmentAnswers(NamedTuple):

@@ -32,7 +32,6 @@ MOST_STRANGERS = 64
 MOST_NUMBERS = 64
 MOST_ADDRESSES = 1024
 # Machines that have one address.
-MOST_LINKS = 32
 MOST_HEARD, MOST_ANSWERS = 64, 256
 
 
@@ -200,13 +199,6 @@ def _check_samples(
     demand_that(failure is None or REASON.fits(failure), f"a failure {failure!r:.40}")
 
 
-def _check_holders(_order: Any, answer: host_messages.Holders) -> None:
-    _check_length(answer.links, MOST_LINKS)
-    _check_once(answer.links, answer.links, "link")
-    for link in answer.links:
-        demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
-
-
 def _check_heard(_order: Any, answer: segment_messages.SegmentHeard) -> None:
     _check_length(answer.routers, MOST_HEARD)
     check_addresses(one.sender for one in answer.routers)
@@ -259,7 +251,6 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     tunnel_messages.TunnelOpened: _check_tunnel,
     tunnel_messages.TunnelTried: _check_trial,
     quality_messages.SamplesTaken: _check_samples,
-    host_messages.Holders: _check_holders,
     segment_messages.SegmentHeard: _check_heard,
     segment_messages.SegmentAnswers: _check_segment,
 }

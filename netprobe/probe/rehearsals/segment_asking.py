@@ -31,7 +31,7 @@ async def ask_segments(
     async def ask(agent: AgentMethods, device: str, addresses: Sequence[str]) -> None:
         for begin in range(0, len(addresses), MOST_ASKED):
             some = list(dict.fromkeys(addresses[begin : begin + MOST_ASKED]))
-            order = SegmentAskOrder(next(fleet.order_ids), device, some, gap_ms)
+            order = SegmentAskOrder(next(fleet.order_ids), device, some, gap_ms, None)
             found.update(await _ask_some(agent, order))
 
     await asyncio.gather(*(ask(*place, some) for place, some in asked.items()))
