@@ -88,7 +88,10 @@ def _list_warnings(facts: SegmentFacts, stated: Iterable[RouterSeen]) -> Iterato
     for one in facts.routers:
         if one not in known:
             too = ", too" if one in facts.clashing else ""
-            yield f"vrid-taken{too}: {one.words()}, which is no host of the inventory"
+            who = "no host of the inventory"
+            if one.maybe:
+                who = f"perhaps {join_some(one.maybe)}: no agent is there to tell"
+            yield f"vrid-taken{too}: {one.words()}, which is {who}"
 
 
 def _word_facts(base: Result, facts: SegmentFacts) -> dict[str, str]:

@@ -11,6 +11,7 @@ class RouterSeen(NamedTuple):
     """A router of no host of the inventory that sends advertisements for a virtual address.
 
     ``speaks``: ``VRRPv2``, ``VRRPv3``, ``CARP``, ``HSRP``, ``HSRPv2``. ``heard_by``: the hosts.
+    ``maybe``: addresses of hosts without an agent that it may be.
     """
 
     speaks: str
@@ -19,6 +20,7 @@ class RouterSeen(NamedTuple):
     sender: str
     link: str
     heard_by: tuple[str, ...]
+    maybe: tuple[str, ...] = ()
 
     @property
     def shares_ids(self) -> bool:
@@ -56,8 +58,11 @@ class SegmentFacts(NamedTuple):
 
     @property
     def clashing(self) -> tuple[RouterSeen, ...]:
-        """The routers that have the id which the address will have."""
-        return tuple(one for one in self.routers if one.shares_ids and one.group == self.vrid)
+        """The routers of nobody of the platform that have the id which the address will have."""
+        return tuple(
+            one for one in self.routers
+            if one.shares_ids and one.group == self.vrid and not one.maybe
+        )  # fmt: skip
 
 
 def _word_hearers(names: tuple[str, ...]) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
+import struct
 import subprocess
+import sys
 from typing import Any
 
 import yaml
@@ -110,6 +113,24 @@ vrrp_instance other {{
         host.spawn(
             "keepalived", "-n", "-l", "-P", "-f", str(config), *files, stdout=quiet, stderr=quiet
         )
+
+
+def speak_vrrp_6(host: Namespace, link: str, vrid: int = VRID) -> None:
+    """Send what a virtual router says over IPv6, each half second, from a link-layer address of its
+    own: keepalived needs a macvlan for that, which not every kernel has."""
+    body = bytes([0x31, vrid, 100, 1, 0, 100, 0, 0]) + socket.inet_pton(socket.AF_INET6, VIP[6])
+    ends = b"".join(socket.inet_pton(socket.AF_INET6, one) for one in ("fe80::200", "ff02::12"))
+    packet = struct.pack("!IHBB", 6 << 28, len(body), 112, 255) + ends + body
+    frame = bytes.fromhex("333300000012" + link.replace(":", "") + "86dd") + packet
+    host.spawn(
+        sys.executable, "-c",
+        "import socket, time\n"
+        "sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"
+        "sock.bind(('e0', 0))\n"
+        "while True:\n"
+        f"    sock.send(bytes.fromhex('{frame.hex()}'))\n"
+        "    time.sleep(0.5)\n",
+    )  # fmt: skip
 
 
 class Watching:

@@ -10,6 +10,7 @@ import pytest
 from netprobe.agent.core.agent import AgentCore
 from netprobe.agent.core.loop import Loop
 from netprobe.agent.segment.asking import ask_addresses
+from netprobe.agent.wire.failures import NOT_SUPPORTED
 from netprobe.agent.wire.segment_messages import SegmentAnswers, SegmentAskOrder
 from tests.lab.netlab import Lab, Namespace
 
@@ -54,7 +55,8 @@ def link_of(host: Namespace) -> str:
 
 
 def test_every_holder_of_an_address_answers() -> None:
-    """One machine has .2, two have .3, nobody has .4; a wrong device is a failure."""
+    """One machine has .2, two have .3, nobody has .4; a wrong device is a failure, and one
+    that is no Ethernet is named so."""
     with Lab() as lab:
         switch = lab.namespace("switch")
         switch.ip("link add br0 type bridge mcast_snooping 0", "link set br0 up")
@@ -64,13 +66,14 @@ def test_every_holder_of_an_address_answers() -> None:
             switch.ip(f"link set p-{name} master br0")
             host.ip(*(f"address add {form.format(last)}/{'64 nodad' if ':' in form else 24} "
                       "dev eth0" for form in ASKER.values()))  # fmt: skip
+        lab["a"].ip("tuntap add tun0 mode tun", "link set tun0 up")
         lab.wait_until_ready()
         orders = {
             (form.format(last), device): SegmentAskOrder(
                 7, device, [form.format(last)] * 3, 50, source
             )
             for source, form in ASKER.items()
-            for last, device in ((2, "eth0"), (3, "eth0"), (4, "eth0"), (2, "eth9"))
+            for last, device in ((2, "eth0"), (3, "eth0"), (4, "eth0"), (2, "eth9"), (2, "tun0"))
         }
         with ThreadPoolExecutor(len(orders)) as threads:
             answers = dict(
@@ -84,3 +87,4 @@ def test_every_holder_of_an_address_answers() -> None:
         assert list_links(answers[form.format(3), "eth0"]) == both
         assert answers[form.format(4), "eth0"] == SegmentAnswers(7, [], None)
         assert answers[form.format(2), "eth9"].failure is not None
+        assert answers[form.format(2), "tun0"].failure == NOT_SUPPORTED

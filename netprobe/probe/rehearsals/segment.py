@@ -18,7 +18,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.neighbours import find_neighbours, links_of, name_machines
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
 from netprobe.probe.rehearsals.segment_asking import LinksByAddress, ask_segments
-from netprobe.probe.rehearsals.segment_hearing import assign_routers, hear_foreign
+from netprobe.probe.rehearsals.segment_hearing import assign_routers, doubt_router, hear_foreign
 
 # So many hosts of the inventory without an agent are asked who they are: a virtual address may be
 # theirs already.
@@ -68,12 +68,15 @@ class SegmentRehearsal(TogetherRehearsal):
         own = {address for one in fleet.agents() for address in _list_own(one)}
         listed = stages[0].flow.block.listed
         agentless = await _find_agentless(stages, listed, own)
+        also = agentless if any(stage.flow.destination.free for stage in stages) else []
         (heard, deaf), answers = await asyncio.gather(
             hear_foreign(listeners.values(), fleet, {*listed, *own}),
-            ask_segments([*questions, *agentless], fleet),
+            ask_segments([*questions, *also], fleet),
         )
-        others = _name_agentless([address for address, *_ in agentless], answers)
-        heard = [one for one in heard if one.seen.link not in others]
+        others = _name_agentless([address for address, *_ in also], answers)
+        heard = [
+            doubt_router(one, agentless, answers) for one in heard if one.seen.link not in others
+        ]
         routers = assign_routers([(stage, _name_places(seat)) for stage, seat in wanted], heard)
         table = _Table(fleet, answers, wanted, routers, deaf, others)
         return [
@@ -90,8 +93,6 @@ async def _find_agentless(
     stages: Sequence[Stage], listed: Iterable[str], own: Collection[str]
 ) -> list[tuple[str, AgentMethods, str]]:
     """Find addresses of hosts without an agent on these networks, and who asks for them."""
-    if not any(stage.flow.destination.free for stage in stages):
-        return []
     asked = {stage.address for stage in stages}
     some = [text for text in listed if text not in own and text not in asked][:MOST_AGENTLESS]
     fleet = stages[0].fleet
@@ -108,7 +109,7 @@ def _name_agentless(addresses: Iterable[str], answers: LinksByAddress) -> dict[s
     found: dict[str, str] = {}
     for address in addresses:
         links = answers[address]
-        if not isinstance(links, AgentError) and len(links) == 1:
+        if not isinstance(links, Exception) and len(links) == 1:
             found.setdefault(links[0], address)
     return found
 
@@ -159,7 +160,7 @@ class _Table:
 
     def _note_host(self, stage: Stage, seat: Seat) -> None:
         links = self._answers.get(stage.address)
-        if isinstance(links, AgentError) or links is None:
+        if isinstance(links, Exception) or links is None:
             return
         place = _name_place(stage, seat)
         self._answered[place] = self._answered.get(place, False) or bool(links)
@@ -171,7 +172,7 @@ class _Table:
     def conclude(self, stage: Stage, seat: Seat) -> Played:
         """Give what is known of one address."""
         links = self._answers[stage.address]
-        if isinstance(links, AgentError):
+        if isinstance(links, Exception):
             return links
         facts = SegmentFacts(
             stage.flow.destination.free, seat.asker.host.name, seat.device,
