@@ -41,7 +41,7 @@ from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, HostFlow
 from netprobe.model.quality import QualityLimits, SampledBy, WaySamples
 from netprobe.model.rehearsed import Card, OverlayFacts, TunnelTrial
 from netprobe.model.result import Place, Proof, Result
-from netprobe.model.segment import RouterSeen, SegmentFacts
+from netprobe.model.segment import DhcpFacts, DhcpSeen, RouterSeen, SegmentFacts
 from netprobe.model.story import Sight, Story, StoryPlace
 
 HOSTS = tuple(Host(name, (Address("10.0.0.1", 4),), (), Vantage("local")) for name in "ab")
@@ -114,12 +114,14 @@ BALANCERS: Mapping[BalancerFate, BalancerFacts] = {
 _ALONE = SegmentFacts(is_free=False, asker="b", device="eth0", itself=True)
 _FREE = SegmentFacts(is_free=True, asker="a", device="eth0", vrid=51)
 _ROUTER = RouterSeen("VRRPv2", 51, 100, "10.0.0.9", "02:00:00:00:00:09", ("a", "b"))
+_SERVED = DhcpFacts("b on eth0", (DhcpSeen("10.0.0.9", "02:00:00:00:00:09", "10.0.0.50"),), True)
 # What shows each row of the table of segments.
 SEGMENTS: Mapping[SegmentFate, SegmentFacts] = {
     "in-use": _FREE._replace(holders=("02:00:00:00:00:09",)),
     "id-taken": _FREE._replace(routers=(_ROUTER,)),
     "two-machines": _ALONE._replace(holders=("02:00:00:00:00:09",)),
     "elsewhere": _ALONE._replace(holders=("c (02:00:00:00:00:09)",), itself=False),
+    "dhcp": _ALONE._replace(dhcp=_SERVED),
     "silent": _FREE._replace(is_silent=True),
     "free": _FREE,
     "alone": _ALONE,

@@ -64,6 +64,7 @@ HANDLERS: Dict[Any, Handler] = {
     tunnel_messages.TunnelCloseOrder: (".tunnels.tunnels", "AgentTunnels", "drop"),
     segment_messages.SegmentHearOrder: (".segment.hearing", "hear_routers", None),
     segment_messages.SegmentAskOrder: (".segment.asking", "ask_addresses", None),
+    segment_messages.DhcpOrder: (".segment.dhcp", "ask_dhcp", None),
     stream_messages.StreamOpenOrder: (".streams.streams", "AgentStreams", "open"),
     stream_messages.StreamListenOrder: (".streams.streams", "AgentStreams", "listen"),
     stream_messages.StreamSendOrder: (".streams.streams", "AgentStreams", "send"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from netprobe.explain.near_steps import wire_facts
 from netprobe.explain.view import NO_RECORDER, View
@@ -216,8 +216,7 @@ def _list_rehearsed(
     seen: OverlayFacts | BalancerFacts | SegmentFacts | WaySamples,
 ) -> dict[str, Any]:
     if isinstance(seen, SegmentFacts):
-        routers = [one._asdict() | {"heard_by": list(one.heard_by)} for one in seen.routers]
-        return {**seen._asdict(), "holders": list(seen.holders), "routers": routers}
+        return cast("dict[str, Any]", _list_plainly(seen))
     if isinstance(seen, WaySamples):
         return {"by": seen.by, "rtts_us": list(seen.rtts_us), "lost": seen.lost}
     if isinstance(seen, BalancerFacts):
@@ -232,6 +231,16 @@ def _list_rehearsed(
         "full": trial.full, "bytes": trial.bytes, "took_us": trial.took_us,
         "device": seen.near.device, "driver": seen.near.driver, "mended_at": seen.mended_at,
     }  # fmt: skip
+
+
+def _list_plainly(value: object) -> object:
+    """Give records as mappings and tuples as lists, as deep as they go."""
+    if isinstance(value, tuple):
+        as_mapping = getattr(value, "_asdict", None)
+        if as_mapping is not None:
+            return {name: _list_plainly(one) for name, one in as_mapping().items()}
+        return [_list_plainly(one) for one in value]
+    return value
 
 
 def checks_step(view: View) -> Step:

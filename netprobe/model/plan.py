@@ -82,8 +82,9 @@ class Block(Struct, frozen=True):
     other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
     matrix says it. ``back_ends``: the hosts to which its destinations, which are balancers, hand
     connections on, or of a segment those that may ask; only of what is rehearsed. ``listed``:
-    all addresses of the inventory; only of what is rehearsed of segments. ``samples``: how many a
-    way gets, and ``row_probe`` what its row sends; only of what ``--quality`` measures.
+    all addresses of the inventory, and ``no_dhcp``: their networks should have no DHCP server; only
+    of what is rehearsed of segments. ``samples``: how many a way gets, and ``row_probe`` what its
+    row sends; only of what ``--quality`` measures.
     """
 
     index: int
@@ -108,6 +109,7 @@ class Block(Struct, frozen=True):
     overlay_mtu: int | None = None
     back_ends: tuple[Host, ...] = ()
     listed: tuple[str, ...] = ()
+    no_dhcp: bool = False
     samples: int | None = None
     row_probe: str | None = None
 

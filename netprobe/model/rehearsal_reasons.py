@@ -87,6 +87,19 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
         },
         owner="hosts",
     ),
+    "dhcp-foreign": Reason(
+        kind="service",
+        title="a DHCP server answers on the network of {hosts}, which should have none",
+        rule_causes=False,
+        rule_mends=False,
+        shares="address",
+        advice={
+            ("service",): "Switch off the server (its address and link-layer address stand above; "
+            "the tables of the switches say at which port), or keep it off this network. If it is "
+            "wanted there, take `dhcp: none` out of the inventory."
+        },
+        owner="network",
+    ),
     "way-quality": Reason(),
     "slow": Reason(
         kind="quality",

@@ -34,7 +34,7 @@ BALANCER_S = 5
 # A back end that fails, and is well again; all of them end with the time of a port.
 REMOVAL_S, LONGEST_BALANCER_S = 10, 100
 # Questions to segments in the whole run, and how long routers are listened for meanwhile.
-ASKED_PER_S, HEAR_S = 20, 4
+ASKED_PER_S, ANSWERED_S = 20, 6
 # What flows that stay silent cost, however many they are: first looks, second looks, walks.
 SILENCE_S = 2.5
 # Closed UDP ports: each source sends a destination 6 datagrams at once, then one per 1.02 s
@@ -169,9 +169,9 @@ def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
 
 
 def estimate_segments_s(blocks: Iterable[Block]) -> int:
-    """Give about how many seconds it takes to ask for all addresses, and to listen at least."""
+    """Give about how many seconds the questions for all addresses and DHCP servers take."""
     count = sum(block.pair_count() for block in blocks)
-    return max(HEAR_S, round(count / ASKED_PER_S) + 1) if count else 0
+    return max(ANSWERED_S, round(count / ASKED_PER_S) + 1) if count else 0
 
 
 def estimate_quality_s(blocks: Iterable[Block]) -> float:

@@ -98,8 +98,8 @@ def word_change(words: Iterable[str]) -> str:
     words = tuple(words)
     if words == (SEGMENT,):
         return (
-            "--rehearse=segment asks the networks of hosts for addresses, a frame for each; no "
-            "neighbour notes who asked (docs/rehearsal.md)"
+            "--rehearse=segment asks the networks of hosts for addresses and DHCP servers, a frame "
+            "for each; nothing is leased, no neighbour notes who asked (docs/rehearsal.md)"
         )
     return (
         f"--rehearse={','.join(words)} changes hosts for a moment: netprobe plays parts of the "
@@ -187,7 +187,8 @@ def _word_segments(blocks: Sequence[Block]) -> str:
         f"--rehearse=segment: {count} {'address' if count == 1 else 'addresses'}, about "
         f"{estimate_segments_s(blocks)} s in all. Agents listen for VRRP, CARP and HSRP, and ask "
         "once for each address who has it, by a frame without an address of who asks: neighbours "
-        "answer and note nothing. An address that a host is just being given (IPv6: tentative) "
+        "answer and note nothing. Of each network one agent asks once for DHCP servers, and "
+        "requests nothing of them. An address that a host is just being given (IPv6: tentative) "
         "would be refused there meanwhile"
     )
 

@@ -33,7 +33,7 @@ def make_segments(plan: Plan, inventory: Inventory) -> Iterator[Block]:
         for address in host.addresses:
             if address.family is not None and not ip_address(address.text).is_loopback:
                 block = _make_block(plan.matrices[0].name, host, address, listed)
-                yield replace(block, back_ends=some)
+                yield replace(block, back_ends=some, no_dhcp=inventory.no_dhcp)
 
 
 def _list_hosts(plan: Plan, inventory: Inventory) -> Iterable[Host]:

@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -27,6 +28,8 @@ class Switch:
         self.lab = lab
         self.switch = lab.namespace("switch")
         self.switch.ip("link add br0 type bridge mcast_snooping 0", "link set br0 up")
+        # Keys of the inventory beside its hosts.
+        self.inventory: dict[str, str] = {}
         self.hosts = [self.plug("abcdefghij"[number], number + 1) for number in range(hosts)]
         lab.wait_until_ready()
 
@@ -57,6 +60,22 @@ class Switch:
         """Run netprobe for a row between all hosts, with a virtual address that is free."""
         return netprobe(verb, *words, *self.write_files(vip, enter))
 
+    def serve_dhcp(self, host: Namespace, first: int) -> Path:
+        """Start a real dnsmasq that leases ten addresses of each family; gives its list of leases,
+        which lives as long as the lab."""
+        leases = self.lab.folder / f"leases-{host.name}"
+        said = self.lab.folder / f"dnsmasq-{host.name}"
+        with said.open("wb") as log:
+            host.spawn(
+                "dnsmasq", "--keep-in-foreground", "--user=root", "--pid-file=", "--port=0",
+                "--log-facility=-", "--conf-file=/dev/null", "--interface=e0", "--log-dhcp",
+                f"--dhcp-range=10.96.0.{first},10.96.0.{first + 9},1h", "--dhcp-authoritative",
+                f"--dhcp-range=fd96::{first},fd96::{first + 9},64,1h", f"--dhcp-leasefile={leases}",
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        wait_for(lambda: "DHCPv6, IP range" in said.read_text(), "dnsmasq")
+        return leases
+
     def write_files(
         self, vip: dict[str, Any] | None = None, enter: dict[str, list[str]] | None = None
     ) -> list[str]:
@@ -81,7 +100,8 @@ class Switch:
                 {"id": "api", "from": "node", "to": "vip", "tcp": [6443], **line},
             ],
         }  # fmt: skip
-        inventory = yaml.safe_dump({"schema": "netprobe.inventory/1", "hosts": hosts})
+        top = {"schema": "netprobe.inventory/1"} | self.inventory
+        inventory = yaml.safe_dump(top | {"hosts": hosts})
         return [
             "-m", str(self.lab.write("matrix.yaml", json.dumps(matrix))),
             "-i", str(self.lab.write("inventory.yaml", inventory)),

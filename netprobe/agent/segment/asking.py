@@ -14,10 +14,10 @@ from typing import Any, Deque, Dict, Optional, Tuple
 from ..core.agent import AgentCore
 from ..host.identity import format_link
 from ..net.bpf import EQUAL, ETH_P_IPV6, IPV6_HEADER, LD_BYTE, RETURN, assemble_program
-from ..net.icmp import checksum
 from ..net.sockets import read_link_address
 from ..wire.parts import AddressAnswer
 from ..wire.segment_messages import SegmentAnswers, SegmentAskOrder
+from .packets import make_packet, read_packet
 from .wire_socket import LINK_BYTES, READ_BYTES, SegmentWork, hear_group
 
 LISTEN_S = 1.0
@@ -68,9 +68,7 @@ class SegmentQuestions(SegmentWork):
         self._texts = {pack_any(text): text for text in order.dsts}
         self._found: Dict[AddressAnswer, bool] = {}  # a dict keeps the order of the answers
         self._source = None if order.src is None else pack_any(order.src)
-        self._link = read_link_address(order.dev)
-        if len(self._link) != LINK_BYTES:
-            raise OSError(errno.EOPNOTSUPP, "no Ethernet")
+        self._link = require_ethernet(read_link_address(order.dev))
         self._arp = self.open_socket(ETH_P_ARP, ALL, order.dev)
         self._nd = self.open_socket(ETH_P_IPV6, ADVERTISEMENTS, order.dev)
         hear_group(self._nd, order.dev, ALL_HOSTS_LINK)
@@ -110,6 +108,13 @@ class SegmentQuestions(SegmentWork):
         return SegmentAnswers(self._order.id, found, failure)
 
 
+def require_ethernet(link: bytes) -> bytes:
+    """Give the link-layer address of a device. Raises OSError if that is no Ethernet."""
+    if len(link) != LINK_BYTES:
+        raise OSError(errno.EOPNOTSUPP, "no Ethernet")
+    return link
+
+
 def pack_any(text: str) -> bytes:
     """Give the bytes of an address of either family."""
     return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
@@ -126,10 +131,7 @@ def make_solicitation(link: bytes, wanted: bytes, source: bytes) -> bytes:
     body = struct.pack("!BBHI", SOLICITATION, 0, 0, 0) + wanted
     if source != NOBODY_6:
         body += SOURCE_LINK + link
-    pseudo = source + to + struct.pack("!II", len(body), ICMP6) + body
-    body = body[:2] + struct.pack("!H", checksum(pseudo)) + body[4:]
-    header = struct.pack("!IHBB", 6 << 28, len(body), ICMP6, HOP_LIMIT)
-    return header + source + to + body
+    return make_packet(source + to, ICMP6, HOP_LIMIT, body, 2)
 
 
 def read_arp(data: bytes, _sender: bytes) -> Found:
@@ -140,10 +142,12 @@ def read_arp(data: bytes, _sender: bytes) -> Found:
 
 def read_advertisement(data: bytes, sender: bytes) -> Found:
     """Give who advertises an address; None of other packets."""
-    told = bytearray(data[: IPV6_HEADER + 1])
-    if len(data) < IPV6_HEADER + 24 or (told[6], told[7], told[40]) != (
-        ICMP6, HOP_LIMIT, ADVERTISEMENT,
-    ):  # fmt: skip
+    try:
+        protocol, ttl, _, body = read_packet(data)
+    except (struct.error, ValueError):
         return None
-    link = data[66:72] if data[64:66] == TARGET_LINK and len(data) >= 72 else sender
-    return (data[48:64], link) if len(link) == LINK_BYTES else None
+    is_one = (protocol, ttl, body[:1]) == (ICMP6, HOP_LIMIT, bytes([ADVERTISEMENT]))
+    if not is_one or len(body) < 24:
+        return None
+    link = body[26:32] if body[24:26] == TARGET_LINK and len(body) >= 32 else sender
+    return (body[8:24], link) if len(link) == LINK_BYTES else None

@@ -1,38 +1,21 @@
 """Listens for routers that share virtual addresses: VRRP, CARP and HSRP. Nothing is sent."""
 
 import socket
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from ..core.agent import AgentCore
 from ..host.identity import format_link
-from ..net.bpf import (
-    ANY_BIT,
-    EQUAL,
-    ETH_P_IP,
-    ETH_P_IPV6,
-    GREATER_EQUAL,
-    IPV6_HEADER,
-    LD_BYTE,
-    LD_HALF,
-    LD_HALF_AT_X,
-    LDX_CONSTANT,
-    LDX_IP_HEADER,
-    RETURN,
-    FilterStep,
-    assemble_program,
-)
+from ..net.bpf import ETH_P_IP, ETH_P_IPV6
 from ..wire.parts import RouterHeard
 from ..wire.segment_messages import SegmentHeard, SegmentHearOrder
-from .adverts import HSRP_PORTS, UDP, VRRP, Advert, read_advert
-from .wire_socket import LINK_BYTES, READ_BYTES, SegmentWork, hear_group
+from .adverts import HSRP_PORTS, VRRP, Advert, read_advert
+from .wire_socket import LINK_BYTES, SegmentWork, hear_group, make_udp_filter
 
 MOST = 64
 LOOPBACK = "lo"
 # The groups of VRRP and CARP, HSRP, HSRPv2; and of VRRP and HSRP over IPv6.
 GROUPS_4 = tuple(b"\x01\0\x5e\0\0" + last for last in (b"\x12", b"\x02", b"\x66"))
 GROUPS_6 = tuple(b"\x33\x33\0\0\0" + last for last in (b"\x12", b"\x66"))
-# A later fragment has no transport header.
-WHOLE_4: List[FilterStep] = [(LD_HALF, 6, None, None), (ANY_BIT, 0x1FFF, "no", None)]
 
 
 def hear_routers(agent: AgentCore, order: SegmentHearOrder) -> None:
@@ -50,7 +33,10 @@ class Hearing(SegmentWork):
         # The last priority of each; a dict keeps the order in which they were heard.
         self._heard: Dict[Tuple[str, str, int, str], RouterHeard] = {}
         for protocol, family, groups in ((ETH_P_IP, 4, GROUPS_4), (ETH_P_IPV6, 6, GROUPS_6)):
-            _hear_groups(self.open_socket(protocol, make_filter(family)), groups)
+            _hear_groups(
+                self.open_socket(protocol, make_udp_filter(family, HSRP_PORTS[family], VRRP)),
+                groups,
+            )
         self._agent.loop.call_later(self._order.window_ms / 1000, self.finish)
 
     def read_packet(self, data: bytes, sender: Any) -> None:
@@ -76,25 +62,3 @@ def _hear_groups(sock: socket.socket, groups: Tuple[bytes, ...]) -> None:
         if device != LOOPBACK:
             for link in groups:
                 hear_group(sock, device, link)
-
-
-def make_filter(family: int) -> bytes:
-    """Give the program that lets through what may be an advertisement."""
-    begin: List[FilterStep] = WHOLE_4 if family == 4 else []
-    transport = (LDX_IP_HEADER, 0) if family == 4 else (LDX_CONSTANT, IPV6_HEADER)
-    return assemble_program(
-        [
-            *begin,
-            (LD_BYTE, 9 if family == 4 else 6, None, None),
-            (EQUAL, VRRP, "yes", None),
-            (EQUAL, UDP, None, "no"),
-            (transport[0], transport[1], None, None),
-            (LD_HALF_AT_X, 2, None, None),
-            (EQUAL, HSRP_PORTS[family], "yes", None),
-            (GREATER_EQUAL, 0, "no", None),
-            ("yes", 0, None, None),
-            (RETURN, READ_BYTES, None, None),
-            ("no", 0, None, None),
-            (RETURN, 0, None, None),
-        ]
-    )

@@ -6,12 +6,28 @@ from typing import Any, List, Optional
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
-from ..net.bpf import attach
+from ..net.bpf import (
+    ANY_BIT,
+    EQUAL,
+    IPV6_HEADER,
+    LD_BYTE,
+    LD_HALF,
+    LD_HALF_AT_X,
+    LDX_CONSTANT,
+    LDX_IP_HEADER,
+    RETURN,
+    FilterStep,
+    assemble_program,
+    attach,
+)
 from ..wire.failures import name_of
 
 SOL_PACKET, PACKET_ADD_MEMBERSHIP, PACKET_MR_MULTICAST = 263, 1, 0
 LINK_BYTES = 6
 READ_BYTES = 2048
+UDP = socket.IPPROTO_UDP
+# A later fragment has no transport header.
+WHOLE_4: List[FilterStep] = [(LD_HALF, 6, None, None), (ANY_BIT, 0x1FFF, "no", None)]
 
 _MEMBERSHIP = struct.Struct("=iHH8s")
 
@@ -31,15 +47,12 @@ class SegmentWork:
 
     def begin(self) -> None:
         """Open sockets, and see to it that ``finish`` is called. Raises OSError."""
-        raise NotImplementedError
 
     def read_packet(self, data: bytes, sender: Any) -> None:
         """Read what came; ``sender`` is an address of packet sockets."""
-        raise NotImplementedError
 
     def make_answer(self, failure: Optional[str]) -> Any:
         """Give the answer to the order."""
-        raise NotImplementedError
 
     def open_socket(
         self, protocol: int, instructions: bytes, device: Optional[str] = None
@@ -82,3 +95,25 @@ def hear_group(sock: socket.socket, device: str, link: bytes) -> None:
         sock.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, entry)
     except OSError:
         pass  # a device without groups, or one that is down
+
+
+def make_udp_filter(family: int, port: int, protocol: Optional[int] = None) -> bytes:
+    """Give the program that lets through datagrams to a port, and another protocol."""
+    begin: List[FilterStep] = WHOLE_4 if family == 4 else []
+    also: List[FilterStep] = [] if protocol is None else [(EQUAL, protocol, "yes", None)]
+    transport = (LDX_IP_HEADER, 0) if family == 4 else (LDX_CONSTANT, IPV6_HEADER)
+    return assemble_program(
+        [
+            *begin,
+            (LD_BYTE, 9 if family == 4 else 6, None, None),
+            *also,
+            (EQUAL, UDP, None, "no"),
+            (transport[0], transport[1], None, None),
+            (LD_HALF_AT_X, 2, None, None),
+            (EQUAL, port, None, "no"),
+            ("yes", 0, None, None),
+            (RETURN, READ_BYTES, None, None),
+            ("no", 0, None, None),
+            (RETURN, 0, None, None),
+        ]
+    )

@@ -2,7 +2,7 @@
 
 from typing import List, NamedTuple, Optional
 
-from .parts import AddressAnswer, RouterHeard
+from .parts import AddressAnswer, DhcpServer, RouterHeard
 
 
 class SegmentHearOrder(NamedTuple):
@@ -38,4 +38,21 @@ class SegmentAnswers(NamedTuple):
 
     id: int
     answers: List[AddressAnswer]
+    failure: Optional[str]
+
+
+class DhcpOrder(NamedTuple):
+    """Ask everybody on the network of a device for an address of this family (4 or 6), by one
+    DHCP DISCOVER or SOLICIT; nothing is requested."""
+
+    id: int
+    dev: str
+    family: int
+
+
+class DhcpHeard(NamedTuple):
+    """All servers that answered; ``failure``: why nobody could be asked."""
+
+    id: int
+    servers: List[DhcpServer]
     failure: Optional[str]

@@ -32,7 +32,7 @@ MOST_STRANGERS = 64
 MOST_NUMBERS = 64
 MOST_ADDRESSES = 1024
 # Machines that have one address.
-MOST_HEARD, MOST_ANSWERS = 64, 256
+MOST_HEARD, MOST_ANSWERS, MOST_SERVERS = 64, 256, 32
 
 
 def _pair_messages(module: ModuleType) -> Iterator[tuple[type[Any], tuple[type[Any], ...]]]:
@@ -218,6 +218,15 @@ def _check_segment(
         demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
 
 
+def _check_dhcp(_order: Any, answer: segment_messages.DhcpHeard) -> None:
+    _check_length(answer.servers, MOST_SERVERS)
+    _check_once([*map(tuple, answer.servers)], [*map(tuple, answer.servers)], "server")
+    check_addresses(one.server for one in answer.servers)
+    check_addresses(one.offer for one in answer.servers if one.offer is not None)
+    for one in answer.servers:
+        demand_that(LINK.fits(one.link), f"a link-layer address {one.link!r:.40}")
+
+
 def _check_sockets(_order: Any, answer: host_messages.Sockets) -> None:
     check_addresses(one.address for one in answer.sockets)
     for one in answer.sockets:
@@ -253,6 +262,7 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     quality_messages.SamplesTaken: _check_samples,
     segment_messages.SegmentHeard: _check_heard,
     segment_messages.SegmentAnswers: _check_segment,
+    segment_messages.DhcpHeard: _check_dhcp,
 }
 
 

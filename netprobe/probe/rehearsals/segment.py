@@ -7,31 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
-from netprobe.errors import AgentError
 from netprobe.model.plan import Block
-from netprobe.model.segment import RouterSeen, SegmentFacts
+from netprobe.model.segment import DhcpFacts, RouterSeen, SegmentFacts
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.agents.neighbours import find_neighbours, links_of, name_machines
+from netprobe.probe.agents.neighbours import links_of, name_machines
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
 from netprobe.probe.rehearsals.segment_asking import LinksByAddress, ask_segments
+from netprobe.probe.rehearsals.segment_dhcp import Network, ask_networks, find_networks
 from netprobe.probe.rehearsals.segment_hearing import assign_routers, doubt_router, hear_foreign
+from netprobe.probe.rehearsals.segment_seats import NO_RIGHT, Seat, find_seat
 
 # So many hosts of the inventory without an agent are asked who they are: a virtual address may be
 # theirs already.
 MOST_AGENTLESS = 64
-NO_RIGHT = "its agent has no packet sockets (it needs root, or CAP_NET_RAW)"
-
-
-class Seat(NamedTuple):
-    """Where one address is looked at: who asks, on which device, and all neighbours that listen."""
-
-    asker: AgentMethods
-    device: str
-    listeners: tuple[tuple[AgentMethods, str], ...]
 
 
 class SegmentRehearsal(TogetherRehearsal):
@@ -58,7 +49,7 @@ class SegmentRehearsal(TogetherRehearsal):
         fleet = stages[0].fleet
         # Who only listens and asks here has not been waited for.
         await asyncio.gather(*(one.settled.wait() for one in fleet.agents()))
-        seats = await asyncio.gather(*(_find_seat(stage.address, fleet) for stage in stages))
+        seats = await asyncio.gather(*(find_seat(stage.address, fleet) for stage in stages))
         wanted = [
             (stage, seat) for stage, seat in zip(stages, seats, strict=True)
             if isinstance(seat, Seat)
@@ -69,9 +60,11 @@ class SegmentRehearsal(TogetherRehearsal):
         listed = stages[0].flow.block.listed
         agentless = await _find_agentless(stages, listed, own)
         also = agentless if any(stage.flow.destination.free for stage in stages) else []
-        (heard, deaf), answers = await asyncio.gather(
+        networks = find_networks([(stage.address, seat) for stage, seat in wanted])
+        (heard, deaf), answers, served = await asyncio.gather(
             hear_foreign(listeners.values(), fleet, {*listed, *own}),
             ask_segments([*questions, *also], fleet),
+            ask_networks(networks, fleet),
         )
         others = _name_agentless([address for address, *_ in also], answers)
         heard = [
@@ -79,10 +72,21 @@ class SegmentRehearsal(TogetherRehearsal):
         ]
         routers = assign_routers([(stage, _name_places(seat)) for stage, seat in wanted], heard)
         table = _Table(fleet, answers, wanted, routers, deaf, others)
-        return [
-            table.conclude(stage, seat) if isinstance(seat, Seat) else seat
-            for stage, seat in zip(stages, seats, strict=True)
-        ]
+        played = [table.conclude(stage, seat) for stage, seat in wanted]
+        for network, dhcp in zip(networks, served, strict=True):
+            _add_dhcp(played, network, dhcp._replace(is_barred=stages[0].flow.block.no_dhcp))
+        shown = iter(played)
+        return [next(shown) if isinstance(seat, Seat) else seat for seat in seats]
+
+
+def _add_dhcp(played: list[Played], network: Network, dhcp: DhcpFacts) -> None:
+    """Tell of the DHCP servers of a network at one of its addresses: a host's, if it has one."""
+    seen = [
+        (facts.is_free, place, facts)
+        for place in network.places if isinstance(facts := played[place], SegmentFacts)
+    ]  # fmt: skip
+    for _, place, facts in sorted(seen)[:1]:
+        played[place] = facts._replace(dhcp=dhcp)
 
 
 def _name_places(seat: Seat) -> frozenset[tuple[str, str]]:
@@ -96,7 +100,7 @@ async def _find_agentless(
     asked = {stage.address for stage in stages}
     some = [text for text in listed if text not in own and text not in asked][:MOST_AGENTLESS]
     fleet = stages[0].fleet
-    seats = await asyncio.gather(*(_find_seat(address, fleet) for address in some))
+    seats = await asyncio.gather(*(find_seat(address, fleet) for address in some))
     return [
         (address, seat.asker, seat.device)
         for address, seat in zip(some, seats, strict=True)
@@ -112,25 +116,6 @@ def _name_agentless(addresses: Iterable[str], answers: LinksByAddress) -> dict[s
         if not isinstance(links, Exception) and len(links) == 1:
             found.setdefault(links[0], address)
     return found
-
-
-async def _find_seat(address: str, fleet: Fleet) -> Seat | NotPlayedError | AgentError:
-    """Find the agents on the network of an address; of those that may, the first one asks."""
-    try:
-        found = await find_neighbours(address, fleet.agents())
-    except AgentError as error:
-        return error
-    near = sorted(found, key=lambda one: one[0].index)
-    on_link = [(agent, route.dev) for agent, route in near if route.dev is not None]
-    if not on_link:
-        return NotPlayedError(None, f"no other agent is on the network of {address}")
-    able = [(agent, dev) for agent, dev in on_link if agent.hello and agent.hello.net_raw]
-    if not able:
-        names = ", ".join(agent.host.name for agent, _ in on_link)
-        return NotPlayedError(
-            "no-permission", f"only {names} could ask for {address}, and {NO_RIGHT}"
-        )
-    return Seat(*able[0], tuple(able))
 
 
 class _Table:

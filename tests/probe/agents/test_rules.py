@@ -40,6 +40,7 @@ from netprobe.agent.wire.orders import (
 )
 from netprobe.agent.wire.parts import (
     AddressAnswer,
+    DhcpServer,
     EchoRun,
     FailedPorts,
     HalfOpen,
@@ -59,7 +60,12 @@ from netprobe.agent.wire.parts import (
     TranslatedRun,
     WalkHop,
 )
-from netprobe.agent.wire.segment_messages import SegmentAnswers, SegmentAskOrder
+from netprobe.agent.wire.segment_messages import (
+    DhcpHeard,
+    DhcpOrder,
+    SegmentAnswers,
+    SegmentAskOrder,
+)
 from netprobe.model import ports as port_sets
 from netprobe.probe.agents.outcome_rules import OutcomeRules
 from netprobe.probe.agents.rules import check_answer
@@ -269,6 +275,8 @@ WALK = WalkOrder(7, "tcp", "10.0.0.2", 5, None, 3, 0)
 EGRESS = EgressOrder(7, "10.0.0.2", None, 9)
 HOPS_ORDER = HopsOrder(7, [("10.0.0.2", None), ("10.0.0.3", "10.0.0.1")])
 HOLDERS = SegmentAskOrder(7, "eth0", ["10.0.0.2"] * 3, 150, "10.0.0.1")
+DHCP = DhcpOrder(7, "eth0", 4)
+SERVER = DhcpServer("10.0.0.9", "02:00:00:00:00:09", "10.0.0.50")
 RETURN = ReturnPathOrder(7, "10.0.0.2", "10.0.0.1")
 HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
 REFUSAL = IcmpFact(3, 0, "10.0.0.2", 62)
@@ -337,6 +345,11 @@ def held_by(*links: str, dst: str = "10.0.0.2") -> SegmentAnswers:
         (HOLDERS, held_by("02:00:00:00:00:01", dst="10.0.0.3"), "an address"),
         (HOLDERS, held_by(*(f"02:00:00:00:{n // 256:02x}:{n % 256:02x}" for n in range(257))),
          "257 items"),
+        (DHCP, DhcpHeard(7, [SERVER, SERVER._replace(offer=None)], None), None),
+        (DHCP, DhcpHeard(7, [SERVER] * 2, None), "one server twice"),
+        (DHCP, DhcpHeard(7, [SERVER._replace(server="x")], None), "an address 'x'"),
+        (DHCP, DhcpHeard(7, [SERVER._replace(offer="x")], None), "an address 'x'"),
+        (DHCP, DhcpHeard(7, [SERVER._replace(link="x")], None), "a link-layer address 'x'"),
         (RETURN, ReturnPath(7, "eth0", None, None, None, [], None), None),
         (RETURN, ReturnPath(7, "eth0", ";x", None, None, [], None), "an address ';x'"),
         (STORY, told(), None),
