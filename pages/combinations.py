@@ -15,6 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from netprobe.judge.balanced import BalancerFate, judge_balancer
+from netprobe.judge.multicast import MulticastFate, judge_multicast
 from netprobe.judge.name_rows import ROWS as NAME_ROWS
 from netprobe.judge.of_hosts import REASONS_OF_HOSTS, make_fault
 from netprobe.judge.quality import judge_quality
@@ -36,6 +37,7 @@ from netprobe.model.evidence import (
 )
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.matrix import Condition, Expect, Requirement
+from netprobe.model.multicast import MulticastFacts
 from netprobe.model.names import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, HostFlow
 from netprobe.model.quality import QualityLimits, SampledBy, WaySamples
@@ -125,6 +127,12 @@ SEGMENTS: Mapping[SegmentFate, SegmentFacts] = {
     "silent": _FREE._replace(is_silent=True),
     "free": _FREE,
     "alone": _ALONE,
+}
+_SENT = MulticastFacts("10.0.0.1", "eth0", arrived=True)
+# What shows each row of the table of VRRP's multicast.
+MULTICASTS: Mapping[MulticastFate, MulticastFacts] = {
+    "arrives": _SENT,
+    "filtered": _SENT._replace(arrived=False, heard_by=("c",), hears=True),
 }
 ALL_WIRES: Sequence[SampledBy] = ("tcp", "udp", "icmp")
 _RTTS_US = tuple(range(900, 1200))
@@ -270,6 +278,9 @@ def _list_rehearsed() -> Iterator[Result]:
     base = judge(make_evidence("allowed", "icmp", outcome=None), ORDER, Rules())[0]
     for known in SEGMENTS.values():
         yield judge_segment(base, known)
+    base = judge(make_evidence("allowed", "ipproto/112", outcome=None), ORDER, Rules())[0]
+    for sent in MULTICASTS.values():
+        yield judge_multicast(base, sent)
 
 
 @cache

@@ -9,10 +9,10 @@ from netprobe.explain.near_steps import wire_facts
 from netprobe.explain.view import NO_RECORDER, View
 from netprobe.judge.words import word_root
 from netprobe.model.balanced import BalancerFacts
-from netprobe.model.evidence import Outcome, Witness
+from netprobe.model.evidence import Outcome, RehearsedFacts, Witness
+from netprobe.model.multicast import MulticastFacts
 from netprobe.model.notes import InterceptionNote, word_failure, word_route
 from netprobe.model.quality import WaySamples
-from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.segment import SegmentFacts
 from netprobe.model.story import Sight, Step, StoryPlace, TrailEntry, TrailStatus
 from netprobe.probe.flows.reachability import is_answer
@@ -213,9 +213,9 @@ def rehearsal_step(view: View) -> Step:
 
 
 def _list_rehearsed(
-    seen: OverlayFacts | BalancerFacts | SegmentFacts | WaySamples,
+    seen: RehearsedFacts,
 ) -> dict[str, Any]:
-    if isinstance(seen, SegmentFacts):
+    if isinstance(seen, SegmentFacts | MulticastFacts):
         return cast("dict[str, Any]", _list_plainly(seen))
     if isinstance(seen, WaySamples):
         return {"by": seen.by, "rtts_us": list(seen.rtts_us), "lost": seen.lost}

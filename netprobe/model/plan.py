@@ -27,12 +27,14 @@ PATH_MTU = "path-mtu"
 # of a row and this word (``vxlan/overlay``).
 OVERLAY = "overlay"
 BALANCER = "balancer"
-# The one that is rehearsed for hosts, not for rows: its id is this word alone.
+# The one that is rehearsed for hosts, not for rows: its id is this word alone. Of rows of VRRP it
+# rehearses the multicast, with another ``probe``.
 SEGMENT = "segment"
+MULTICAST = "multicast"
 REHEARSALS = (OVERLAY, BALANCER, SEGMENT)
 # What ``--quality`` measures of a row's way: it comes after all is probed, too.
 QUALITY = "quality"
-PLAYED_WORDS = (*REHEARSALS, QUALITY)
+PLAYED_WORDS = (*REHEARSALS, MULTICAST, QUALITY)
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"

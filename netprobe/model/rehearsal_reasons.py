@@ -100,6 +100,21 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
         },
         owner="network",
     ),
+    "multicast-arrives": Reason(),
+    "multicast-filtered": Reason(
+        kind="multicast",
+        title="VRRP's multicast does not pass {between}",
+        rule_causes=False,
+        rule_mends=False,
+        shares="reason",
+        advice={
+            ("path",): "Let switches and hypervisors {between} pass frames to 01:00:5e:00:00:12 "
+            "(IPv6: 33:33:00:00:00:12): look at IGMP and MLD snooping, storm control and filters "
+            "of virtual switches; or have the routers speak to each other alone (unicast_peer of "
+            "keepalived)."
+        },
+        owner="network",
+    ),
     "way-quality": Reason(),
     "slow": Reason(
         kind="quality",

@@ -30,6 +30,8 @@ class Switch:
         self.switch.ip("link add br0 type bridge mcast_snooping 0", "link set br0 up")
         # Keys of the inventory beside its hosts.
         self.inventory: dict[str, str] = {}
+        # Rows between all hosts beside the usual one.
+        self.rows: list[dict[str, Any]] = []
         self.hosts = [self.plug("abcdefghij"[number], number + 1) for number in range(hosts)]
         lab.wait_until_ready()
 
@@ -98,6 +100,7 @@ class Switch:
             "requirements": [
                 {"id": "ssh", "from": "node", "to": "node", "tcp": [22], **line},
                 {"id": "api", "from": "node", "to": "vip", "tcp": [6443], **line},
+                *({"from": "node", "to": "node", **line, **row} for row in self.rows),
             ],
         }  # fmt: skip
         top = {"schema": "netprobe.inventory/1"} | self.inventory

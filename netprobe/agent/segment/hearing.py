@@ -1,6 +1,10 @@
-"""Listens for routers that share virtual addresses: VRRP, CARP and HSRP. Nothing is sent."""
+"""Listens for routers that share virtual addresses: VRRP, CARP and HSRP.
+
+Where it is ordered to, it sends what such a router would, of an id that none has.
+"""
 
 import socket
+import struct
 from typing import Any, Dict, Optional, Tuple
 
 from ..core.agent import AgentCore
@@ -8,10 +12,18 @@ from ..host.identity import format_link
 from ..net.bpf import ETH_P_IP, ETH_P_IPV6
 from ..wire.parts import RouterHeard
 from ..wire.segment_messages import SegmentHeard, SegmentHearOrder
-from .adverts import HSRP_PORTS, VRRP, Advert, read_advert
+from .adverts import HSRP_PORTS, TTL, VRRP, Advert, read_advert
+from .asking import ARPHRD_ETHER, pack_any
+from .packets import make_packet
 from .wire_socket import LINK_BYTES, SegmentWork, hear_group, make_udp_filter
 
 MOST = 64
+# How often what a router would say is sent while this host listens.
+SENT = 3
+# Version 3, an advertisement; an id that no router has, the least priority, one address, and one
+# second between packets; then the checksum.
+OURS = b"\x31\0\1\1\0\x64\0\0"
+VRRP_GROUPS = ("224.0.0.18", "ff02::12")
 LOOPBACK = "lo"
 # The groups of VRRP and CARP, HSRP, HSRPv2; and of VRRP and HSRP over IPv6.
 GROUPS_4 = tuple(b"\x01\0\x5e\0\0" + last for last in (b"\x12", b"\x02", b"\x66"))
@@ -37,7 +49,35 @@ class Hearing(SegmentWork):
                 self.open_socket(protocol, make_udp_filter(family, HSRP_PORTS[family], VRRP)),
                 groups,
             )
-        self._agent.loop.call_later(self._order.window_ms / 1000, self.finish)
+        window_s = self._order.window_ms / 1000
+        self._agent.loop.call_later(window_s, self.finish)
+        if self._order.senders:
+            self._join_groups()
+            for part in range(1, 1 + SENT):
+                self._agent.loop.call_later(window_s * part / (1 + SENT), self._send_adverts)
+
+    def _join_groups(self) -> None:
+        """Join the group as routers do: switches may hand it on to none but those that did."""
+        for device, text in self._order.senders:
+            is_6, index = ":" in text, struct.pack("=I", socket.if_nametoindex(device))
+            sock = socket.socket(socket.AF_INET6 if is_6 else socket.AF_INET, socket.SOCK_DGRAM)
+            self.keep_socket(sock)
+            group = pack_any(VRRP_GROUPS[is_6])
+            if is_6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, group + index)
+            else:
+                entry = group + bytes(4) + index
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, entry)
+
+    def _send_adverts(self) -> None:
+        for device, text in self._order.senders:
+            is_6, source = ":" in text, pack_any(text)
+            packet = make_packet(source + pack_any(VRRP_GROUPS[is_6]), VRRP, TTL, OURS + source, 6)
+            kind, to = (ETH_P_IPV6, GROUPS_6[0]) if is_6 else (ETH_P_IP, GROUPS_4[0])
+            try:
+                self._socks[is_6].sendto(packet, (device, kind, 0, ARPHRD_ETHER, to))
+            except OSError:
+                pass  # the cable is out: nobody hears it
 
     def read_packet(self, data: bytes, sender: Any) -> None:
         """Note an advertisement."""

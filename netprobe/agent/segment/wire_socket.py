@@ -62,14 +62,18 @@ class SegmentWork:
         Packets begin with their network header. One that came before the filter may be any.
         """
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(protocol))
-        self._socks.append(sock)
-        self._agent.loop.watch(sock.fileno(), looping.READ, self._read_packets)
+        self.keep_socket(sock)
         attach(sock, instructions)
-        sock.setblocking(False)
         # Python binds to named devices only.
         if device is not None:
             sock.bind((device, protocol))
         return sock
+
+    def keep_socket(self, sock: socket.socket) -> None:
+        """Read a socket until all are closed."""
+        sock.setblocking(False)
+        self._socks.append(sock)
+        self._agent.loop.watch(sock.fileno(), looping.READ, self._read_packets)
 
     def finish(self, failure: Optional[str] = None) -> None:
         """Close all sockets, and answer."""

@@ -1,16 +1,18 @@
 """What is heard and asked on the network segments of a host: one order and one answer each."""
 
-from typing import List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional, Tuple
 
 from .parts import AddressAnswer, DhcpServer, RouterHeard
 
 
 class SegmentHearOrder(NamedTuple):
-    """Listen on all devices for routers that share virtual addresses; nothing is sent. 0 ms: only
-    see whether that is possible."""
+    """Listen on all devices for routers that share virtual addresses. 0 ms: only see whether that
+    is possible. ``senders``: meanwhile join VRRP's group at these devices, and send three packets
+    of the id 0, which no router has, from these addresses there; none: nothing is sent."""
 
     id: int
     window_ms: int
+    senders: List[Tuple[str, str]]
 
 
 class SegmentHeard(NamedTuple):

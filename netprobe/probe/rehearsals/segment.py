@@ -41,7 +41,7 @@ class SegmentRehearsal(TogetherRehearsal):
     async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
         """See whether a host may open packet sockets."""
         del block
-        told = await agent.request(SegmentHearOrder(next(fleet.order_ids), 0), SegmentHeard)
+        told = await agent.request(SegmentHearOrder(next(fleet.order_ids), 0, []), SegmentHeard)
         return NO_RIGHT if told.failure is not None else None
 
     async def play_together(self, stages: Sequence[Stage]) -> list[Played]:

@@ -79,7 +79,7 @@ def doubt_router(
 
 
 async def _hear_at(agent: AgentMethods, fleet: Fleet) -> SegmentHeard:
-    order = SegmentHearOrder(next(fleet.order_ids), HEAR_MS)
+    order = SegmentHearOrder(next(fleet.order_ids), HEAR_MS, [])
     try:
         return await agent.request(order, SegmentHeard)
     except AgentError as error:
