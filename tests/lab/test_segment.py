@@ -261,9 +261,11 @@ def _list_all(switch: Switch) -> dict[str, str]:
 @pytest.mark.full
 @pytest.mark.parametrize("who", ["agents", "coordinator"])
 def test_nothing_stays_after_kill_9(lab: Lab, who: str) -> None:
-    """Killed while they listen and ask, agents leave nothing: no socket, no group of a device, no
-    address, route, rule or setting is there that was not there before."""
+    """Killed while they listen, ask, and are members of VRRP's group, agents leave nothing: no
+    socket, no group of a device, no address, route, rule or setting is there that was not there
+    before."""
     switch = Switch(lab)
+    switch.rows = [{"id": "vrrp", "ipproto": [112]}]
     before = _list_all(switch)
     words = [*COMMAND, "run", "--rehearse=segment", *switch.write_files()]
     seed = random.Random(who)
