@@ -57,6 +57,7 @@ ANSWERS_TO: dict[type[Any], tuple[type[Any], ...]] = {
     **dict(_pair_messages(host_messages)),
     **dict(_pair_messages(tunnel_messages)),
     **dict(_pair_messages(quality_messages)),
+    **dict(_pair_messages(segment_messages)),
 }
 
 
