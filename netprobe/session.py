@@ -118,6 +118,7 @@ class _Run:
         self._clocks: list[ServerAnswer] = []
         self._ports_found = PortsFound()
         self._skipped: list[Skipped] = []
+        self._skipped_flows = 0
         self._arrivals = RowArrivals()
         self._arrivals.expect(part.plan)
         self._any_of = AnyOfGroups(part.plan, to_the_end=self._completion is not None)
@@ -168,6 +169,7 @@ class _Run:
             sample=self._request.part.sample,
             coverage=self._conclude_coverage(),
             skipped=(*before.skipped, *self._skipped),
+            planned_flows=before.planned_flows - self._skipped_flows,
         )
 
     def emit(self, want: Want, found: list[Evidence]) -> None:
@@ -218,6 +220,7 @@ class _Run:
     def _note_skipped(self, what: Skipped, ports: int) -> None:
         """Note what a rehearsal leaves out on purpose: it has no result, and none is missing."""
         self._skipped.append(what)
+        self._skipped_flows += ports
         self._done_flows += ports
         self._known_flows += ports
 

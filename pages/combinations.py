@@ -15,6 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from netprobe.judge.balanced import BalancerFate, judge_balancer
+from netprobe.judge.multicast import MulticastFate, judge_multicast
 from netprobe.judge.name_rows import ROWS as NAME_ROWS
 from netprobe.judge.of_hosts import REASONS_OF_HOSTS, make_fault
 from netprobe.judge.quality import judge_quality
@@ -36,12 +37,13 @@ from netprobe.model.evidence import (
 )
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.matrix import Condition, Expect, Requirement
+from netprobe.model.multicast import MulticastFacts
 from netprobe.model.names import NameFacts, NameTold, ServerTold
 from netprobe.model.plan import PATH_MTU, AskedName, Block, Flow, HostFlow
 from netprobe.model.quality import QualityLimits, SampledBy, WaySamples
 from netprobe.model.rehearsed import Card, OverlayFacts, TunnelTrial
 from netprobe.model.result import Place, Proof, Result
-from netprobe.model.segment import RouterSeen, SegmentFacts
+from netprobe.model.segment import DhcpFacts, DhcpSeen, RouterSeen, SegmentFacts
 from netprobe.model.story import Sight, Story, StoryPlace
 
 HOSTS = tuple(Host(name, (Address("10.0.0.1", 4),), (), Vantage("local")) for name in "ab")
@@ -114,15 +116,23 @@ BALANCERS: Mapping[BalancerFate, BalancerFacts] = {
 _ALONE = SegmentFacts(is_free=False, asker="b", device="eth0", itself=True)
 _FREE = SegmentFacts(is_free=True, asker="a", device="eth0", vrid=51)
 _ROUTER = RouterSeen("VRRPv2", 51, 100, "10.0.0.9", "02:00:00:00:00:09", ("a", "b"))
+_SERVED = DhcpFacts("b on eth0", (DhcpSeen("10.0.0.9", "02:00:00:00:00:09", "10.0.0.50"),), True)
 # What shows each row of the table of segments.
 SEGMENTS: Mapping[SegmentFate, SegmentFacts] = {
     "in-use": _FREE._replace(holders=("02:00:00:00:00:09",)),
     "id-taken": _FREE._replace(routers=(_ROUTER,)),
     "two-machines": _ALONE._replace(holders=("02:00:00:00:00:09",)),
     "elsewhere": _ALONE._replace(holders=("c (02:00:00:00:00:09)",), itself=False),
+    "dhcp": _ALONE._replace(dhcp=_SERVED),
     "silent": _FREE._replace(is_silent=True),
     "free": _FREE,
     "alone": _ALONE,
+}
+_SENT = MulticastFacts("10.0.0.1", "eth0", arrived=True)
+# What shows each row of the table of VRRP's multicast.
+MULTICASTS: Mapping[MulticastFate, MulticastFacts] = {
+    "arrives": _SENT,
+    "filtered": _SENT._replace(arrived=False, heard_by=("c",), hears=True),
 }
 ALL_WIRES: Sequence[SampledBy] = ("tcp", "udp", "icmp")
 _RTTS_US = tuple(range(900, 1200))
@@ -268,6 +278,9 @@ def _list_rehearsed() -> Iterator[Result]:
     base = judge(make_evidence("allowed", "icmp", outcome=None), ORDER, Rules())[0]
     for known in SEGMENTS.values():
         yield judge_segment(base, known)
+    base = judge(make_evidence("allowed", "ipproto/112", outcome=None), ORDER, Rules())[0]
+    for sent in MULTICASTS.values():
+        yield judge_multicast(base, sent)
 
 
 @cache

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from netprobe.judge.balanced import ROWS as BALANCER_ROWS
+from netprobe.judge.multicast import ROWS as MULTICAST_ROWS
 from netprobe.judge.quality import ROWS as QUALITY_ROWS
-from netprobe.judge.rehearsed import ROWS
+from netprobe.judge.rehearsed import ROWS, RehearsedRow
 from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.segments import ROWS as SEGMENT_ROWS
 
@@ -112,6 +114,13 @@ the others are warnings.
 |---|---|---|---|---|---|---|
 """
 
+MULTICAST_HEAD = """
+Whether VRRP's multicast passes between two hosts (`ROW/segment` of rows of IP protocol 112).
+
+| what was seen | verdict | state | reason | proof | where | because |
+|---|---|---|---|---|---|---|
+"""
+
 SEGMENT_HEAD = """
 Who answers on the segment of an address; what is beside it is a warning.
 
@@ -133,16 +142,11 @@ def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION, "\n## Required flows\n", HEAD, *_print_rows(ALLOWED)]
     parts += ["\n## Ports that must not answer (`expect: denied`)\n", HEAD, *_print_rows(DENIED)]
-    parts += ["\n## Rehearsals (`--rehearse`)\n", REHEARSED_HEAD, *_print_rehearsed()]
-    parts += [BALANCER_HEAD, *_print_balancers(), SEGMENT_HEAD, *_print_segments()]
+    parts += ["\n## Rehearsals (`--rehearse`)\n", REHEARSED_HEAD, *_print_rehearsed(ROWS)]
+    parts += [BALANCER_HEAD, *_print_balancers(), SEGMENT_HEAD, *_print_rehearsed(SEGMENT_ROWS)]
+    parts += [MULTICAST_HEAD, *_print_rehearsed(MULTICAST_ROWS)]
     parts += [QUALITY_HEAD, *_print_qualities()]
     return "".join(parts)
-
-
-def _print_rehearsed() -> Iterator[str]:
-    for fate, row in ROWS.items():
-        cells = (fate, row.verdict, row.state, row.reason, row.proof, ", ".join(row.where))
-        yield f"| {' | '.join(cells)} | {row.because} |\n"
 
 
 def _print_balancers() -> Iterator[str]:
@@ -151,8 +155,8 @@ def _print_balancers() -> Iterator[str]:
         yield f"| {' | '.join(cells)} | {row.because} |\n"
 
 
-def _print_segments() -> Iterator[str]:
-    for fate, row in SEGMENT_ROWS.items():
+def _print_rehearsed(rows: Mapping[Any, RehearsedRow]) -> Iterator[str]:
+    for fate, row in rows.items():
         cells = (fate, row.verdict, row.state, row.reason, row.proof, ", ".join(row.where))
         yield f"| {' | '.join(cells)} | {row.because} |\n"
 

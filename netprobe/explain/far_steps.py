@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from netprobe.explain.near_steps import wire_facts
 from netprobe.explain.view import NO_RECORDER, View
 from netprobe.judge.words import word_root
 from netprobe.model.balanced import BalancerFacts
-from netprobe.model.evidence import Outcome, Witness
+from netprobe.model.evidence import Outcome, RehearsedFacts, Witness
+from netprobe.model.multicast import MulticastFacts
 from netprobe.model.notes import InterceptionNote, word_failure, word_route
 from netprobe.model.quality import WaySamples
-from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.segment import SegmentFacts
 from netprobe.model.story import Sight, Step, StoryPlace, TrailEntry, TrailStatus
 from netprobe.probe.flows.reachability import is_answer
@@ -213,11 +213,10 @@ def rehearsal_step(view: View) -> Step:
 
 
 def _list_rehearsed(
-    seen: OverlayFacts | BalancerFacts | SegmentFacts | WaySamples,
+    seen: RehearsedFacts,
 ) -> dict[str, Any]:
-    if isinstance(seen, SegmentFacts):
-        routers = [one._asdict() | {"heard_by": list(one.heard_by)} for one in seen.routers]
-        return {**seen._asdict(), "holders": list(seen.holders), "routers": routers}
+    if isinstance(seen, SegmentFacts | MulticastFacts):
+        return cast("dict[str, Any]", _list_plainly(seen))
     if isinstance(seen, WaySamples):
         return {"by": seen.by, "rtts_us": list(seen.rtts_us), "lost": seen.lost}
     if isinstance(seen, BalancerFacts):
@@ -232,6 +231,16 @@ def _list_rehearsed(
         "full": trial.full, "bytes": trial.bytes, "took_us": trial.took_us,
         "device": seen.near.device, "driver": seen.near.driver, "mended_at": seen.mended_at,
     }  # fmt: skip
+
+
+def _list_plainly(value: object) -> object:
+    """Give records as mappings and tuples as lists, as deep as they go."""
+    if isinstance(value, tuple):
+        as_mapping = getattr(value, "_asdict", None)
+        if as_mapping is not None:
+            return {name: _list_plainly(one) for name, one in as_mapping().items()}
+        return [_list_plainly(one) for one in value]
+    return value
 
 
 def checks_step(view: View) -> Step:

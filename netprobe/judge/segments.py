@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from netprobe.judge.rehearsed import RehearsedRow
 from netprobe.judge.words import join_some
 from netprobe.model.result import Result
-from netprobe.model.segment import RouterSeen, SegmentFacts
+from netprobe.model.segment import DhcpFacts, RouterSeen, SegmentFacts
 
-SegmentFate = Literal["in-use", "id-taken", "two-machines", "elsewhere", "silent", "free", "alone"]
+SegmentFate = Literal[
+    "in-use", "id-taken", "two-machines", "elsewhere", "dhcp", "silent", "free", "alone"
+]
 
 
 # From the gravest to the least.
@@ -35,6 +37,11 @@ ROWS: Final[Mapping[SegmentFate, RehearsedRow]] = {
         "blocked", "unreachable", "other-machine", "none", ("path",),
         "{holders} {answers} {question} for the address, and {host} does not ({asker} asked)",
     ),
+    "dhcp": RehearsedRow(
+        "blocked", "open", "dhcp-foreign", "none", ("service",),
+        "the network of the address should have no DHCP server (`dhcp: none`), and {servers} "
+        "({dhcp_asker} asked by a {discover}; nothing was requested)",
+    ),
     "silent": RehearsedRow(
         "inconclusive", "unknown", "segment-silent", "none", ("path", "host"),
         "nobody answers {question} for the address, and no host there answered for its own: "
@@ -55,6 +62,9 @@ def judge_segment(base: Result, facts: SegmentFacts) -> Result:
     """Give the result of one address; foreign routers that are no fault of it are warnings."""
     row = ROWS[find_segment_fate(facts)]
     stated = facts.clashing if row.reason == "vrid-taken" else ()
+    warnings = [*base.warnings, *_list_warnings(facts, stated)]
+    if facts.dhcp is not None:
+        warnings += _list_dhcp_warnings(facts.dhcp, stated=row.reason == "dhcp-foreign")
     return replace(
         base,
         verdict=row.verdict,
@@ -64,7 +74,7 @@ def judge_segment(base: Result, facts: SegmentFacts) -> Result:
         where=row.where,
         because=row.because.format_map(_word_facts(base, facts)),
         attempts=1,
-        warnings=(*base.warnings, *_list_warnings(facts, stated)),
+        warnings=tuple(warnings),
     )
 
 
@@ -76,6 +86,8 @@ def find_segment_fate(facts: SegmentFacts) -> SegmentFate:
         return "id-taken"
     if facts.holders:
         return "two-machines" if facts.itself else "elsewhere"
+    if facts.dhcp is not None and facts.dhcp.is_barred and facts.dhcp.servers:
+        return "dhcp"
     if facts.is_free:
         return "silent" if facts.is_silent else "free"
     return "alone"
@@ -88,7 +100,18 @@ def _list_warnings(facts: SegmentFacts, stated: Iterable[RouterSeen]) -> Iterato
     for one in facts.routers:
         if one not in known:
             too = ", too" if one in facts.clashing else ""
-            yield f"vrid-taken{too}: {one.words()}, which is no host of the inventory"
+            who = "no host of the inventory"
+            if one.maybe:
+                who = f"perhaps {join_some(one.maybe)}: no agent is there to tell"
+            yield f"vrid-taken{too}: {one.words()}, which is {who}"
+
+
+def _list_dhcp_warnings(dhcp: DhcpFacts, *, stated: bool) -> Iterator[str]:
+    if dhcp.failure is not None and dhcp.is_barred:
+        yield f"{dhcp.asker} could not ask for DHCP servers ({dhcp.failure})"
+    if dhcp.servers and not stated:
+        word = "dhcp-foreign, too" if dhcp.is_barred else "DHCP on the network of this address"
+        yield f"{word}: {dhcp.words()}"
 
 
 def _word_facts(base: Result, facts: SegmentFacts) -> dict[str, str]:
@@ -98,6 +121,9 @@ def _word_facts(base: Result, facts: SegmentFacts) -> dict[str, str]:
         "question": "neighbour solicitations" if ":" in base.address else "ARP probes",
         "asker": f"{facts.asker} on {facts.device}",
         "host": base.destination,
+        "servers": facts.dhcp.words() if facts.dhcp else "",
+        "dhcp_asker": facts.dhcp.asker if facts.dhcp else "",
+        "discover": "SOLICIT" if ":" in base.address else "DISCOVER",
         "vrid": str(facts.vrid),
         "clashing": "; ".join(one.words() for one in facts.clashing),
     }

@@ -11,6 +11,7 @@ from netprobe.judge import mtu
 from netprobe.judge.balanced import judge_balancer
 from netprobe.judge.clock import judge_clock
 from netprobe.judge.holder import holder_word, judge_beside, must_run
+from netprobe.judge.multicast import judge_multicast
 from netprobe.judge.name_troubles import judge_names
 from netprobe.judge.quality import judge_quality
 from netprobe.judge.rehearsed import judge_rehearsal
@@ -29,12 +30,13 @@ from netprobe.model.evidence import (
     Evidence,
     Outcome,
     PathMtu,
+    RehearsedFacts,
     Witness,
 )
+from netprobe.model.multicast import MulticastFacts
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.quality import QualityLimits, WaySamples
 from netprobe.model.reasons import find_reason
-from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Place, Result
 from netprobe.model.segment import SegmentFacts
 from netprobe.model.story import Story
@@ -101,7 +103,7 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
 
 def _judge_rehearsed(
     base: Result,
-    facts: OverlayFacts | BalancerFacts | SegmentFacts | WaySamples,
+    facts: RehearsedFacts,
     limits: QualityLimits,
 ) -> Result:
     if isinstance(facts, SegmentFacts):
@@ -110,6 +112,8 @@ def _judge_rehearsed(
         return judge_quality(base, facts, limits)
     if isinstance(facts, BalancerFacts):
         return judge_balancer(base, facts)
+    if isinstance(facts, MulticastFacts):
+        return judge_multicast(base, facts)
     return judge_rehearsal(base, facts)
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from netprobe.agent.wire import failures
 from netprobe.model.balanced import BalancerFacts
 from netprobe.model.icmp import icmp_words
+from netprobe.model.multicast import MulticastFacts
 from netprobe.model.names import NameFacts
 from netprobe.model.plan import Flow
 from netprobe.model.ports import Ports
@@ -18,6 +19,9 @@ from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Proof
 from netprobe.model.segment import SegmentFacts
 from netprobe.model.story import Story, TrailEntry
+
+# What agents saw that played something.
+RehearsedFacts = OverlayFacts | BalancerFacts | SegmentFacts | MulticastFacts | WaySamples
 
 N = TypeVar("N")
 
@@ -320,7 +324,7 @@ class FlowFacts(Struct, frozen=True, kw_only=True):
     story: Story | None = None
     trace: Trace | None = None
     mtu: PathMtu | None = None
-    rehearsed: OverlayFacts | BalancerFacts | SegmentFacts | WaySamples | None = None
+    rehearsed: RehearsedFacts | None = None
     untested: tuple[str, str] | None = None
     warnings: tuple[str, ...] = ()
     limited: bool = False

@@ -162,7 +162,7 @@ class Taken(Struct, frozen=True):
 class Inventory(Struct, frozen=True):
     """All hosts in file order, and the settings of the file (raw, checked by each matrix).
 
-    ``taken`` is what manifests gave it.
+    ``taken`` is what manifests gave it. ``no_dhcp``: its networks should have no DHCP server.
     ``setting_places`` says where each setting stands, ``notes`` what a reader should know.
     ``roles_map`` is what the files say, and ``map_places`` where; once loaded, the hosts have the
     roles that it gives.
@@ -175,3 +175,4 @@ class Inventory(Struct, frozen=True):
     roles_map: RolesMap = field(default_factory=dict)
     map_places: Mapping[str, str] = field(default_factory=dict)
     taken: tuple[Taken, ...] = ()
+    no_dhcp: bool = False

@@ -27,12 +27,14 @@ PATH_MTU = "path-mtu"
 # of a row and this word (``vxlan/overlay``).
 OVERLAY = "overlay"
 BALANCER = "balancer"
-# The one that is rehearsed for hosts, not for rows: its id is this word alone.
+# The one that is rehearsed for hosts, not for rows: its id is this word alone. Of rows of VRRP it
+# rehearses the multicast, with another ``probe``.
 SEGMENT = "segment"
+MULTICAST = "multicast"
 REHEARSALS = (OVERLAY, BALANCER, SEGMENT)
 # What ``--quality`` measures of a row's way: it comes after all is probed, too.
 QUALITY = "quality"
-PLAYED_WORDS = (*REHEARSALS, QUALITY)
+PLAYED_WORDS = (*REHEARSALS, MULTICAST, QUALITY)
 # Results of one host, written only where it has that fault; no plan has them.
 RESOLVER = "resolver"
 CLOCK = "clock"
@@ -82,8 +84,9 @@ class Block(Struct, frozen=True):
     other matrices that demand the same. ``overlay_mtu``: that of the pods' network, where the
     matrix says it. ``back_ends``: the hosts to which its destinations, which are balancers, hand
     connections on, or of a segment those that may ask; only of what is rehearsed. ``listed``:
-    all addresses of the inventory; only of what is rehearsed of segments. ``samples``: how many a
-    way gets, and ``row_probe`` what its row sends; only of what ``--quality`` measures.
+    all addresses of the inventory, and ``no_dhcp``: their networks should have no DHCP server; only
+    of what is rehearsed of segments. ``samples``: how many a way gets, and ``row_probe`` what its
+    row sends; only of what ``--quality`` measures.
     """
 
     index: int
@@ -108,6 +111,7 @@ class Block(Struct, frozen=True):
     overlay_mtu: int | None = None
     back_ends: tuple[Host, ...] = ()
     listed: tuple[str, ...] = ()
+    no_dhcp: bool = False
     samples: int | None = None
     row_probe: str | None = None
 

@@ -87,6 +87,34 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
         },
         owner="hosts",
     ),
+    "dhcp-foreign": Reason(
+        kind="service",
+        title="a DHCP server answers on the network of {hosts}, which should have none",
+        rule_causes=False,
+        rule_mends=False,
+        shares="address",
+        advice={
+            ("service",): "Switch off the server (its address and link-layer address stand above; "
+            "the tables of the switches say at which port), or keep it off this network. If it is "
+            "wanted there, take `dhcp: none` out of the inventory."
+        },
+        owner="network",
+    ),
+    "multicast-arrives": Reason(),
+    "multicast-filtered": Reason(
+        kind="multicast",
+        title="VRRP's multicast does not pass {between}",
+        rule_causes=False,
+        rule_mends=False,
+        shares="reason",
+        advice={
+            ("path",): "Let switches and hypervisors {between} pass frames to 01:00:5e:00:00:12 "
+            "(IPv6: 33:33:00:00:00:12): look at IGMP and MLD snooping, storm control and filters "
+            "of virtual switches; or have the routers speak to each other alone (unicast_peer of "
+            "keepalived)."
+        },
+        owner="network",
+    ),
     "way-quality": Reason(),
     "slow": Reason(
         kind="quality",

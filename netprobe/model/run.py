@@ -19,7 +19,8 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     """Everything about a run that is not a result.
 
     ``started_at`` is UTC, ISO 8601 with ``Z``. ``complete``: every planned flow has its result, and
-    nobody stopped the run. ``planned_flows`` counts ports, not pairs. ``notes`` are for the reader.
+    nobody stopped the run. ``planned_flows`` counts ports, not pairs, and nothing that a rehearsal
+    skipped. ``notes`` are for the reader.
     ``phases``: the seconds of each phase (``starts``, ``probes`` ...), together the run's time.
     ``selection`` names the filters and how many flows of the plan they left, else None.
     ``some_ports``: they may have left out ports between hosts that they kept.

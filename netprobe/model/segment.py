@@ -11,6 +11,7 @@ class RouterSeen(NamedTuple):
     """A router of no host of the inventory that sends advertisements for a virtual address.
 
     ``speaks``: ``VRRPv2``, ``VRRPv3``, ``CARP``, ``HSRP``, ``HSRPv2``. ``heard_by``: the hosts.
+    ``maybe``: addresses of hosts without an agent that it may be.
     """
 
     speaks: str
@@ -19,6 +20,7 @@ class RouterSeen(NamedTuple):
     sender: str
     link: str
     heard_by: tuple[str, ...]
+    maybe: tuple[str, ...] = ()
 
     @property
     def shares_ids(self) -> bool:
@@ -35,6 +37,35 @@ class RouterSeen(NamedTuple):
         )
 
 
+class DhcpSeen(NamedTuple):
+    """A DHCP server that answered: its address, its machine (a host, or a link-layer address), and
+    what it offers."""
+
+    server: str
+    machine: str
+    offer: str | None
+
+    def words(self) -> str:
+        """Give ``10.0.0.9 (02:00:00:00:00:09) offers 10.0.0.50``."""
+        return f"{self.server} ({self.machine}) offers {self.offer or 'no address'}"
+
+
+class DhcpFacts(NamedTuple):
+    """What is known of the DHCP servers of a network; ``is_barred``: it should have none.
+
+    ``failure``: why ``asker`` could not ask.
+    """
+
+    asker: str
+    servers: tuple[DhcpSeen, ...] = ()
+    is_barred: bool = False
+    failure: str | None = None
+
+    def words(self) -> str:
+        """Name all servers."""
+        return "; ".join(one.words() for one in self.servers)
+
+
 class SegmentFacts(NamedTuple):
     """What is known of an address that a host has, or that nobody should have yet (``is_free``).
 
@@ -42,6 +73,7 @@ class SegmentFacts(NamedTuple):
     name or link-layer address. ``is_silent``: of all addresses of hosts that were asked there none
     was answered, so that silence says nothing. ``routers``: those that its result names.
     ``is_deaf``: no host there could listen for any. ``vrid``: the id that the address will have.
+    ``dhcp``: the servers of its network; one address of a network tells of them.
     """
 
     is_free: bool
@@ -53,11 +85,15 @@ class SegmentFacts(NamedTuple):
     routers: tuple[RouterSeen, ...] = ()
     is_deaf: bool = False
     vrid: int | None = None
+    dhcp: DhcpFacts | None = None
 
     @property
     def clashing(self) -> tuple[RouterSeen, ...]:
-        """The routers that have the id which the address will have."""
-        return tuple(one for one in self.routers if one.shares_ids and one.group == self.vrid)
+        """The routers of nobody of the platform that have the id which the address will have."""
+        return tuple(
+            one for one in self.routers
+            if one.shares_ids and one.group == self.vrid and not one.maybe
+        )  # fmt: skip
 
 
 def _word_hearers(names: tuple[str, ...]) -> str:

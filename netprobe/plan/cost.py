@@ -7,7 +7,16 @@ from collections.abc import Iterable
 from itertools import chain
 
 from netprobe.model import ports as port_sets
-from netprobe.model.plan import BALANCER, OVERLAY, QUALITY, SEGMENT, Block, Plan, PlanCost
+from netprobe.model.plan import (
+    BALANCER,
+    MULTICAST,
+    OVERLAY,
+    QUALITY,
+    SEGMENT,
+    Block,
+    Plan,
+    PlanCost,
+)
 from netprobe.model.ports import Ports
 from netprobe.model.quality import FLOWS_AT_ONCE, INTERVAL_MS
 
@@ -34,7 +43,7 @@ BALANCER_S = 5
 # A back end that fails, and is well again; all of them end with the time of a port.
 REMOVAL_S, LONGEST_BALANCER_S = 10, 100
 # Questions to segments in the whole run, and how long routers are listened for meanwhile.
-ASKED_PER_S, HEAR_S = 20, 4
+ASKED_PER_S, ANSWERED_S, HEAR_S = 20, 6, 4
 # What flows that stay silent cost, however many they are: first looks, second looks, walks.
 SILENCE_S = 2.5
 # Closed UDP ports: each source sends a destination 6 datagrams at once, then one per 1.02 s
@@ -153,7 +162,7 @@ def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
     """Give about how many seconds the rehearsals take: a host has one tunnel at a time, and all
     back ends of a balancer are played together."""
     load: dict[str, int] = {}
-    beside: dict[str | None, list[Block]] = {BALANCER: [], SEGMENT: []}
+    beside: dict[str | None, list[Block]] = {BALANCER: [], SEGMENT: [], MULTICAST: []}
     for block in blocks:
         if block.rehearsal in beside:
             beside[block.rehearsal].append(block)
@@ -165,13 +174,15 @@ def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
                     load[name] = load.get(name, 0) + 1
     tunnels_s = max(load.values(), default=0) * TRIAL_S
     played_s = estimate_balancers_s(beside[BALANCER]) + estimate_segments_s(beside[SEGMENT])
-    return tunnels_s + played_s
+    # Hosts listen while segments are asked.
+    alone_s = HEAR_S if beside[MULTICAST] and not beside[SEGMENT] else 0
+    return tunnels_s + played_s + alone_s
 
 
 def estimate_segments_s(blocks: Iterable[Block]) -> int:
-    """Give about how many seconds it takes to ask for all addresses, and to listen at least."""
+    """Give about how many seconds the questions for all addresses and DHCP servers take."""
     count = sum(block.pair_count() for block in blocks)
-    return max(HEAR_S, round(count / ASKED_PER_S) + 1) if count else 0
+    return max(ANSWERED_S, round(count / ASKED_PER_S) + 1) if count else 0
 
 
 def estimate_quality_s(blocks: Iterable[Block]) -> float:

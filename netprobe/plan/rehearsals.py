@@ -16,6 +16,7 @@ from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory
 from netprobe.model.plan import (
     BALANCER,
+    MULTICAST,
     OVERLAY,
     REHEARSALS,
     SEGMENT,
@@ -28,6 +29,7 @@ from netprobe.model.ports import Ports, each, union
 from netprobe.model.ports import text as ports_text
 from netprobe.plan.balancers import make_balancers
 from netprobe.plan.cost import (
+    HEAR_S,
     LONGEST_BALANCER_S,
     count_balancers,
     estimate_balancers_s,
@@ -40,6 +42,7 @@ from netprobe.plan.segments import make_segments
 ALL: Final = "all"
 # One whose TCP fails is tried up to four times, and each time silence is waited for.
 LONGEST_TRIAL_S = 15
+VRRP: Final = "ipproto/112"
 Maker = Callable[[Block], Iterator[Block | Skipped]]
 _GENEVE: Final = "only VXLAN is rehearsed: netprobe plays no Geneve tunnel"
 
@@ -63,6 +66,7 @@ def with_rehearsals(plan: Plan, words: Iterable[str], inventory: Inventory) -> P
     words = tuple(words)
     makers: Mapping[str, Maker] = {
         OVERLAY: _make_overlay,
+        SEGMENT: _make_multicast,
         BALANCER: partial(make_balancers, inventory=inventory, roles=plan.roles),
     }
     if not words:
@@ -98,8 +102,8 @@ def word_change(words: Iterable[str]) -> str:
     words = tuple(words)
     if words == (SEGMENT,):
         return (
-            "--rehearse=segment asks the networks of hosts for addresses, a frame for each; no "
-            "neighbour notes who asked (docs/rehearsal.md)"
+            "--rehearse=segment asks the networks of hosts for addresses and DHCP servers, a frame "
+            "for each; nothing is leased, no neighbour notes who asked (docs/rehearsal.md)"
         )
     return (
         f"--rehearse={','.join(words)} changes hosts for a moment: netprobe plays parts of the "
@@ -114,25 +118,37 @@ def _make_overlay(block: Block) -> Iterator[Block | Skipped]:
         yield Skipped(block.matrix, f"{row.id}/{OVERLAY}", _GENEVE)
     if row.probe != "vxlan":
         return
+    purpose = f"TCP through a VXLAN tunnel of the kernels ({row.id}: {ports_text(block.ports)}): "
+    need = "both ends of a tunnel need an agent"
+    yield from _make_pairs(block, OVERLAY, OVERLAY, need, purpose + row.purpose)
+
+
+def _make_multicast(block: Block) -> Iterator[Block | Skipped]:
+    """Give the ways of a row of VRRP, whose packets go to all routers at once."""
+    if block.protocol == VRRP:
+        yield from _make_pairs(
+            block, SEGMENT, MULTICAST, "both ends of VRRP need an agent",
+            f"VRRP's multicast: {block.requirement.purpose}",
+        )  # fmt: skip
+
+
+def _make_pairs(
+    block: Block, word: str, probe: str, need: str, purpose: str
+) -> Iterator[Block | Skipped]:
+    """Give what is rehearsed between the pairs of a row; ``need``: why both ends must have an
+    agent."""
+    row = block.requirement
     for host in {host.name: host for host, _ in block.destinations}.values():
         if host.vantage.kind == "none":
-            why = "both ends of a tunnel need an agent, and the host is declared vantage: none"
-            yield Skipped(block.matrix, f"{row.id}/{OVERLAY}", why, destination=host.name)
-    ends = tuple(end for end in block.destinations if end[0].vantage.kind != "none")
+            why = f"{need}, and the host is declared vantage: none"
+            yield Skipped(block.matrix, f"{row.id}/{word}", why, destination=host.name)
     played = replace(
         block,
-        requirement=replace(
-            row,
-            id=f"{row.id}/{OVERLAY}",
-            probe=OVERLAY,
-            any_of=None,
-            purpose=f"TCP through a VXLAN tunnel of the kernels ({row.id}: "
-            f"{ports_text(block.ports)}): {row.purpose}",
-        ),
-        destinations=ends,
+        requirement=replace(row, id=f"{row.id}/{word}", probe=probe, any_of=None, purpose=purpose),
+        destinations=tuple(end for end in block.destinations if end[0].vantage.kind != "none"),
         local=False,
         any_of=None,
-        also=tuple(replace(one, requirement=f"{one.requirement}/{OVERLAY}") for one in block.also),
+        also=tuple(replace(one, requirement=f"{one.requirement}/{word}") for one in block.also),
     )
     if played.pair_count():
         yield played
@@ -149,6 +165,7 @@ def note_cost(plan: Plan) -> Plan:
             (OVERLAY, _word_tunnels),
             (BALANCER, _word_balancers),
             (SEGMENT, _word_segments),
+            (MULTICAST, _word_multicast),
         )
         if (some := [block for block in plan.blocks if block.rehearsal == name])
     ]
@@ -187,8 +204,18 @@ def _word_segments(blocks: Sequence[Block]) -> str:
         f"--rehearse=segment: {count} {'address' if count == 1 else 'addresses'}, about "
         f"{estimate_segments_s(blocks)} s in all. Agents listen for VRRP, CARP and HSRP, and ask "
         "once for each address who has it, by a frame without an address of who asks: neighbours "
-        "answer and note nothing. An address that a host is just being given (IPv6: tentative) "
+        "answer and note nothing. Of each network one agent asks once for DHCP servers, and "
+        "requests nothing of them. An address that a host is just being given (IPv6: tentative) "
         "would be refused there meanwhile"
+    )
+
+
+def _word_multicast(blocks: Sequence[Block]) -> str:
+    count = sum(block.pair_count() for block in blocks)
+    return (
+        f"--rehearse=segment: VRRP's multicast on {count} {'way' if count == 1 else 'ways'}, about "
+        f"{HEAR_S} s in all. Hosts join its group, as routers do, so that switches hear a report "
+        "of IGMP or MLD, and send three packets of the id 0, which no router can have"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_address
 
 from msgspec.structs import replace
@@ -25,15 +25,22 @@ def make_segments(plan: Plan, inventory: Inventory) -> Iterator[Block]:
     """
     limits = plan.limited_to
     free = [host for host in inventory.hosts if host.free and (not limits or host.name in limits)]
-    able = [host for host in plan.hosts().values() if host.may_start]
+    able = [host for host in _list_hosts(plan, inventory) if host.may_start]
     listed = tuple(sorted({text for host in inventory.hosts for text in host.listed_addresses}))
     askers = [(host, tuple(able)) for host in free]
     askers += [(host, _list_near(place, able)) for place, host in enumerate(able)]
-    for host, some in askers if able and plan.blocks else ():
+    for host, some in askers if able else ():
         for address in host.addresses:
             if address.family is not None and not ip_address(address.text).is_loopback:
-                block = _make_block(plan.blocks[0].matrix, host, address, listed)
-                yield replace(block, back_ends=some)
+                block = _make_block(plan.matrices[0].name, host, address, listed)
+                yield replace(block, back_ends=some, no_dhcp=inventory.no_dhcp)
+
+
+def _list_hosts(plan: Plan, inventory: Inventory) -> Iterable[Host]:
+    """List the hosts of a plan; one host alone has a role and no row, and may ask all the same."""
+    if plan.blocks or plan.selection is not None:
+        return plan.hosts().values()
+    return [host for host in inventory.hosts if plan.roles.get(host.name)]
 
 
 def _list_near(place: int, able: Sequence[Host]) -> tuple[Host, ...]:

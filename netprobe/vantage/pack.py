@@ -14,11 +14,13 @@ import contextlib
 import hashlib
 import io
 import os
+import re
 import sys
 import tempfile
 import tokenize
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -57,18 +59,29 @@ _TYPING = ("\nfrom typing import ", "\nfrom netprobe_agent.untyped import ")
 
 
 # What only an agent without a live coordinator needs.
-_BATCH = ("batch.", "wire.batch", "wire.result_lines")
+_BATCH = ("batch.", "wire.batch", "wire.questions", "wire.result_lines")
 
 
 def strip(source: str) -> str:
     """Give the source without comments, docstrings and annotations; lines keep their numbers."""
     lines = [line.encode("utf-8") for line in source.split("\n")]
-    bare = _cut_all(lines, [*_cut_comments(source, lines), *_cut_syntax(ast.parse(source), lines)])
-    lines = [line.encode("utf-8") for line in bare.split("\n")]
-    return _narrow_indentation(_cut_all(lines, _cut_imports(ast.parse(bare))))
+    bare = _cut_all(source, [*_cut_comments(source, lines), *_cut_syntax(ast.parse(source), lines)])
+    return _narrow_indentation(_cut_all(bare, _cut_imports(ast.parse(bare))))
 
 
-def _cut_all(lines: list[bytes], cuts: Iterable[Cut]) -> str:
+def strip_all(texts: Mapping[str, str]) -> dict[str, str]:
+    """Give all modules without these, and without names of types that only annotations used."""
+    stripped = {name: strip(text) for name, text in texts.items()}
+    words = Counter(word for text in stripped.values() for word in re.findall(r"\w+", text))
+    for name, text in stripped.items():
+        if cuts := list(_cut_types(ast.parse(text), words)):
+            bare = _cut_all(text, cuts)
+            stripped[name] = _cut_all(bare, _cut_imports(ast.parse(bare)))
+    return stripped
+
+
+def _cut_all(source: str, cuts: Iterable[Cut]) -> str:
+    lines = [line.encode("utf-8") for line in source.split("\n")]
     for first, start, last, end, instead in sorted(cuts, reverse=True):
         kept = lines[first - 1][:start] + instead, lines[last - 1][end:]
         if first == last:
@@ -114,6 +127,17 @@ def _cut_syntax(tree: ast.Module, lines: list[bytes]) -> Iterator[Cut]:
         elif isinstance(node, ast.ClassDef) and not _is_record(node):
             bare = (n for n in node.body if isinstance(n, ast.AnnAssign) and n.value is None)
             yield from map(_cut_whole, bare)
+
+
+def _cut_types(tree: ast.Module, words: Mapping[str, int]) -> Iterator[Cut]:
+    """Cut names of types, such as ``Way = Tuple[int, int]``, that stand nowhere else."""
+    imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))
+    types = {one.name for node in imports if node.module == "typing" for one in node.names}
+    for node in tree.body:
+        match node:
+            case ast.Assign([ast.Name(name)], ast.Subscript(ast.Name(kind))):
+                if kind in types and words[name] == 1:
+                    yield _cut_whole(node)
 
 
 def _cut_imports(tree: ast.Module) -> Iterator[Cut]:
@@ -180,7 +204,8 @@ def sources(*, batch: bool = False) -> dict[str, str]:
     ``batch``: those too that carry out scripts. This works from an installed wheel and from a zip
     file too.
     """
-    return {name: strip(text).replace(*_TYPING) for name, text in _read_texts(batch).items()}
+    stripped = strip_all(_read_texts(batch))
+    return {name: text.replace(*_TYPING) for name, text in stripped.items()}
 
 
 def _read_texts(batch: bool) -> dict[str, str]:

@@ -39,6 +39,7 @@ from netprobe.model.names import NameFacts, NameTold, ResolverFacts, ServerTold
 from netprobe.model.plan import (
     BALANCER,
     CLOCK,
+    MULTICAST,
     OVERLAY,
     PATH_MTU,
     QUALITY,
@@ -56,7 +57,7 @@ from netprobe.model.run import RunInfo
 from netprobe.model.story import Story, StoryError, StoryPlace
 from netprobe.model.struct_json import Nanoseconds
 from netprobe.report.record.collector import Report, collect
-from pages.combinations import BALANCERS, OVERLAYS, QUALITIES, SEGMENTS
+from pages.combinations import BALANCERS, MULTICASTS, OVERLAYS, QUALITIES, SEGMENTS
 from tests.judge.test_accepted import ENTRY, TODAY
 from tests.plan.conftest import host, requirement
 from tests.report.samples import INFO
@@ -244,6 +245,10 @@ def _rehearsed_evidence(first: int) -> Iterator[Evidence]:
     for place, shown in enumerate(SEGMENTS.values(), first + len(QUALITIES) + 1):
         block = make_block(SEGMENT, "icmp", place, probe=SEGMENT)
         yield make_evidence(block, outcome=Outcome(SEGMENT, None), rehearsed=shown)
+    first += len(QUALITIES) + 1 + len(SEGMENTS)
+    for place, sent in enumerate(MULTICASTS.values(), first):
+        block = make_block("vrrp/segment", "ipproto/112", place, probe=MULTICAST)
+        yield make_evidence(block, outcome=Outcome(MULTICAST, None), rehearsed=sent)
 
 
 # The code of DNS that shows each kind of trouble with names.

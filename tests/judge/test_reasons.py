@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from netprobe.agent.wire.parts import IcmpFact
-from netprobe.judge import balanced, mtu, name_rows, quality, rehearsed, segments
+from netprobe.judge import balanced, mtu, multicast, name_rows, quality, rehearsed, segments
 from netprobe.judge.findings import fold
 from netprobe.judge.of_hosts import REASONS_OF_HOSTS
 from netprobe.judge.rows import ALLOWED, DENIED
@@ -40,6 +40,7 @@ def all_reasons() -> Iterator[str]:
     templates |= {row.reason for row in rehearsed.ROWS.values()}
     templates |= {row.reason for row in balanced.ROWS.values()}
     templates |= {row.reason for row in segments.ROWS.values()}
+    templates |= {row.reason for row in multicast.ROWS.values()}
     templates |= {row.reason for row in quality.ROWS.values()}
     templates |= {row.reason for row in name_rows.ROWS.values() if row.reason is not None}
     templates |= set(REASONS_OF_HOSTS.values())

@@ -28,7 +28,7 @@ def test_each_fate_has_its_facts() -> None:
 
 def test_no_rule_helps() -> None:
     """What somebody else has needs no rule of a firewall: the request says so of each."""
-    for fate in ("in-use", "id-taken", "two-machines"):
+    for fate in ("in-use", "id-taken", "two-machines", "dhcp"):
         request = ask([judge_segment(FLOW, SEGMENTS[fate])], RequestWishes(), INFO)
         assert not request.rules
         assert request.unmended
@@ -53,6 +53,28 @@ def test_the_graver_fault_is_the_reason() -> None:
     one = judge_segment(FLOW, SEGMENTS["in-use"]._replace(routers=(ROUTER,)))
     assert one.reason == "address-in-use"
     assert one.warnings[0].startswith("vrid-taken, too: VRRPv2 id 51, priority 100, from 10.0.0.9")
+
+
+def test_dhcp_servers() -> None:
+    """Where there should be none they are a fault of the network, beside a graver one a warning;
+    elsewhere they are told of. That nobody could ask is told where there should be none."""
+    dhcp = SEGMENTS["dhcp"].dhcp
+    assert dhcp is not None
+    one = judge_segment(FLOW, SEGMENTS["dhcp"])
+    assert (one.verdict, one.reason, one.where) == ("blocked", "dhcp-foreign", ("service",))
+    assert "10.0.0.9 (02:00:00:00:00:09) offers 10.0.0.50" in one.because
+    assert one.warnings == ()
+    (finding,) = fold([one])
+    assert finding.title.startswith("a DHCP server answers on the network of vip (10.0.0.100)")
+    graver = judge_segment(FLOW, SEGMENTS["two-machines"]._replace(dhcp=dhcp))
+    assert graver.reason == "other-machine"
+    assert graver.warnings[0].startswith("dhcp-foreign, too: 10.0.0.9")
+    told = judge_segment(FLOW, SEGMENTS["dhcp"]._replace(dhcp=dhcp._replace(is_barred=False)))
+    assert (told.reason, len(told.warnings)) == ("one-machine", 1)
+    failed = dhcp._replace(servers=(), failure="no-permission")
+    for barred in (True, False):
+        facts = SEGMENTS["alone"]._replace(dhcp=failed._replace(is_barred=barred))
+        assert bool(judge_segment(FLOW, facts).warnings) == barred
 
 
 def test_one_address_is_one_finding() -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
+import struct
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -24,6 +28,10 @@ class Switch:
         self.lab = lab
         self.switch = lab.namespace("switch")
         self.switch.ip("link add br0 type bridge mcast_snooping 0", "link set br0 up")
+        # Keys of the inventory beside its hosts.
+        self.inventory: dict[str, str] = {}
+        # Rows between all hosts beside the usual one.
+        self.rows: list[dict[str, Any]] = []
         self.hosts = [self.plug("abcdefghij"[number], number + 1) for number in range(hosts)]
         lab.wait_until_ready()
 
@@ -54,6 +62,22 @@ class Switch:
         """Run netprobe for a row between all hosts, with a virtual address that is free."""
         return netprobe(verb, *words, *self.write_files(vip, enter))
 
+    def serve_dhcp(self, host: Namespace, first: int) -> Path:
+        """Start a real dnsmasq that leases ten addresses of each family; gives its list of leases,
+        which lives as long as the lab."""
+        leases = self.lab.folder / f"leases-{host.name}"
+        said = self.lab.folder / f"dnsmasq-{host.name}"
+        with said.open("wb") as log:
+            host.spawn(
+                "dnsmasq", "--keep-in-foreground", "--user=root", "--pid-file=", "--port=0",
+                "--log-facility=-", "--conf-file=/dev/null", "--interface=e0", "--log-dhcp",
+                f"--dhcp-range=10.96.0.{first},10.96.0.{first + 9},1h", "--dhcp-authoritative",
+                f"--dhcp-range=fd96::{first},fd96::{first + 9},64,1h", f"--dhcp-leasefile={leases}",
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        wait_for(lambda: "DHCPv6, IP range" in said.read_text(), "dnsmasq")
+        return leases
+
     def write_files(
         self, vip: dict[str, Any] | None = None, enter: dict[str, list[str]] | None = None
     ) -> list[str]:
@@ -76,9 +100,11 @@ class Switch:
             "requirements": [
                 {"id": "ssh", "from": "node", "to": "node", "tcp": [22], **line},
                 {"id": "api", "from": "node", "to": "vip", "tcp": [6443], **line},
+                *({"from": "node", "to": "node", **line, **row} for row in self.rows),
             ],
         }  # fmt: skip
-        inventory = yaml.safe_dump({"schema": "netprobe.inventory/1", "hosts": hosts})
+        top = {"schema": "netprobe.inventory/1"} | self.inventory
+        inventory = yaml.safe_dump(top | {"hosts": hosts})
         return [
             "-m", str(self.lab.write("matrix.yaml", json.dumps(matrix))),
             "-i", str(self.lab.write("inventory.yaml", inventory)),
@@ -110,6 +136,24 @@ vrrp_instance other {{
         host.spawn(
             "keepalived", "-n", "-l", "-P", "-f", str(config), *files, stdout=quiet, stderr=quiet
         )
+
+
+def speak_vrrp_6(host: Namespace, link: str, vrid: int = VRID) -> None:
+    """Send what a virtual router says over IPv6, each half second, from a link-layer address of its
+    own: keepalived needs a macvlan for that, which not every kernel has."""
+    body = bytes([0x31, vrid, 100, 1, 0, 100, 0, 0]) + socket.inet_pton(socket.AF_INET6, VIP[6])
+    ends = b"".join(socket.inet_pton(socket.AF_INET6, one) for one in ("fe80::200", "ff02::12"))
+    packet = struct.pack("!IHBB", 6 << 28, len(body), 112, 255) + ends + body
+    frame = bytes.fromhex("333300000012" + link.replace(":", "") + "86dd") + packet
+    host.spawn(
+        sys.executable, "-c",
+        "import socket, time\n"
+        "sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"
+        "sock.bind(('e0', 0))\n"
+        "while True:\n"
+        f"    sock.send(bytes.fromhex('{frame.hex()}'))\n"
+        "    time.sleep(0.5)\n",
+    )  # fmt: skip
 
 
 class Watching:

@@ -51,6 +51,24 @@ def test_a_row_of_vxlan_has_a_tunnel_for_each_pair() -> None:
     assert "vxlan/overlay" in {one.id for one in plan.requirements}
 
 
+def test_a_row_of_vrrp_has_its_multicast() -> None:
+    """Between hosts with agents, with the segment; the one without is skipped with the reason, and
+    the notes say what is sent. Other protocols have none."""
+    rows = [requirement("vrrp", "node", "node", ipproto=(112,)),
+            requirement("ipip", "node", "node", ipproto=(4,))]  # fmt: skip
+    plan = with_rehearsals(
+        make_plan([chosen_matrix(rows)], INVENTORY, TODAY), ("segment",), INVENTORY
+    )
+    (block,) = [one for one in plan.blocks if one.rehearsal == "multicast"]
+    assert (block.requirement.id, block.protocol, block.ports) == (
+        "vrrp/segment", "ipproto/112", ()
+    )  # fmt: skip
+    ends = {(flow.source.name, flow.destination.name) for flow in block.flows()}
+    assert ends == {("n1", "n2"), ("n2", "n1")}
+    assert ("vrrp/segment", "bare") in {(one.requirement, one.destination) for one in plan.skipped}
+    assert "VRRP's multicast on 2 ways, about 4 s in all" in note_cost(plan).notes[-1]
+
+
 def test_what_is_not_rehearsed_is_skipped_with_the_reason() -> None:
     """Geneve, and a host without an agent; ports that must not answer are nobody's tunnel."""
     before = {*make_plan([MATRIX], INVENTORY, TODAY).skipped}

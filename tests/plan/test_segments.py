@@ -53,7 +53,15 @@ def test_each_address_leads_to_itself() -> None:
     assert ids == ("segment", "icmp")
     block = next(block for block in plan.blocks if block.rehearsal)
     assert {"10.0.0.9", "10.0.0.100"} <= {*block.listed}
-    assert "4 addresses, about 4 s in all" in note_cost(plan).notes[-1]
+    assert "4 addresses, about 6 s in all" in note_cost(plan).notes[-1]
+
+
+def test_networks_without_dhcp() -> None:
+    """`dhcp: none` of the inventory stands in every block of segments."""
+    plan = make_plan([ROWS], Inventory(HOSTS), TODAY)
+    for no_dhcp in (False, True):
+        made = with_rehearsals(plan, ("segment",), Inventory(HOSTS, no_dhcp=no_dhcp))
+        assert {one.no_dhcp for one in made.blocks if one.rehearsal} == {no_dhcp}
 
 
 def test_a_free_address_has_no_rows() -> None:

@@ -16,8 +16,6 @@ from netprobe.agent.wire.answers import (
 )
 from netprobe.agent.wire.frames import WIRE_VERSION
 from netprobe.agent.wire.host_messages import (
-    Holders,
-    HoldersOrder,
     OwnResets,
     OwnResetsOrder,
     PacketCounts,
@@ -26,7 +24,8 @@ from netprobe.agent.wire.host_messages import (
     RouteOrder,
 )
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
-from netprobe.agent.wire.parts import IcmpFact, ListeningBlock, OutcomeKind
+from netprobe.agent.wire.parts import AddressAnswer, IcmpFact, ListeningBlock, OutcomeKind
+from netprobe.agent.wire.segment_messages import SegmentAnswers, SegmentAskOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.konnectivity import Event, Opened, OpenedPipe
@@ -122,9 +121,16 @@ class FakePipe:
         return self._events.pop(0) if self._events else Event("fin")
 
 
+def answering(*links: str) -> Script:
+    """Who has an address: these link-layer addresses."""
+    return lambda order: SegmentAnswers(
+        order.id, [AddressAnswer(order.dsts[0], link) for link in links], None
+    )
+
+
 # What hosts that do nothing unusual say, unless a script says otherwise.
 USUAL: dict[type[Any], Script] = {
-    HoldersOrder: lambda order: Holders(order.id, [], None),
+    SegmentAskOrder: answering(),
     RouteOrder: routed(gateway="10.0.0.254"),
     OwnResetsOrder: lambda order: OwnResets(order.id, []),
     PacketCountsOrder: lambda order: PacketCounts(order.id, None, None, None),

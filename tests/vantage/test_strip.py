@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.vantage.pack import bundle, strip
+from netprobe.vantage.pack import bundle, strip, strip_all
 
 AGENT = Path(str(resources.files("netprobe.agent")))
 MODULES = sorted(AGENT.rglob("*.py"))
@@ -91,6 +91,18 @@ class Plain:
 def test_comments_docstrings_and_annotations_go() -> None:
     """So do imports that only annotations needed; fields of records stay, and no line moves."""
     assert strip(SOURCE) == STRIPPED
+
+
+def test_names_of_types_go_that_only_annotations_used() -> None:
+    """So do the imports that only they needed; what another module names stays, and no line."""
+    types = "from typing import Dict, List, NamedTuple\nWay = List[int]\nKept = Dict[int, str]\n"
+    code = "def find(way: Way) -> Kept:\n    return {}\n"
+    other = "from one import Kept\nclass Told(NamedTuple):\n    first: Kept\n"
+    stripped = strip_all({"one": types + code, "other": other})
+    assert stripped == {
+        "one": "from typing import Dict\n\nKept = Dict[int, str]\ndef find(way):\n return {}\n",
+        "other": "from one import Kept\nclass Told(NamedTuple):\n first: Kept\n",
+    }
 
 
 class _Bare(ast.NodeTransformer):

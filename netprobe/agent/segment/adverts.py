@@ -1,14 +1,15 @@
 """What routers with virtual addresses tell each other, read from packets: VRRP, CARP and HSRP."""
 
-import socket
 import struct
 from typing import NamedTuple, Optional
 
+from .packets import read_packet
+from .wire_socket import UDP
+
 VRRP = 112
-UDP = socket.IPPROTO_UDP
 # By the family of addresses.
 HSRP_PORTS = {4: 1985, 6: 2029}
-IPV6_HEADER, UDP_HEADER = 40, 8
+UDP_HEADER = 8
 # No router forwards VRRP and CARP: they come with the highest TTL.
 TTL = 255
 # A CARP advertisement has the version of VRRPv2; its length, in words behind the header, is always
@@ -44,21 +45,11 @@ def read_advert(packet: bytes) -> Optional[Advert]:
 
 
 def _read_packet(packet: bytes) -> Optional[Advert]:
-    data = bytearray(packet)
-    version = data[0] >> 4
-    if version == 6:
-        protocol, ttl, begin = data[6], data[7], IPV6_HEADER
-        end = begin + struct.unpack_from("!H", packet, 4)[0]
-        sender = socket.inet_ntop(socket.AF_INET6, packet[8:24])
-    else:
-        protocol, ttl, begin = data[9], data[8], (data[0] & 15) * 4
-        (end,) = struct.unpack_from("!H", packet, 2)
-        sender = socket.inet_ntop(socket.AF_INET, packet[12:16])
-    body = packet[begin:end]
+    protocol, ttl, sender, body = read_packet(packet)
     if protocol == VRRP:
         return _read_vrrp(body, sender) if ttl == TTL else None
-    ports = struct.unpack_from("!HH", body)
-    is_hsrp = protocol == UDP and ports[1] == HSRP_PORTS[version]
+    port = HSRP_PORTS[6 if ":" in sender else 4]
+    is_hsrp = protocol == UDP and struct.unpack_from("!HH", body)[1] == port
     return _read_hsrp(body[UDP_HEADER:], sender) if is_hsrp else None
 
 

@@ -1,27 +1,26 @@
-"""Asks a network segment who has addresses, so that no neighbour learns anything from it.
+"""Asks a network segment who has addresses, by ARP and ND: all who answer, not the first alone.
 
-ARP probes have no sender address (RFC 5227), and neighbour solicitations come from ``::`` (RFC
-4862): who hears one answers if it has the address, and notes nothing of who asked.
+Without a source nobody learns anything from it: ARP probes have no sender address (RFC 5227), and
+neighbour solicitations come from ``::`` (RFC 4862): who hears one answers if it has the address,
+and notes nothing of who asked.
 """
 
 import errno
 import socket
 import struct
 from collections import deque
-from typing import Deque, Dict, Optional, Tuple
+from typing import Any, Deque, Dict, Optional, Tuple
 
-from ..core import loop as looping
 from ..core.agent import AgentCore
 from ..host.identity import format_link
 from ..net.bpf import EQUAL, ETH_P_IPV6, IPV6_HEADER, LD_BYTE, RETURN, assemble_program
 from ..net.sockets import read_link_address
-from ..wire.failures import name_of
 from ..wire.parts import AddressAnswer
 from ..wire.segment_messages import SegmentAnswers, SegmentAskOrder
-from .wire_socket import LINK_BYTES, hear_group, open_segment
+from .packets import make_packet, read_packet
+from .wire_socket import LINK_BYTES, READ_BYTES, SegmentWork, hear_group
 
 LISTEN_S = 1.0
-READ_BYTES = 2048
 MOST = 256
 
 ETH_P_ARP, ARPHRD_ETHER = 0x0806, 1
@@ -30,7 +29,8 @@ EVERYBODY = b"\xff" * LINK_BYTES
 ARP_BEGIN, ARP_REQUEST, ARP_REPLY = b"\0\1\x08\0\6\4", b"\0\1", b"\0\2"
 NOBODY_4, NOBODY_6 = bytes(4), bytes(16)
 ICMP6, HOP_LIMIT = 58, 255
-SOLICITATION, ADVERTISEMENT, TARGET_LINK = 135, 136, b"\2\1"
+SOLICITATION, ADVERTISEMENT = 135, 136
+SOURCE_LINK, TARGET_LINK = b"\1\1", b"\2\1"
 # Answers to who has no address go to all hosts.
 ALL_HOSTS_LINK = b"\x33\x33\0\0\0\1"
 GROUP_BEGIN = socket.inet_pton(socket.AF_INET6, "ff02::1:ff00:0")[:13]
@@ -53,74 +53,66 @@ Found = Optional[Tuple[bytes, bytes]]
 
 def ask_addresses(agent: AgentCore, order: SegmentAskOrder) -> None:
     """Answer with all who have one of these addresses, a second after the last question."""
-    try:
-        SegmentQuestions(agent, order).start()
-    except OSError as error:
-        agent.send(SegmentAnswers(order.id, [], name_of(error.errno)))
+    SegmentQuestions(agent, order)
 
 
-class SegmentQuestions:
-    """The questions of one order. Raises OSError where the host may not ask them."""
+class SegmentQuestions(SegmentWork):
+    """The questions of one order."""
 
-    def __init__(self, agent: AgentCore, order: SegmentAskOrder) -> None:
-        self._agent = agent
-        self._order = order
+    _order: SegmentAskOrder
+
+    def begin(self) -> None:
+        """Ask one address after the other. Raises OSError where the host may not."""
+        order = self._order
         self._left: Deque[str] = deque(order.dsts)
         self._texts = {pack_any(text): text for text in order.dsts}
         self._found: Dict[AddressAnswer, bool] = {}  # a dict keeps the order of the answers
-        self._link = read_link_address(order.dev)
-        if len(self._link) != LINK_BYTES:
-            raise OSError(errno.EOPNOTSUPP, "no Ethernet")
-        self._arp = open_segment(ETH_P_ARP, ALL, order.dev)
-        try:
-            self._nd = open_segment(ETH_P_IPV6, ADVERTISEMENTS, order.dev)
-        except OSError:
-            self._arp.close()
-            raise
+        self._source = None if order.src is None else pack_any(order.src)
+        self._link = require_ethernet(read_link_address(order.dev))
+        self._arp = self.open_socket(ETH_P_ARP, ALL, order.dev)
+        self._nd = self.open_socket(ETH_P_IPV6, ADVERTISEMENTS, order.dev)
         hear_group(self._nd, order.dev, ALL_HOSTS_LINK)
-
-    def start(self) -> None:
-        """Ask one address after the other; the answer follows."""
-        for sock in (self._arp, self._nd):
-            self._agent.loop.watch(sock.fileno(), looping.READ, self._read_answers)
         self._ask_next()
 
     def _ask_next(self) -> None:
-        if not self._left:
-            self._agent.loop.call_later(LISTEN_S, self._send_answer)
-            return
         self._ask_address(self._left.popleft())
-        self._agent.loop.call_later(self._order.gap_ms / 1000, self._ask_next)
+        later = self._agent.loop.call_later
+        if self._left:
+            later(self._order.gap_ms / 1000, self._ask_next)
+        else:
+            later(LISTEN_S, self.finish)
 
     def _ask_address(self, text: str) -> None:
-        wanted = pack_any(text)
-        sock, frame, kind, to = self._arp, make_arp_probe(self._link, wanted), ETH_P_ARP, EVERYBODY
+        wanted, source = pack_any(text), self._source
+        sock, kind, to = self._arp, ETH_P_ARP, EVERYBODY
         if len(wanted) > len(NOBODY_4):
-            sock, frame, kind = self._nd, make_solicitation(wanted), ETH_P_IPV6
-            to = b"\x33\x33\xff" + wanted[13:]
+            sock, kind, to = self._nd, ETH_P_IPV6, b"\x33\x33\xff" + wanted[13:]
+            frame = make_solicitation(self._link, wanted, source or NOBODY_6)
+        else:
+            frame = make_arp_request(self._link, wanted, source or NOBODY_4)
         try:
             sock.sendto(frame, (self._order.dev, kind, 0, ARPHRD_ETHER, to))
         except OSError:
             pass  # the cable is out: nobody answers
 
-    def _read_answers(self, _events: int) -> None:
-        for sock, read in ((self._arp, read_arp), (self._nd, read_advertisement)):
-            while True:
-                try:
-                    data, sender = sock.recvfrom(READ_BYTES)
-                except OSError:
-                    break
-                self._note_answer(read(data, bytes(sender[4])))
-
-    def _note_answer(self, found: Found) -> None:
+    def read_packet(self, data: bytes, sender: Any) -> None:
+        """Note who answers. An ARP packet begins with the kind of device, never with a 6."""
+        read = read_advertisement if data[:1] >= b"\x60" else read_arp
+        found = read(data, bytes(sender[4]))
         if found is not None and found[0] in self._texts and len(self._found) < MOST:
             self._found[AddressAnswer(self._texts[found[0]], format_link(found[1]))] = True
 
-    def _send_answer(self) -> None:
-        for sock in (self._arp, self._nd):
-            self._agent.loop.unwatch(sock.fileno())
-            sock.close()
-        self._agent.send(SegmentAnswers(self._order.id, list(self._found), None))
+    def make_answer(self, failure: Optional[str]) -> SegmentAnswers:
+        """Give all who answered."""
+        found = [] if failure is not None else list(self._found)
+        return SegmentAnswers(self._order.id, found, failure)
+
+
+def require_ethernet(link: bytes) -> bytes:
+    """Give the link-layer address of a device. Raises OSError if that is no Ethernet."""
+    if len(link) != LINK_BYTES:
+        raise OSError(errno.EOPNOTSUPP, "no Ethernet")
+    return link
 
 
 def pack_any(text: str) -> bytes:
@@ -128,22 +120,18 @@ def pack_any(text: str) -> bytes:
     return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
 
 
-def make_arp_probe(link: bytes, wanted: bytes) -> bytes:
-    """Give an ARP request without a sender address."""
-    return ARP_BEGIN + ARP_REQUEST + link + NOBODY_4 + bytes(LINK_BYTES) + wanted
+def make_arp_request(link: bytes, wanted: bytes, source: bytes) -> bytes:
+    """Give an ARP request; without a sender address it is a probe."""
+    return ARP_BEGIN + ARP_REQUEST + link + source + bytes(LINK_BYTES) + wanted
 
 
-def make_solicitation(wanted: bytes) -> bytes:
-    """Give a neighbour solicitation from ``::``, with its IPv6 header."""
+def make_solicitation(link: bytes, wanted: bytes, source: bytes) -> bytes:
+    """Give a neighbour solicitation with its IPv6 header; from ``::`` it says no link."""
     to = GROUP_BEGIN + wanted[13:]
     body = struct.pack("!BBHI", SOLICITATION, 0, 0, 0) + wanted
-    pseudo = NOBODY_6 + to + struct.pack("!II", len(body), ICMP6) + body
-    total = sum(struct.unpack("!%dH" % (len(pseudo) // 2), pseudo))
-    total = (total & 0xFFFF) + (total >> 16)
-    checksum = ~(total + (total >> 16)) & 0xFFFF
-    body = body[:2] + struct.pack("!H", checksum) + body[4:]
-    header = struct.pack("!IHBB", 6 << 28, len(body), ICMP6, HOP_LIMIT)
-    return header + NOBODY_6 + to + body
+    if source != NOBODY_6:
+        body += SOURCE_LINK + link
+    return make_packet(source + to, ICMP6, HOP_LIMIT, body, 2)
 
 
 def read_arp(data: bytes, _sender: bytes) -> Found:
@@ -154,10 +142,12 @@ def read_arp(data: bytes, _sender: bytes) -> Found:
 
 def read_advertisement(data: bytes, sender: bytes) -> Found:
     """Give who advertises an address; None of other packets."""
-    told = bytearray(data[: IPV6_HEADER + 1])
-    if len(data) < IPV6_HEADER + 24 or (told[6], told[7], told[40]) != (
-        ICMP6, HOP_LIMIT, ADVERTISEMENT,
-    ):  # fmt: skip
+    try:
+        protocol, ttl, _, body = read_packet(data)
+    except (struct.error, ValueError):
         return None
-    link = data[66:72] if data[64:66] == TARGET_LINK and len(data) >= 72 else sender
-    return (data[48:64], link) if len(link) == LINK_BYTES else None
+    is_one = (protocol, ttl, body[:1]) == (ICMP6, HOP_LIMIT, bytes([ADVERTISEMENT]))
+    if not is_one or len(body) < 24:
+        return None
+    link = body[26:32] if body[24:26] == TARGET_LINK and len(body) >= 32 else sender
+    return (body[8:24], link) if len(link) == LINK_BYTES else None

@@ -165,21 +165,3 @@ class PacketCounts(NamedTuple):
     stopped: Optional[int]
     held: Optional[int]
     segments: Optional[int]
-
-
-class HoldersOrder(NamedTuple):
-    """Ask everybody on the network of a device, by ARP or ND, who has an address."""
-
-    id: int
-    dst: str
-    src: str
-    dev: str
-
-
-class Holders(NamedTuple):
-    """The link-layer addresses of all who answered, in this order; ``failure``: why nobody could be
-    asked."""
-
-    id: int
-    links: List[str]
-    failure: Optional[str]

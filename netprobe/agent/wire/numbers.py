@@ -24,8 +24,8 @@ _MINUTE_US = 60 * 1000000
 _NAMES = (
     (MAX_PORT, "port ports remote_port own_ports sport first last up denied skipped undialled"),
     (MAX_PORT, "node_ports client_ports datagrams keep"),
-    # Of protocols, ICMP errors and TTLs.
-    (_BYTE, "type code ttl min_ttl max_ttl"),
+    # Of protocols, ICMP errors and TTLs; families of addresses are 4 and 6.
+    (_BYTE, "type code ttl min_ttl max_ttl family"),
     # Indices of hosts and places in an order have 16 bits; so have offsets in a packet.
     (_SHORT, "host by places picks nonce_at mac_at host_at copies"),
     (_SHORT, "looks walks routes stories burst syns cores page samples"),

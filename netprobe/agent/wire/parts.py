@@ -321,3 +321,12 @@ class AddressAnswer(NamedTuple):
 
     dst: str
     link: str
+
+
+class DhcpServer(NamedTuple):
+    """A DHCP server: the address that it names itself by, the link-layer address of the answer, and
+    the address that it offers."""
+
+    server: str
+    link: str
+    offer: Optional[str]

@@ -142,7 +142,8 @@ def _merge_inventories(
             places.setdefault(name, inventory.setting_places[name])
         notes.extend(inventory.notes)
     every = tuple(host for _, host in hosts.values())
-    return Inventory(every, settings, places, tuple(notes), roles_map, map_places)
+    no_dhcp = any(inventory.no_dhcp for _, inventory in found)
+    return Inventory(every, settings, places, tuple(notes), roles_map, map_places, no_dhcp=no_dhcp)
 
 
 def _map_roles(inventory: Inventory, texts: Sequence[str], problems: list[Problem]) -> Inventory:

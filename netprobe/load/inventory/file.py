@@ -122,7 +122,10 @@ def _make_inventory(file: InventoryFile, document: Document) -> Inventory:
     ]
     roles_map = {fold_role(name): tuple(roles) for name, roles in file.roles_map.items()}
     map_places = {fold_role(name): document.place(("roles_map", name)) for name in file.roles_map}
-    return Inventory(hosts, dict(file.settings), places, tuple(notes), roles_map, map_places)
+    return Inventory(
+        hosts, dict(file.settings), places, tuple(notes), roles_map, map_places,
+        no_dhcp=file.dhcp is not None,
+    )  # fmt: skip
 
 
 def _make_host(name: str, body: HostFile, defaults: DefaultsFile, place: str) -> Host:

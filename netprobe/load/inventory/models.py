@@ -373,6 +373,11 @@ class InventoryFile(FileModel):
         description="`ROLE: ROLE` or `ROLE: [ROLE, ...]`: what the roles (groups, for Ansible) of "
         "this inventory stand for in the matrices. An empty list: nothing.",
     )
+    dhcp: Literal["none"] | None = Field(
+        default=None,
+        description="`none`: no DHCP server should answer on the networks of these hosts. "
+        "`--rehearse=segment` finds those that do; without the key it only tells of them.",
+    )
     hosts: dict[Annotated[str, AfterValidator(check_name)], HostFile] = Field(
         description="The machines, by their names. There is at least one."
     )

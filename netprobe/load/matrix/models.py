@@ -245,7 +245,7 @@ class ChangeFile(FileModel):
         default=None,
         description="The group that the packets go to in truth, such as `224.0.0.18` of VRRP "
         "(`ipproto: 112`). netprobe sends from host to host; the results warn that this"
-        " does not prove the group.",
+        " does not prove the group (of VRRP `--rehearse=segment` does).",
     )
     quality: QualityFile | None = Field(
         default=None,

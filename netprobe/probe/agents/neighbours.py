@@ -7,12 +7,15 @@ import contextlib
 from collections.abc import Container, Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from netprobe.agent.wire.host_messages import Holders, HoldersOrder, Routed
+from netprobe.agent.wire.host_messages import Routed
+from netprobe.agent.wire.segment_messages import SegmentAnswers, SegmentAskOrder
 from netprobe.errors import AgentError
 from netprobe.probe.agents.agent import AgentMethods
 
 # So many agents are asked whether they are on the address's network, the nearest first.
 NEAREST = 4
+# A question may get lost; who answers at all does so within milliseconds.
+ASKED, ASK_AGAIN_MS = 3, 150
 
 
 async def find_neighbours(
@@ -67,10 +70,11 @@ class HolderAnswers:
         with contextlib.suppress(AgentError):
             for agent, route in await find_neighbours(address, self._agents):
                 if route.source is not None and route.dev is not None and _may_ask(agent):
-                    order = HoldersOrder(0, address, route.source, route.dev)
-                    answer = await agent.request(order, Holders)
+                    asked = [address] * ASKED
+                    order = SegmentAskOrder(0, route.dev, asked, ASK_AGAIN_MS, route.source)
+                    answer = await agent.request(order, SegmentAnswers)
                     if answer.failure is None:
-                        return tuple(answer.links)
+                        return tuple(one.link for one in answer.answers)
         return None
 
 

@@ -32,8 +32,7 @@ MOST_STRANGERS = 64
 MOST_NUMBERS = 64
 MOST_ADDRESSES = 1024
 # Machines that have one address.
-MOST_LINKS = 32
-MOST_HEARD, MOST_ANSWERS = 64, 256
+MOST_HEARD, MOST_ANSWERS, MOST_SERVERS = 64, 256, 32
 
 
 def _pair_messages(module: ModuleType) -> Iterator[tuple[type[Any], tuple[type[Any], ...]]]:
@@ -58,6 +57,7 @@ ANSWERS_TO: dict[type[Any], tuple[type[Any], ...]] = {
     **dict(_pair_messages(host_messages)),
     **dict(_pair_messages(tunnel_messages)),
     **dict(_pair_messages(quality_messages)),
+    **dict(_pair_messages(segment_messages)),
 }
 
 
@@ -200,13 +200,6 @@ def _check_samples(
     demand_that(failure is None or REASON.fits(failure), f"a failure {failure!r:.40}")
 
 
-def _check_holders(_order: Any, answer: host_messages.Holders) -> None:
-    _check_length(answer.links, MOST_LINKS)
-    _check_once(answer.links, answer.links, "link")
-    for link in answer.links:
-        demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
-
-
 def _check_heard(_order: Any, answer: segment_messages.SegmentHeard) -> None:
     _check_length(answer.routers, MOST_HEARD)
     check_addresses(one.sender for one in answer.routers)
@@ -224,6 +217,15 @@ def _check_segment(
     for dst, link in answer.answers:
         demand_that(dst in order.dsts, f"an address {dst!r:.40}")
         demand_that(LINK.fits(link), f"a link-layer address {link!r:.40}")
+
+
+def _check_dhcp(_order: Any, answer: segment_messages.DhcpHeard) -> None:
+    _check_length(answer.servers, MOST_SERVERS)
+    _check_once([*map(tuple, answer.servers)], [*map(tuple, answer.servers)], "server")
+    check_addresses(one.server for one in answer.servers)
+    check_addresses(one.offer for one in answer.servers if one.offer is not None)
+    for one in answer.servers:
+        demand_that(LINK.fits(one.link), f"a link-layer address {one.link!r:.40}")
 
 
 def _check_sockets(_order: Any, answer: host_messages.Sockets) -> None:
@@ -259,9 +261,9 @@ _CHECKS: dict[type[Any], Callable[[Any, Any], None]] = {
     tunnel_messages.TunnelOpened: _check_tunnel,
     tunnel_messages.TunnelTried: _check_trial,
     quality_messages.SamplesTaken: _check_samples,
-    host_messages.Holders: _check_holders,
     segment_messages.SegmentHeard: _check_heard,
     segment_messages.SegmentAnswers: _check_segment,
+    segment_messages.DhcpHeard: _check_dhcp,
 }
 
 

@@ -10,8 +10,9 @@ It comes after all is probed, when no listener of the run holds a port.
 from collections.abc import Mapping
 from typing import Final
 
-from netprobe.model.plan import BALANCER, OVERLAY, QUALITY, SEGMENT
+from netprobe.model.plan import BALANCER, MULTICAST, OVERLAY, QUALITY, SEGMENT
 from netprobe.probe.rehearsals.balancer import BalancerRehearsal
+from netprobe.probe.rehearsals.multicast import MulticastRehearsal
 from netprobe.probe.rehearsals.overlay import OverlayRehearsal
 from netprobe.probe.rehearsals.quality import QualityRehearsal
 from netprobe.probe.rehearsals.rehearsal import Rehearsal
@@ -21,5 +22,6 @@ PLAYED: Final[Mapping[str, Rehearsal]] = {
     OVERLAY: OverlayRehearsal(),
     BALANCER: BalancerRehearsal(),
     SEGMENT: SegmentRehearsal(),
+    MULTICAST: MulticastRehearsal(),
     QUALITY: QualityRehearsal(),
 }

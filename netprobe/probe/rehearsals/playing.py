@@ -15,7 +15,7 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from netprobe.errors import AgentError, bug_words
-from netprobe.model.evidence import Evidence, Outcome
+from netprobe.model.evidence import Evidence, Outcome, RehearsedFacts
 from netprobe.model.inventory import Host
 from netprobe.model.plan import QUALITY, Plan, Skipped
 from netprobe.model.ports import each
@@ -29,7 +29,6 @@ from netprobe.probe.rehearsals.rehearsal import (
     NotPlayedError,
     PairRehearsal,
     Played,
-    RehearsedFacts,
     RowArrivals,
     Stage,
     TogetherRehearsal,

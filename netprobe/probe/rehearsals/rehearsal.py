@@ -8,21 +8,15 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from netprobe.errors import AgentError
-from netprobe.model.balanced import BalancerFacts
-from netprobe.model.evidence import Evidence
+from netprobe.model.evidence import Evidence, RehearsedFacts
 from netprobe.model.plan import Block, Flow, Plan, find_row
 from netprobe.model.ports import PortRange, Ports
-from netprobe.model.quality import WaySamples
 from netprobe.model.reasons import find_reason
-from netprobe.model.rehearsed import OverlayFacts
 from netprobe.model.result import Result
-from netprobe.model.segment import SegmentFacts
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.work import family_of
 
-# What agents saw that played something.
-RehearsedFacts = OverlayFacts | BalancerFacts | SegmentFacts | WaySamples
 # Matrix, row, protocol, source, destination, family of addresses.
 RowKey = tuple[str, str, str, str, str, int]
 # Of a key, whether packets to these ports of this address arrived.
@@ -76,7 +70,8 @@ class RowArrivals(Struct, frozen=True):
     def _note_ports(self, key: RowKey, address: str, ports: Ports, arrived: bool) -> None:
         if key[:2] in self.rows:
             noted = self.known.setdefault(key, {})
-            noted.update(((address, part), arrived) for part in ports)
+            # What has no ports has one flow.
+            noted.update(((address, part), arrived) for part in ports or ((0, 0),))
 
     def of_row(self, flow: Flow, address: str, port: int) -> bool | None:
         """Tell whether the row's own packets arrived at this port there; None: nobody knows."""

@@ -7,31 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
-from netprobe.errors import AgentError
 from netprobe.model.plan import Block
-from netprobe.model.segment import RouterSeen, SegmentFacts
+from netprobe.model.segment import DhcpFacts, RouterSeen, SegmentFacts
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.agents.neighbours import find_neighbours, links_of, name_machines
+from netprobe.probe.agents.neighbours import links_of, name_machines
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
 from netprobe.probe.rehearsals.segment_asking import LinksByAddress, ask_segments
-from netprobe.probe.rehearsals.segment_hearing import assign_routers, hear_foreign
+from netprobe.probe.rehearsals.segment_dhcp import Network, ask_networks, find_networks
+from netprobe.probe.rehearsals.segment_hearing import assign_routers, doubt_router, hear_foreign
+from netprobe.probe.rehearsals.segment_seats import NO_RIGHT, Seat, find_seat
 
 # So many hosts of the inventory without an agent are asked who they are: a virtual address may be
 # theirs already.
 MOST_AGENTLESS = 64
-NO_RIGHT = "its agent has no packet sockets (it needs root, or CAP_NET_RAW)"
-
-
-class Seat(NamedTuple):
-    """Where one address is looked at: who asks, on which device, and all neighbours that listen."""
-
-    asker: AgentMethods
-    device: str
-    listeners: tuple[tuple[AgentMethods, str], ...]
 
 
 class SegmentRehearsal(TogetherRehearsal):
@@ -50,7 +41,7 @@ class SegmentRehearsal(TogetherRehearsal):
     async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
         """See whether a host may open packet sockets."""
         del block
-        told = await agent.request(SegmentHearOrder(next(fleet.order_ids), 0), SegmentHeard)
+        told = await agent.request(SegmentHearOrder(next(fleet.order_ids), 0, []), SegmentHeard)
         return NO_RIGHT if told.failure is not None else None
 
     async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
@@ -58,7 +49,7 @@ class SegmentRehearsal(TogetherRehearsal):
         fleet = stages[0].fleet
         # Who only listens and asks here has not been waited for.
         await asyncio.gather(*(one.settled.wait() for one in fleet.agents()))
-        seats = await asyncio.gather(*(_find_seat(stage.address, fleet) for stage in stages))
+        seats = await asyncio.gather(*(find_seat(stage.address, fleet) for stage in stages))
         wanted = [
             (stage, seat) for stage, seat in zip(stages, seats, strict=True)
             if isinstance(seat, Seat)
@@ -68,18 +59,34 @@ class SegmentRehearsal(TogetherRehearsal):
         own = {address for one in fleet.agents() for address in _list_own(one)}
         listed = stages[0].flow.block.listed
         agentless = await _find_agentless(stages, listed, own)
-        (heard, deaf), answers = await asyncio.gather(
+        also = agentless if any(stage.flow.destination.free for stage in stages) else []
+        networks = find_networks([(stage.address, seat) for stage, seat in wanted])
+        (heard, deaf), answers, served = await asyncio.gather(
             hear_foreign(listeners.values(), fleet, {*listed, *own}),
-            ask_segments([*questions, *agentless], fleet),
+            ask_segments([*questions, *also], fleet),
+            ask_networks(networks, fleet),
         )
-        others = _name_agentless([address for address, *_ in agentless], answers)
-        heard = [one for one in heard if one.seen.link not in others]
+        others = _name_agentless([address for address, *_ in also], answers)
+        heard = [
+            doubt_router(one, agentless, answers) for one in heard if one.seen.link not in others
+        ]
         routers = assign_routers([(stage, _name_places(seat)) for stage, seat in wanted], heard)
         table = _Table(fleet, answers, wanted, routers, deaf, others)
-        return [
-            table.conclude(stage, seat) if isinstance(seat, Seat) else seat
-            for stage, seat in zip(stages, seats, strict=True)
-        ]
+        played = [table.conclude(stage, seat) for stage, seat in wanted]
+        for network, dhcp in zip(networks, served, strict=True):
+            _add_dhcp(played, network, dhcp._replace(is_barred=stages[0].flow.block.no_dhcp))
+        shown = iter(played)
+        return [next(shown) if isinstance(seat, Seat) else seat for seat in seats]
+
+
+def _add_dhcp(played: list[Played], network: Network, dhcp: DhcpFacts) -> None:
+    """Tell of the DHCP servers of a network at one of its addresses: a host's, if it has one."""
+    seen = [
+        (facts.is_free, place, facts)
+        for place in network.places if isinstance(facts := played[place], SegmentFacts)
+    ]  # fmt: skip
+    for _, place, facts in sorted(seen)[:1]:
+        played[place] = facts._replace(dhcp=dhcp)
 
 
 def _name_places(seat: Seat) -> frozenset[tuple[str, str]]:
@@ -90,12 +97,10 @@ async def _find_agentless(
     stages: Sequence[Stage], listed: Iterable[str], own: Collection[str]
 ) -> list[tuple[str, AgentMethods, str]]:
     """Find addresses of hosts without an agent on these networks, and who asks for them."""
-    if not any(stage.flow.destination.free for stage in stages):
-        return []
     asked = {stage.address for stage in stages}
     some = [text for text in listed if text not in own and text not in asked][:MOST_AGENTLESS]
     fleet = stages[0].fleet
-    seats = await asyncio.gather(*(_find_seat(address, fleet) for address in some))
+    seats = await asyncio.gather(*(find_seat(address, fleet) for address in some))
     return [
         (address, seat.asker, seat.device)
         for address, seat in zip(some, seats, strict=True)
@@ -108,28 +113,9 @@ def _name_agentless(addresses: Iterable[str], answers: LinksByAddress) -> dict[s
     found: dict[str, str] = {}
     for address in addresses:
         links = answers[address]
-        if not isinstance(links, AgentError) and len(links) == 1:
+        if not isinstance(links, Exception) and len(links) == 1:
             found.setdefault(links[0], address)
     return found
-
-
-async def _find_seat(address: str, fleet: Fleet) -> Seat | NotPlayedError | AgentError:
-    """Find the agents on the network of an address; of those that may, the first one asks."""
-    try:
-        found = await find_neighbours(address, fleet.agents())
-    except AgentError as error:
-        return error
-    near = sorted(found, key=lambda one: one[0].index)
-    on_link = [(agent, route.dev) for agent, route in near if route.dev is not None]
-    if not on_link:
-        return NotPlayedError(None, f"no other agent is on the network of {address}")
-    able = [(agent, dev) for agent, dev in on_link if agent.hello and agent.hello.net_raw]
-    if not able:
-        names = ", ".join(agent.host.name for agent, _ in on_link)
-        return NotPlayedError(
-            "no-permission", f"only {names} could ask for {address}, and {NO_RIGHT}"
-        )
-    return Seat(*able[0], tuple(able))
 
 
 class _Table:
@@ -159,7 +145,7 @@ class _Table:
 
     def _note_host(self, stage: Stage, seat: Seat) -> None:
         links = self._answers.get(stage.address)
-        if isinstance(links, AgentError) or links is None:
+        if isinstance(links, Exception) or links is None:
             return
         place = _name_place(stage, seat)
         self._answered[place] = self._answered.get(place, False) or bool(links)
@@ -171,7 +157,7 @@ class _Table:
     def conclude(self, stage: Stage, seat: Seat) -> Played:
         """Give what is known of one address."""
         links = self._answers[stage.address]
-        if isinstance(links, AgentError):
+        if isinstance(links, Exception):
             return links
         facts = SegmentFacts(
             stage.flow.destination.free, seat.asker.host.name, seat.device,

@@ -5,50 +5,55 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
+from netprobe.agent.wire.failures import NOT_SUPPORTED
 from netprobe.agent.wire.segment_messages import SegmentAnswers, SegmentAskOrder
 from netprobe.errors import AgentError
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError
 
 # The most questions a second of all agents together, and in one order.
 MOST_A_SECOND = 20
 MOST_ASKED = 100
 
-# By address: the link-layer addresses of all who answer for it, or why nobody could ask.
-LinksByAddress = Mapping[str, Sequence[str] | AgentError]
+# Why nobody could ask.
+Unasked = AgentError | NotPlayedError
+# By address: the link-layer addresses of all who answer for it.
+LinksByAddress = Mapping[str, Sequence[str] | Unasked]
 
 
 async def ask_segments(
     questions: Iterable[tuple[str, AgentMethods, str]], fleet: Fleet
-) -> dict[str, list[str] | AgentError]:
+) -> dict[str, list[str] | Unasked]:
     """Ask each address, by its agent and device, once."""
     asked: dict[tuple[AgentMethods, str], list[str]] = {}
     for address, agent, device in questions:
         asked.setdefault((agent, device), []).append(address)
     gap_ms = 1000 * len(asked) // MOST_A_SECOND
-    found: dict[str, list[str] | AgentError] = {}
+    found: dict[str, list[str] | Unasked] = {}
 
     async def ask(agent: AgentMethods, device: str, addresses: Sequence[str]) -> None:
         for begin in range(0, len(addresses), MOST_ASKED):
             some = list(dict.fromkeys(addresses[begin : begin + MOST_ASKED]))
-            order = SegmentAskOrder(next(fleet.order_ids), device, some, gap_ms)
+            order = SegmentAskOrder(next(fleet.order_ids), device, some, gap_ms, None)
             found.update(await _ask_some(agent, order))
 
     await asyncio.gather(*(ask(*place, some) for place, some in asked.items()))
     return found
 
 
-async def _ask_some(
-    agent: AgentMethods, order: SegmentAskOrder
-) -> dict[str, list[str] | AgentError]:
+async def _ask_some(agent: AgentMethods, order: SegmentAskOrder) -> dict[str, list[str] | Unasked]:
     try:
         told = await agent.request(order, SegmentAnswers)
     except AgentError as error:
         return dict.fromkeys(order.dsts, error)
+    if told.failure == NOT_SUPPORTED:
+        words = f"{order.dev} of {agent.host.name} is no Ethernet: nobody asks there for addresses"
+        return dict.fromkeys(order.dsts, NotPlayedError(None, words))
     if told.failure is not None:
         words = f"{agent.host.name} could not ask on {order.dev} ({told.failure})"
         return dict.fromkeys(order.dsts, AgentError("not-tested", words))
-    answered: dict[str, list[str] | AgentError] = {}
+    answered: dict[str, list[str] | Unasked] = {}
     for address in order.dsts:
         answered[address] = [one.link for one in told.answers if one.dst == address]
     return answered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
@@ -12,9 +13,12 @@ from netprobe.model.segment import RouterSeen
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.rehearsals.rehearsal import Stage
+from netprobe.probe.rehearsals.segment_asking import LinksByAddress
 
 # HSRP says hello every 3 s, VRRP and CARP every second, unless somebody chose otherwise.
 HEAR_MS = 4000
+# Who has a virtual router over IPv6 may send from its link-layer address (RFC 9568).
+VIRTUAL_6 = "00:00:5e:00:02:"
 
 
 class ForeignRouter(NamedTuple):
@@ -51,8 +55,31 @@ async def hear_foreign(
     return found, frozenset(deaf)
 
 
+def doubt_router(
+    router: ForeignRouter,
+    agentless: Iterable[tuple[str, AgentMethods, str]],
+    answers: LinksByAddress,
+) -> ForeignRouter:
+    """Give a router with the hosts of its network that it may be, by their addresses: a link-local
+    address tells nobody's name, and some have no agent that would.
+
+    ``agentless``: their addresses, and who asks for them on which device.
+    """
+    seen = router.seen
+    if ":" not in seen.sender or not ip_address(seen.sender).is_link_local:
+        return router
+    is_virtual = seen.link.startswith(VIRTUAL_6)
+    maybe = [
+        address for address, asker, device in agentless
+        if (asker.host.name, device) in router.places
+        and (is_virtual or isinstance(answers.get(address, ()), Exception)
+             or not answers.get(address))
+    ]  # fmt: skip
+    return router._replace(seen=seen._replace(maybe=tuple(maybe)))
+
+
 async def _hear_at(agent: AgentMethods, fleet: Fleet) -> SegmentHeard:
-    order = SegmentHearOrder(next(fleet.order_ids), HEAR_MS)
+    order = SegmentHearOrder(next(fleet.order_ids), HEAR_MS, [])
     try:
         return await agent.request(order, SegmentHeard)
     except AgentError as error:

@@ -13,7 +13,7 @@ RUN_KEYS: Mapping[str, str] = {
     "`waiting`, `own work`; together about `elapsed_s`.",
     "complete": "Every planned flow has its result.",
     "interrupted": "Somebody stopped the run (Ctrl-C, SIGTERM, SIGHUP).",
-    "planned_flows": "How many flows (ports, not pairs) the plan had.",
+    "planned_flows": "How many flows (ports, not pairs) the plan had, less the skipped ones.",
     "selection": "Null, or a sentence: the filters, and how many flows they left.",
     "some_ports": "Whether filters may have left ports out between hosts that were probed: then"
     " no finding says that nothing gets through.",

@@ -6,7 +6,7 @@ import socket
 import struct
 
 from netprobe.agent.segment.asking import (
-    make_arp_probe,
+    make_arp_request,
     make_solicitation,
     pack_any,
     read_advertisement,
@@ -18,7 +18,7 @@ LINK = bytes.fromhex("020000000001")
 
 def test_a_probe_has_no_sender_address() -> None:
     """RFC 5227: the sender's IP address is 0.0.0.0, and so is the target's link-layer address."""
-    frame = make_arp_probe(LINK, pack_any("10.0.0.100"))
+    frame = make_arp_request(LINK, pack_any("10.0.0.100"), bytes(4))
     assert frame.hex() == "0001080006040001" + LINK.hex() + "00000000" + "000000000000" + "0a000064"
     assert read_arp(frame, b"") is None
 
@@ -34,13 +34,27 @@ def test_a_reply_names_who_has_the_address() -> None:
 def test_a_solicitation_comes_from_nobody() -> None:
     """RFC 4862: from ``::`` to the group of the address, without a link, with a right checksum."""
     wanted = pack_any("fd00::1:2345")
-    packet = make_solicitation(wanted)
+    packet = make_solicitation(LINK, wanted, bytes(16))
     source, to, body = packet[8:24], packet[24:40], packet[40:]
     assert (source, socket.inet_ntop(socket.AF_INET6, to)) == (bytes(16), "ff02::1:ff01:2345")
     assert (packet[6:8], body[0], body[8:]) == (b"\x3a\xff", 135, wanted)
+    assert add_words(source, to, body) in (0xFFFF, 0x1FFFE)
+
+
+def test_a_solicitation_from_an_address_says_its_link() -> None:
+    """RFC 4861: from the own address, with the link as an option, and a right checksum."""
+    own, wanted = pack_any("fd00::9"), pack_any("fd00::1:2345")
+    packet = make_solicitation(LINK, wanted, own)
+    source, to, body = packet[8:24], packet[24:40], packet[40:]
+    assert (source, body[8:], packet[5]) == (own, wanted + b"\1\1" + LINK, 32)
+    assert add_words(source, to, body) in (0xFFFF, 0x1FFFE)
+
+
+def add_words(source: bytes, to: bytes, body: bytes) -> int:
+    """The sum of a right checksum."""
     pseudo = source + to + struct.pack("!II", len(body), 58) + body
-    total = sum(struct.unpack(f"!{len(pseudo) // 2}H", pseudo))
-    assert (total & 0xFFFF) + (total >> 16) in (0xFFFF, 0x1FFFE)
+    total: int = sum(struct.unpack(f"!{len(pseudo) // 2}H", pseudo))
+    return (total & 0xFFFF) + (total >> 16)
 
 
 def test_an_advertisement_names_who_has_the_address() -> None:

@@ -231,3 +231,16 @@ def test_an_address_that_nobody_has_yet(tmp_path: Path) -> None:
         problems: list[Problem] = []
         read_inventory(str(path), problems)
         assert any(words in str(one) for one in problems), (body, [*map(str, problems)])
+
+
+def test_networks_without_dhcp_servers(tmp_path: Path) -> None:
+    """`dhcp: none` is the only word; of several files one is enough."""
+    hosts = "hosts:\n  {}: {{address: 10.0.0.1, roles: [a]}}\n"
+    texts = {"a": "dhcp: none\n", "b": "", "c": "dhcp: some\n"}
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(f"schema: netprobe.inventory/1\n{text}{hosts.format(name)}")
+    problems: list[Problem] = []
+    found = [read_inventory(str(tmp_path / f"{name}.yaml"), problems) for name in texts]
+    assert [one.no_dhcp for one in found if one is not None] == [True, False]
+    assert any("dhcp" in str(one) for one in problems)

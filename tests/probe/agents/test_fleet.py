@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import StoryTold
-from netprobe.agent.wire.host_messages import Holders, HoldersOrder, RouteOrder
+from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import RateOrder, RecordOrder, StoryOrder
+from netprobe.agent.wire.segment_messages import SegmentAskOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.result import HostReport
@@ -19,7 +20,7 @@ from netprobe.probe.agents.live_fleet import FEW_FILES, LiveFleet, host_report
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
-from tests.probe.fakes import HELLO, host, routed
+from tests.probe.fakes import HELLO, answering, host, routed
 from tests.probe.links import FakeLink, start_by
 
 A, B, C = host("a", "10.0.0.1"), host("b", "10.0.0.2"), host("c", "10.0.0.3", kind="none")
@@ -110,7 +111,7 @@ async def test_a_neighbour_tells_whether_ssh_met_another_machine(
 ) -> None:
     """Then its own fix would be wrong."""
     scripts = {
-        RouteOrder: routed(), HoldersOrder: lambda order: Holders(order.id, links, None),
+        RouteOrder: routed(), SegmentAskOrder: answering(*links),
     }  # fmt: skip
     bench = Bench(monkeypatch, A, replace(B, vantage=Vantage("ssh")), failed=("b",))
     bench.links["a"] = FakeLink("a", scripts)

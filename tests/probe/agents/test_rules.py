@@ -19,8 +19,6 @@ from netprobe.agent.wire.answers import (
 from netprobe.agent.wire.host_messages import (
     Egress,
     EgressOrder,
-    Holders,
-    HoldersOrder,
     HopsOrder,
     HopsTold,
     Resolved,
@@ -41,6 +39,8 @@ from netprobe.agent.wire.orders import (
     WalkOrder,
 )
 from netprobe.agent.wire.parts import (
+    AddressAnswer,
+    DhcpServer,
     EchoRun,
     FailedPorts,
     HalfOpen,
@@ -59,6 +59,12 @@ from netprobe.agent.wire.parts import (
     Stranger,
     TranslatedRun,
     WalkHop,
+)
+from netprobe.agent.wire.segment_messages import (
+    DhcpHeard,
+    DhcpOrder,
+    SegmentAnswers,
+    SegmentAskOrder,
 )
 from netprobe.model import ports as port_sets
 from netprobe.probe.agents.outcome_rules import OutcomeRules
@@ -268,10 +274,17 @@ HALF_OPEN = HalfOpen(5, "10.0.0.1", 40000, "10.0.0.2")
 WALK = WalkOrder(7, "tcp", "10.0.0.2", 5, None, 3, 0)
 EGRESS = EgressOrder(7, "10.0.0.2", None, 9)
 HOPS_ORDER = HopsOrder(7, [("10.0.0.2", None), ("10.0.0.3", "10.0.0.1")])
-HOLDERS = HoldersOrder(7, "10.0.0.2", "10.0.0.1", "eth0")
+HOLDERS = SegmentAskOrder(7, "eth0", ["10.0.0.2"] * 3, 150, "10.0.0.1")
+DHCP = DhcpOrder(7, "eth0", 4)
+SERVER = DhcpServer("10.0.0.9", "02:00:00:00:00:09", "10.0.0.50")
 RETURN = ReturnPathOrder(7, "10.0.0.2", "10.0.0.1")
 HOPS = [WalkHop(1, "10.0.9.1"), WalkHop(2, None), WalkHop(3, "10.0.0.2")]
 REFUSAL = IcmpFact(3, 0, "10.0.0.2", 62)
+
+
+def held_by(*links: str, dst: str = "10.0.0.2") -> SegmentAnswers:
+    """Who answers for an address."""
+    return SegmentAnswers(7, [AddressAnswer(dst, link) for link in links], None)
 
 
 @pytest.mark.parametrize(
@@ -326,10 +339,17 @@ REFUSAL = IcmpFact(3, 0, "10.0.0.2", 62)
         (HOPS_ORDER, HopsTold(7, [NextHop(None, "eth0")], [0, 1]), "a next hop that is not there"),
         (HOPS_ORDER, HopsTold(7, [NextHop("x", "eth0")], [0, 0]), "an address 'x'"),
         (HOPS_ORDER, HopsTold(7, [NextHop(None, "e\n")], [0, 0]), "a device"),
-        (HOLDERS, Holders(7, ["02:00:00:00:00:01", "02:00:00:00:00:0a"], None), None),
-        (HOLDERS, Holders(7, ["02:00:00:00:00:01"] * 2, None), "one link twice"),
-        (HOLDERS, Holders(7, ["x"], None), "a link-layer address 'x'"),
-        (HOLDERS, Holders(7, [f"02:00:00:00:00:{n:02x}" for n in range(33)], None), "33 items"),
+        (HOLDERS, held_by("02:00:00:00:00:01", "02:00:00:00:00:0a"), None),
+        (HOLDERS, held_by(*["02:00:00:00:00:01"] * 2), "one answer twice"),
+        (HOLDERS, held_by("x"), "a link-layer address 'x'"),
+        (HOLDERS, held_by("02:00:00:00:00:01", dst="10.0.0.3"), "an address"),
+        (HOLDERS, held_by(*(f"02:00:00:00:{n // 256:02x}:{n % 256:02x}" for n in range(257))),
+         "257 items"),
+        (DHCP, DhcpHeard(7, [SERVER, SERVER._replace(offer=None)], None), None),
+        (DHCP, DhcpHeard(7, [SERVER] * 2, None), "one server twice"),
+        (DHCP, DhcpHeard(7, [SERVER._replace(server="x")], None), "an address 'x'"),
+        (DHCP, DhcpHeard(7, [SERVER._replace(offer="x")], None), "an address 'x'"),
+        (DHCP, DhcpHeard(7, [SERVER._replace(link="x")], None), "a link-layer address 'x'"),
         (RETURN, ReturnPath(7, "eth0", None, None, None, [], None), None),
         (RETURN, ReturnPath(7, "eth0", ";x", None, None, [], None), "an address ';x'"),
         (STORY, told(), None),

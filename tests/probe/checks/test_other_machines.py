@@ -9,10 +9,9 @@ import pytest
 from netprobe.agent.wire.host_messages import (
     Egress,
     EgressOrder,
-    Holders,
-    HoldersOrder,
     RouteOrder,
 )
+from netprobe.agent.wire.segment_messages import SegmentAskOrder
 from netprobe.model.evidence import CheckConclusion, Icmp, Outcome, PathMtu, Witness
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.story import Story, StoryPlace
@@ -28,7 +27,7 @@ from tests.probe.builders import (
     make_scene,
     make_task,
 )
-from tests.probe.fakes import HELLO, FakeAgent, host, routed
+from tests.probe.fakes import HELLO, FakeAgent, answering, host, routed
 
 ADDRESS = TARGET.addresses[0].text
 MINE, STRANGE = "02:00:00:00:00:02", "02:00:00:00:00:99"
@@ -63,7 +62,7 @@ def scene(
     scripts: dict[type[Any], Any] = {
         RouteOrder: routed(gateway=gateway),
         EgressOrder: lambda order: Egress(0, "eth0", ADDRESS, "known", link, True, None),
-        HoldersOrder: lambda order: Holders(0, [*holders], None),
+        SegmentAskOrder: answering(*holders),
     }
     one = HELLO._replace(machine=machines[0], addresses=list(source))
     other = HELLO._replace(machine=machines[1], addresses=list(target), links=[MINE])
@@ -223,14 +222,14 @@ async def test_what_came_to_its_own_machine_met_no_other() -> None:
     came, lost = (Story(destination_in=StoryPlace(word)) for word in ("yes", "no"))
 
     assert await concluded(here, seen(NONCE, 1), seen(SILENT, 2)) == [None, None]
-    assert not here.fleet.agent(SOURCE).orders(HoldersOrder)  # type: ignore[attr-defined]
+    assert not here.fleet.agent(SOURCE).orders(SegmentAskOrder)  # type: ignore[attr-defined]
     found = await concluded(
         here, seen(NONCE, 1), seen(RESET, 2), seen(SILENT, 3), seen(SILENT, 4, story=lost),
         seen(SILENT, 5, story=came),
     )  # fmt: skip
     assert found == [None, TWICE, None, TWICE, None]
     # One question for all flows of the run.
-    assert len(here.fleet.agent(SOURCE).orders(HoldersOrder)) == 1  # type: ignore[attr-defined]
+    assert len(here.fleet.agent(SOURCE).orders(SegmentAskOrder)) == 1  # type: ignore[attr-defined]
 
 
 async def test_refusals_of_two_machines_are_no_pass_where_the_way_onto_the_host_has_failed() -> (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from netprobe.agent.wire.host_messages import Holders, HoldersOrder, RouteOrder
+from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.agent.wire.segment_messages import SegmentAskOrder
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Outcome
 from netprobe.model.ports import Ports
@@ -23,7 +24,7 @@ from netprobe.probe.checks.rate_limits import (
 )
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import SOURCE, look, make_observation, make_scene, make_task
-from tests.probe.fakes import FakeAgent, kind, reply, routed
+from tests.probe.fakes import FakeAgent, answering, kind, reply, routed
 
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=2, packets=6)
 OPEN = Outcome("answer", None, answer="nonce")
@@ -155,7 +156,7 @@ async def test_two_machines_with_one_address_are_no_limit() -> None:
     agent = limited_source(((20, 25),))
     links = ["02:00:00:00:00:01", "02:00:00:00:00:02"]
     agent.scripts |= {
-        RouteOrder: routed(), HoldersOrder: lambda order: Holders(order.id, links, None),
+        RouteOrder: routed(), SegmentAskOrder: answering(*links),
     }  # fmt: skip
     group = (observation(OPEN, (1, 10)), observation(REFUSED, (20, 25)))
 
