@@ -34,6 +34,9 @@ def idle_verb(options: IdleOptions) -> int:
     if not pairs:
         raise RequestError("no row of this plan requires TCP between two hosts: nothing to measure")
     launcher = make_launcher(options)
+    for note in plan.notes:
+        if not note.startswith("--rehearse="):  # of the balancers' rehearsal, which is not played
+            tell_note(note)
     tell_note(_word_start(pairs, up_to_s))
     with progress(sys.stderr, quiet=True) as events:
         report = measure_idle(pairs, up_to_s, launcher, events)

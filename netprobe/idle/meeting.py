@@ -19,6 +19,8 @@ from netprobe.vantage.stream import Stream, Target
 
 OPEN_S = 4.0
 ANSWER_S = 5.0
+# A refusal of a lost agent's host is here before the news of its loss.
+HEARD_S = 1.0
 WORD_BYTES: Final = 16
 # Connections that an agent holds at a port, and for how long it listens beyond the measurement.
 CONNECTIONS = 1500
@@ -99,6 +101,12 @@ class MeetingPorts:
         finally:
             self._waiting.pop(word).cancel()
             self._over.pop(word).set()
+
+    async def require_agents(self, planned: PlannedConnection) -> None:
+        """Raise AgentError where an agent of a connection is lost."""
+        await asyncio.sleep(HEARD_S)
+        for host in (planned.source, *planned.listeners):
+            await self._fleet.agent(host).wait_ready()
 
     async def _meet_agent(self, stream: Pipe, word: bytes) -> MetConnection:
         await stream.send(word)

@@ -78,7 +78,8 @@ def tell_pair(state: PairState, stopped: bool) -> PairMemory:
         flow=None if state.planned is None else _tell_flow(state.planned),
         by_source=state.by_source if is_measured else None,
         by_destination=state.by_destination if is_measured else None,
-        busy=state.busy,
+        # What ended the measurement may have ended that one.
+        busy=state.busy if state.reason is None else None,
         keepalives=tuple(_hold_keepalives(state.pair, alive_s, forgotten_s)),
         reason=reason,
         because=because,

@@ -171,6 +171,7 @@ async def _try_fresh(state: PairState, ports: MeetingPorts) -> None:
         async with ports.connect(state.planned):
             pass
     except NotOpenedError as error:
+        await ports.require_agents(state.planned)
         words = f"a connection was dead, and a new one does not open either: {error}"
         raise NotOpenedError("row-stopped", words) from None
 

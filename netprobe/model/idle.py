@@ -93,4 +93,3 @@ class IdleReport(Struct, frozen=True):
     up_to_s: int
     stopped: bool
     pairs: tuple[PairMemory, ...]
-    notes: tuple[str, ...] = ()

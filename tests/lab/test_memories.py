@@ -6,6 +6,7 @@ the open zone cross the same router, which does not track them: they live.
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -195,6 +196,30 @@ def test_a_way_that_closes_is_no_memory(lab: RememberedLab) -> None:
     assert memory(pairs["cluster", 4]) == (None, None, None)
     assert pairs["cluster", 4]["reason"] == "row-stopped"
     assert memory(pairs["cluster", 6]) == (4, None, None)
+
+
+@pytest.mark.full
+def test_an_agent_that_is_killed(lab: RememberedLab) -> None:
+    """Its connections are dead, and nothing was forgotten; other pairs go on, and its host has no
+    socket left."""
+    lab.start_firewall(600)
+
+    def kill() -> None:
+        wait_for(lambda: len(lab.list_remembered()) >= 6, "all connections")
+        for pid in lab["b"].pids():
+            os.kill(pid, signal.SIGKILL)
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    done = lab.measure("4s")
+    killing.join()
+    pairs = read_pairs(done)
+    for family in FAMILIES:
+        assert memory(pairs["cluster", family]) == (None, None, None)
+        assert pairs["cluster", family]["reason"] == "agent-lost"
+        assert pairs["cluster", family]["busy"] is None
+        assert memory(pairs["open", family]) == (4, None, None)
+    assert lab["b"].listening() == set()
 
 
 @pytest.mark.full

@@ -57,7 +57,9 @@ def _head_line(report: IdleReport) -> Line:
         where = f"silent connections ({plural(forgotten, 'pair')} of zones)"
         return Line(f"FORGOTTEN: {where}; {_word_known(report)}", "doubt")
     words = f"no silent connection was forgotten within {report.up_to_s:,} s"
-    return Line(f"OK: {words} ({plural(measured, 'pair')} of zones)", "good")
+    rest = len(report.pairs) - measured
+    pairs = f"{plural(measured, 'pair')} of zones{f', {rest} not measured' if rest else ''}"
+    return Line(f"OK: {words} ({pairs})", "good")
 
 
 def _word_known(report: IdleReport) -> str:
