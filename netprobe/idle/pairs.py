@@ -77,11 +77,6 @@ def find_pairs(plan: Plan) -> tuple[ZonePair, ...]:
         known = sources.get((block.matrix, find_row(block.requirement.id)), set())
         own = [host for host in block.sources if host.name in known]
         _add_block(pairs, block, own, block.destinations)
-    if len(pairs) > MOST_PAIRS:
-        raise RequestError(
-            f"{len(pairs):,} pairs of zones, and at most {MOST_PAIRS} are measured at once: choose "
-            "some with --from, --to or --limit"
-        )
     return tuple(pairs.values())
 
 
@@ -101,6 +96,11 @@ def _add_block(
         if any(host.name != end.name for host, (end, _) in product(hosts[:2], some[:2])):
             key = PairKey(from_, to, block.family, via)
             _add_tries(pairs.setdefault(key, ZonePair(key)), block, hosts, some)
+        if len(pairs) > MOST_PAIRS:
+            raise RequestError(
+                f"more than {MOST_PAIRS} pairs of zones, which is too many at once: choose some "
+                "with --from, --to or --limit, or name larger zones (--zone-groups)"
+            )
 
 
 def _add_tries(pair: ZonePair, block: Block, sources: list[Host], ends: list[PlacedEnd]) -> None:

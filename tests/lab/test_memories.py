@@ -32,10 +32,10 @@ defaults
   timeout server 1h
   timeout tunnel {tunnel}
 frontend api
-  bind 10.79.3.1:{port}
+  bind {front}:{port}
   default_backend api
 backend api
-  server s1 10.79.2.1:{port}
+  server s1 {back}:{port}
 """
 
 
@@ -151,27 +151,32 @@ def test_a_firewall_that_says_so(lab: RememberedLab) -> None:
 
 @pytest.mark.full
 @pytest.mark.needs("haproxy")
-@pytest.mark.parametrize(("tunnel", "expected"), [("3s", (0, 3, True)), ("1h", (5, None, None))])
+@pytest.mark.parametrize(
+    ("tunnel", "family", "expected"),
+    [("3s", 4, (0, 3, True)), ("3s", 6, (0, 3, True)), ("1h", 4, (5, None, None))],
+)
 def test_a_balancer_that_ends_silent_tunnels(
-    lab: RememberedLab, tunnel: str, expected: tuple[Any, ...]
+    lab: RememberedLab, tunnel: str, family: int, expected: tuple[Any, ...]
 ) -> None:
     """HAProxy closes them at its `timeout tunnel`, to the second; the back end's own way lives."""
-    path = lab.write("haproxy.cfg", HAPROXY.format(tunnel=tunnel, port=PORT))
-    lab["c"].spawn("haproxy", "-db", "-f", str(path), stderr=subprocess.DEVNULL)
-    lab["c"].wait_until_listening(f"tcp 10.79.3.1:{PORT}")
+    front, back = lab["c"].address(family), lab["b"].address(family)
+    text = HAPROXY.format(tunnel=tunnel, port=PORT, front=front, back=back)
+    lab["c"].spawn(
+        "haproxy", "-db", "-f", str(lab.write("haproxy.cfg", text)), stderr=subprocess.DEVNULL
+    )
+    wait_for(lambda: any(one.endswith(f":{PORT}") for one in lab["c"].listening()), "HAProxy")
     balancer = {
-        "address": "10.79.3.1", "zone": "open", "vantage": "none", "roles": ["server"],
+        "address": front, "zone": "open", "vantage": "none", "roles": ["server"],
         "balances": ["back-end"], "health": {PORT: "tcp"},
     }  # fmt: skip
     back_end = lab.describe("b") | {"roles": ["server", "back-end"]}
-    done = lab.measure("5s", "--protocol", "tcp", hosts={"c": balancer, "b": back_end})
-    pairs = read_pairs(done)
+    pairs = read_pairs(lab.measure("5s", hosts={"c": balancer, "b": back_end}))
     assert {key: one["via"] for key, one in pairs.items()} == {
-        ("open", 4): "c", ("cluster", 4): None, ("cluster", 6): None,
+        ("open", family): "c", ("cluster", 4): None, ("cluster", 6): None,
     }  # fmt: skip
-    assert memory(pairs["open", 4]) == expected
-    assert all(memory(pairs["cluster", family]) == (5, None, None) for family in FAMILIES)
-    ended = pairs["open", 4]["by_source"]["ended"]
+    assert memory(pairs["open", family]) == expected
+    assert all(memory(pairs["cluster", one]) == (5, None, None) for one in FAMILIES)
+    ended = pairs["open", family]["by_source"]["ended"]
     assert ended == ("closed" if expected[1] else None)
 
 
