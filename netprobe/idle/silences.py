@@ -83,7 +83,7 @@ async def _measure_all(state: PairState, ports: MeetingPorts, up_to_s: int) -> N
         state.planned = planned
 
         async def open_all() -> list[tuple[int, MetConnection]]:
-            ways = (opened.enter_async_context(ports.connect(planned)) for _ in silences)
+            ways = (_open_further(opened, ports, planned) for _ in silences)
             return [*zip(silences, await asyncio.gather(*ways), strict=True)]
 
         every_s = min((*keepalives, SILENCES_S[0]))
@@ -124,6 +124,17 @@ async def _open_first(
         if last.reason != "row-stopped" or loop.time() >= until:
             raise last
         await asyncio.sleep(PAUSE_S)
+
+
+async def _open_further(
+    opened: contextlib.AsyncExitStack, ports: MeetingPorts, planned: PlannedConnection
+) -> MetConnection:
+    """Open a connection where one opened before: loss may stop a try. Raises NotOpenedError, and
+    AgentError."""
+    try:
+        return await opened.enter_async_context(ports.connect(planned))
+    except NotOpenedError:
+        return await opened.enter_async_context(ports.connect(planned))
 
 
 def _word_try(planned: PlannedConnection, error: NotOpenedError) -> str:
@@ -168,8 +179,8 @@ async def _try_fresh(state: PairState, ports: MeetingPorts) -> None:
     and AgentError."""
     assert state.planned is not None
     try:
-        async with ports.connect(state.planned):
-            pass
+        async with contextlib.AsyncExitStack() as opened:
+            await _open_further(opened, ports, state.planned)
     except NotOpenedError as error:
         await ports.require_agents(state.planned)
         words = f"a connection was dead, and a new one does not open either: {error}"

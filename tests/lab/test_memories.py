@@ -37,6 +37,15 @@ frontend api
 backend api
   server s1 {back}:{port}
 """
+# Before connections are tracked.
+LOSS = """
+table inet loss {
+  chain forward {
+    type filter hook forward priority -400;
+    numgen random mod 100 < 5 drop
+  }
+}
+"""
 
 
 @pytest.fixture
@@ -201,6 +210,19 @@ def test_a_way_that_closes_is_no_memory(lab: RememberedLab) -> None:
     assert memory(pairs["cluster", 4]) == (None, None, None)
     assert pairs["cluster", 4]["reason"] == "row-stopped"
     assert memory(pairs["cluster", 6]) == (4, None, None)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("forget_s", [1, 600])
+def test_loss_is_no_memory(lab: RememberedLab, forget_s: int) -> None:
+    """With 5 of 100 packets lost, what is remembered lives, and what is forgotten is told."""
+    lab["r"].nft(LOSS)
+    lab.start_firewall(forget_s)
+    pairs = read_pairs(lab.measure("3s"))
+    for family in FAMILIES:
+        expected = (0, 3, False) if forget_s == 1 else (3, None, None)
+        assert memory(pairs["cluster", family]) == expected
+        assert memory(pairs["open", family]) == (3, None, None)
 
 
 @pytest.mark.full
