@@ -280,7 +280,7 @@ def test_a_ctrl_c_tells_what_is_known(lab: RememberedLab) -> None:
     running = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     )
-    wait_for(lambda: len(lab.list_remembered()) >= 48, "all connections")
+    wait_for(lambda: len(lab.list_remembered()) >= 2 * 23, "all connections")
     time.sleep(2)
     running.send_signal(signal.SIGINT)
     out, _ = running.communicate(timeout=20)
