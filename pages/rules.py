@@ -17,8 +17,8 @@ PACKAGE = Path(__file__).parents[1] / "netprobe"
 # Beside the stages, from top to bottom; of a folder its first line speaks.
 BESIDE = (
     "cli", "watch", "session.py", "pipeline.py", "explain", "konnectivity", "audit", "history",
-    "cluster", "batch", "protocols", "vantage", "model", "files.py", "children.py", "errors.py",
-    "signals.py", "agent",
+    "idle", "cluster", "batch", "protocols", "vantage", "model", "files.py", "children.py",
+    "errors.py", "signals.py", "agent",
 )  # fmt: skip
 
 

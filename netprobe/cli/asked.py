@@ -156,6 +156,20 @@ class AuditOptions(LaunchOptions):
     outputs: Texts = output_option(AUDIT_FORMATS)
 
 
+class IdleOptions(PlanOptions, LaunchOptions):
+    """``netprobe measure idle``."""
+
+    up_to: str = option(
+        "--up-to",
+        metavar="TIME",
+        default="10m",
+        help="The longest silence: 30s, 10m, 1h. All connections are silent at once, so that this "
+        "is how long it takes.",
+    )
+    zone_groups: Texts = again(CoverOptions.zone_groups)
+    outputs: Texts = output_option()
+
+
 class DiagnoseOptions(AskedOptions):
     """``netprobe diagnose konnectivity``. ``hold``: seconds."""
 

@@ -23,7 +23,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "forks", "ask-become-pass", "agent-python", "no-listen", "no-recorder", "strict", "live",
         "max-results", "engine", "start", "window", "margin", "with-runtime", "proxy", "ca",
         "client-cert", "client-key", "repeat", "hold", "every", "maintenance", "into", "stateless",
-        "one-per-row", "same-place", "append", "image", "machine",
+        "one-per-row", "same-place", "append", "image", "machine", "up-to",
     ),
     "Reports": (
         "output", "undo", "folder", "per-host", "plan", "redact", "title", "record", "evidence",
@@ -70,6 +70,10 @@ TUNNEL_STATUS: Final = """\b
 Exit status: 0 every tunnel is fine, 1 a fault was found (of the network or of credentials: the
 verdict says which), 2 the request was wrong, 3 something could not be judged or looked at,
 4 netprobe itself failed, 130 interrupted.
+"""
+IDLE_STATUS: Final = """\b
+Exit status: 0 measured, 1 a keepalive is longer than what is remembered, 2 the request was wrong,
+3 nothing could be measured, 4 netprobe itself failed, 130 interrupted.
 """
 WATCH_STATUS: Final = """\b
 Exit status: 0 a signal ended it, 2 the request was wrong, 4 netprobe itself failed.

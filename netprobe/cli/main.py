@@ -36,7 +36,7 @@ from netprobe.cli.streams import (
     tell_unexpected,
     tell_usage,
 )
-from netprobe.cli.verb_groups import cluster, history, matrix, runtime
+from netprobe.cli.verb_groups import cluster, history, matrix, measure, runtime
 from netprobe.errors import FAILED, INTERRUPTED, NetprobeError
 from netprobe.report.outputs import discard_stdout
 
@@ -61,7 +61,7 @@ def cli() -> None:
     """
 
 
-for group in (matrix, cluster, history, runtime):
+for group in (matrix, cluster, history, measure, runtime):
     cli.add_command(group)
 
 

@@ -1,4 +1,4 @@
-"""Groups of verbs: ``matrix``, ``cluster``, ``history``, ``runtime``.
+"""Groups of verbs: ``matrix``, ``cluster``, ``history``, ``measure``, ``runtime``.
 
 What a verb needs is imported when it is called.
 """
@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from netprobe.cli.asked import (
     HistoryAddOptions,
     HistoryOptions,
+    IdleOptions,
     RuntimeOptions,
     ShowOptions,
     SourceOptions,
@@ -21,7 +22,7 @@ from netprobe.cli.asked_cluster import (
     KubeOptions,
     ManifestOptions,
 )
-from netprobe.cli.help import RUN_STATUS, VerbGroup
+from netprobe.cli.help import IDLE_STATUS, RUN_STATUS, VerbGroup
 from netprobe.cli.options import take_options
 from netprobe.errors import RequestError
 
@@ -153,6 +154,29 @@ def history_add(options: HistoryAddOptions) -> int:
     from netprobe.cli.history import add_verb
 
     return add_verb(options)
+
+
+@click.group(cls=VerbGroup)
+def measure() -> None:
+    """Measure what no single probe shows: idle."""
+
+
+@measure.command("idle", epilog=IDLE_STATUS)
+@take_options(IdleOptions)
+def measure_idle(options: IdleOptions) -> int:
+    """Tell after which silence firewalls and balancers between zones forget a TCP connection, and
+    hold that against `keepalive:` of the matrix's rows.
+
+    Agents open connections on ports that rows require, which must be free. Each is silent for
+    another time, and is then woken from one end. It takes as long as the longest silence.
+
+    \b
+      netprobe measure idle -m rke2 -i inventory.yaml
+      netprobe measure idle -m rke2 -i inventory.yaml --up-to 1h -o json=idle.json
+    """
+    from netprobe.cli.measure import idle_verb
+
+    return idle_verb(options)
 
 
 @click.group(cls=VerbGroup)

@@ -165,6 +165,14 @@ def probe_to_file(probe: AnyProbe | None) -> str | dict[str, Any] | None:
     return probe.to_file() if isinstance(probe, HttpProbe) else probe
 
 
+def write_keepalive(seconds: int) -> str:
+    """Give the value of ``keepalive:`` in a matrix file."""
+    for unit, length_s in (("h", 3600), ("m", 60)):
+        if seconds % length_s == 0:
+            return f"{seconds // length_s}{unit}"
+    return f"{seconds}s"
+
+
 def rank_weight(weight: Weight | None) -> int:
     """Give the place of what is stopped, from 0 for the most; last of what nobody says."""
     return len(WEIGHTS) if weight is None else WEIGHTS.index(weight)
@@ -188,7 +196,8 @@ class Requirement(PartlyCompared, frozen=True):
     ``stops``: what does not work while it fails; None where nobody says it. ``any_of``: of all
     rows of this name one that passes is enough for a pair of hosts. ``multicast``: the group that
     its packets go to in truth, which no probe proves. ``quality``: how good the way
-    must be. ``place`` is its ``file:line:column``.
+    must be. ``keepalive``: after so many seconds its programs send something over a connection that
+    is silent. ``place`` is its ``file:line:column``.
     """
 
     UNCOMPARED = ("place",)
@@ -218,6 +227,7 @@ class Requirement(PartlyCompared, frozen=True):
     any_of: Name | None = None
     multicast: str | None = None
     quality: QualityLimits | None = None
+    keepalive: int | None = None
     place: str = ""
 
     @property

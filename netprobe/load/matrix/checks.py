@@ -49,6 +49,7 @@ class Checks:
             self._check_requirement(path, body)
             self._check_probe(path, body)
             self._check_denied(path, body)
+            self._check_keepalive(path, body)
             if not any(body.get(key) for key in PROTOCOL_KEYS):
                 words = f"nothing to test, expected {' or '.join(PROTOCOL_KEYS)}"
                 self.document.add_key_problem(path, words)
@@ -211,11 +212,17 @@ class Checks:
 
     def _check_denied(self, path: KeyPath, body: Body) -> None:
         """Nothing that must not answer can be asked to run, or to be held by the right process."""
-        for key in ("existing", "process", "binds", "any_of", "quality"):
+        for key in ("existing", "process", "binds", "any_of", "quality", "keepalive"):
             if body.get("expect") == "denied" and body.get(key):
                 words = f"{quoted(key)} is about a service that must answer"
                 expected = 'expected it without "expect: denied"'
                 self.document.add_problem((*path, key), f"{words}, {expected}")
+
+    def _check_keepalive(self, path: KeyPath, body: Body) -> None:
+        """Only TCP has connections that stay silent."""
+        if body.get("keepalive") and not body.get("tcp"):
+            words = f"{quoted('keepalive')} is about TCP connections, expected it with tcp"
+            self.document.add_problem((*path, "keepalive"), words)
 
     def _check_any_of(self, requirements: Iterable[tuple[KeyPath, Body]]) -> None:
         """A name that one requirement alone has: it is misspelt, or the other one is missing."""

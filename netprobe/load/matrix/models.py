@@ -23,6 +23,7 @@ from netprobe.load.matrix.fields import (
 )
 from netprobe.load.matrix.probe_models import ProbeField
 from netprobe.load.matrix.quality_models import QualityFile
+from netprobe.load.matrix.time_fields import KeepaliveField
 from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, NameList, Value
 from netprobe.model.matrix import Binds, CommonPart, Weight
 
@@ -251,6 +252,12 @@ class ChangeFile(FileModel):
         default=None,
         description="How good the way must be, measured with `--quality` alone: `{rtt_p99: 66ms, "
         "jitter: 10ms, loss: 0.1%, required: true}`, each as needed.",
+    )
+    keepalive: KeepaliveField | None = Field(
+        default=None,
+        description="How often the row's programs send something over a connection that is silent "
+        "otherwise: `30s`, `5m` or `1h`. `netprobe measure idle` alone holds it against what "
+        "firewalls forget. Only with `tcp`.",
     )
     warnings: list[WarnFile] = Field(
         default=[],

@@ -24,6 +24,7 @@ from netprobe.model.matrix import (
     Waiver,
     Warn,
     probe_to_file,
+    write_keepalive,
 )  # fmt: skip
 from netprobe.model.printable import yaml_scalar
 from netprobe.model.quality import QualityLimits
@@ -142,6 +143,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "any_of": requirement.any_of,
             "multicast": requirement.multicast,
             "quality": requirement.quality and requirement.quality.to_file(),
+            "keepalive": requirement.keepalive and write_keepalive(requirement.keepalive),
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
@@ -281,6 +283,8 @@ def _requirement_parts(
     yield from field("any of", [requirement.any_of or ""])
     yield from field("multicast", [requirement.multicast or ""])
     yield from field("quality", [_quality_text(requirement.quality)])
+    keepalive = "" if requirement.keepalive is None else write_keepalive(requirement.keepalive)
+    yield from field("keepalive", [keepalive])
     yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
 
 

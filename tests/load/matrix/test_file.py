@@ -26,6 +26,7 @@ from netprobe.model.matrix import (
     Stops,
     Waiver,
     Warn,
+    write_keepalive,
 )
 from netprobe.model.quality import QualityLimits
 
@@ -417,3 +418,19 @@ requirements:
     assert found["one"] == QualityLimits(500)
     assert found["one"].to_file() == {"rtt_p99": "0.5ms"}
     assert found["vxlan"] is None
+
+
+def test_a_row_says_how_often_its_programs_send(tmp_path: Path) -> None:
+    """A time in the units that people use, and the same words again in what is shown."""
+    matrix = extending(
+        tmp_path,
+        """
+override: {etcd: {keepalive: 30s}}
+requirements:
+  - {id: one, from: node, to: node, tcp: [1], keepalive: 60m}
+""",
+    )
+
+    found = {one.id: one.keepalive for one in matrix.requirements}
+    assert (found["etcd"], found["one"], found["vxlan"]) == (30, 3600, None)
+    assert [write_keepalive(one) for one in (30, 60, 90, 3600)] == ["30s", "1m", "90s", "1h"]

@@ -1,0 +1,1 @@
+"""What firewalls between zones forget of silent connections, and after how long."""

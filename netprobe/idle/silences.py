@@ -1,0 +1,229 @@
+"""Connections that are silent for longer and longer, and what became of them.
+
+All are opened at the beginning, and each is asked once, after a silence of its own: so the whole
+takes no longer than the longest silence. What a firewall has forgotten is asked no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from netprobe.errors import AgentError
+from netprobe.idle.meeting import ConnectionEnd, MeetingPorts, MetConnection, NotOpenedError
+from netprobe.idle.pairs import PlannedConnection, ZonePair
+from netprobe.model.idle import BusyConnection, Ended, SideMemory, WokenBy
+from netprobe.model.konnectivity import Event, EventKind
+
+# Usual timeouts of firewalls and balancers, and what lies between.
+SILENCES_S: Final = (15, 30, 60, 120, 240, 350, 600, 900, 1800, 3600)
+# A kernel repeats what is not answered after 0.2, 0.5, 0.9, 1.7 and 3.4 s (measured: round trips of
+# 1 ms): six packets and their answers would have to be lost by chance.
+WAKE_S = 5.0
+# A balancer that saw all back ends down takes so long to see that they are up.
+BALANCER_S = 30.0
+PAUSE_S = 1.0
+LEAST_WAIT_S = 0.05
+# By so much a timer may be early.
+CLOCK_S = 0.05
+_ENDS: Final[Mapping[EventKind, Ended]] = {"fin": "closed", "reset": "reset"}
+
+
+class Waking(Struct, frozen=True):
+    """How a connection was after its silence; ``ended`` None: alive."""
+
+    silent_s: float
+    ended: Ended | None
+
+
+class PairState(Struct):
+    """What is known of a pair so far: a signal may end the measurement at any time.
+
+    ``reason`` and ``because``: why it ended before its end, None and empty where it did not.
+    """
+
+    pair: ZonePair
+    planned: PlannedConnection | None = None
+    by_source: SideMemory | None = None
+    by_destination: SideMemory | None = None
+    busy: BusyConnection | None = None
+    reason: str | None = None
+    because: str = ""
+
+
+def list_silences(up_to_s: int, keepalives: Iterable[int]) -> list[int]:
+    """List the silences of a pair: usual ones, those between keepalives, and the longest."""
+    known = {*SILENCES_S, *keepalives}
+    return [*sorted(one for one in known if one < up_to_s), up_to_s]
+
+
+async def measure_pair(state: PairState, ports: MeetingPorts, up_to_s: int) -> None:
+    """Measure one pair; why it ended before its end stands in its state."""
+    try:
+        await _measure_all(state, ports, up_to_s)
+    except* (NotOpenedError, AgentError) as group:
+        error = group.exceptions[0]
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        assert isinstance(error, NotOpenedError | AgentError)
+        state.reason, state.because = error.reason, str(error)
+
+
+async def _measure_all(state: PairState, ports: MeetingPorts, up_to_s: int) -> None:
+    """Raises NotOpenedError and AgentError, and groups of them."""
+    keepalives = [one.keepalive_s for one in state.pair.keepalives]
+    silences = list_silences(up_to_s, keepalives)
+    async with contextlib.AsyncExitStack() as opened:
+        first, planned = await _open_first(opened, ports, state.pair)
+        state.planned = planned
+
+        async def open_all() -> list[tuple[int, MetConnection]]:
+            ways = (_open_further(opened, ports, planned) for _ in silences)
+            return [*zip(silences, await asyncio.gather(*ways), strict=True)]
+
+        every_s = min((*keepalives, SILENCES_S[0]))
+        async with _run_meanwhile(_keep_busy(state, first, every_s)):
+            by_source, by_destination = await open_all(), await open_all()
+            state.by_source = state.by_destination = SideMemory()
+            async with asyncio.TaskGroup() as sides:
+                sides.create_task(_wake_all(state, ports, by_source, "source"))
+                sides.create_task(_wake_all(state, ports, by_destination, "destination"))
+
+
+@contextlib.asynccontextmanager
+async def _run_meanwhile(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do some work meanwhile, and end it."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _open_first(
+    opened: contextlib.AsyncExitStack, ports: MeetingPorts, pair: ZonePair
+) -> tuple[MetConnection, PlannedConnection]:
+    """Open the first connection that opens. Raises NotOpenedError with the last one's reason."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + (BALANCER_S if pair.key.via else 0.0)
+    if not pair.tries:
+        words = f"both ends need an agent, and none can be started on {pair.closed}"
+        raise NotOpenedError("no-vantage", words)
+    while True:
+        for planned in pair.tries:
+            try:
+                return await opened.enter_async_context(ports.connect(planned)), planned
+            except NotOpenedError as error:
+                last = NotOpenedError(error.reason, _word_try(planned, error))
+        if last.reason != "row-stopped" or loop.time() >= until:
+            raise last
+        await asyncio.sleep(PAUSE_S)
+
+
+async def _open_further(
+    opened: contextlib.AsyncExitStack, ports: MeetingPorts, planned: PlannedConnection
+) -> MetConnection:
+    """Open a connection where one opened before: loss may stop a try. Raises NotOpenedError, and
+    AgentError."""
+    try:
+        return await opened.enter_async_context(ports.connect(planned))
+    except NotOpenedError:
+        return await opened.enter_async_context(ports.connect(planned))
+
+
+def _word_try(planned: PlannedConnection, error: NotOpenedError) -> str:
+    ends = f"{planned.source.name} to {planned.destination.name} ({planned.address.text})"
+    return f"{ends} tcp {planned.port}, row {planned.requirement}: {error}"
+
+
+async def _wake_all(
+    state: PairState,
+    ports: MeetingPorts,
+    connections: Iterable[tuple[int, MetConnection]],
+    woken_by: WokenBy,
+) -> None:
+    """Wake one connection after the other, each after its silence, until one is dead."""
+    loop = asyncio.get_running_loop()
+    for silence_s, connection in connections:
+        waking = await _wake_connection(
+            connection, connection.since + silence_s - loop.time(), woken_by
+        )
+        if waking.ended is not None:
+            await _try_fresh(state, ports)
+        memory = state.by_source if woken_by == "source" else state.by_destination
+        assert memory is not None
+        known = _add_waking(memory, waking)
+        if woken_by == "source":
+            state.by_source = known
+        else:
+            state.by_destination = known
+        if waking.ended is not None:
+            return
+
+
+def _add_waking(memory: SideMemory, waking: Waking) -> SideMemory:
+    if waking.ended is None:
+        return SideMemory(max(memory.alive_s, math.floor(waking.silent_s + CLOCK_S)))
+    forgotten_s = max(round(waking.silent_s), memory.alive_s + 1)
+    return SideMemory(memory.alive_s, forgotten_s, waking.ended)
+
+
+async def _try_fresh(state: PairState, ports: MeetingPorts) -> None:
+    """Open a new connection: only if that works, the old one was forgotten. Raises NotOpenedError,
+    and AgentError."""
+    assert state.planned is not None
+    try:
+        async with contextlib.AsyncExitStack() as opened:
+            await _open_further(opened, ports, state.planned)
+    except NotOpenedError as error:
+        await ports.require_agents(state.planned)
+        words = f"a connection was dead, and a new one does not open either: {error}"
+        raise NotOpenedError("row-stopped", words) from None
+
+
+async def _keep_busy(state: PairState, connection: MetConnection, every_s: int) -> None:
+    """Send over one connection again and again, for as long as the others are silent."""
+    packets = 0
+    while True:
+        waking = await _wake_connection(connection, every_s, "source")
+        lived = waking.ended is None
+        packets += lived
+        state.busy = BusyConnection(every_s, packets, lived)
+        if not lived:
+            return
+
+
+async def _wake_connection(connection: MetConnection, wait_s: float, woken_by: WokenBy) -> Waking:
+    """Wait in silence, then let one end send and the other one answer. Raises AgentError."""
+    first, second = connection.source, connection.destination
+    if woken_by == "destination":
+        first, second = second, first
+    waited = await first.pipe.receive(max(LEAST_WAIT_S, wait_s))
+    first.clock.note(waited)
+    silent_ms = first.clock.idle_ms
+    if waited.over:
+        return Waking(silent_ms / 1000, _ENDS.get(waited.kind, "dropped"))
+    await first.pipe.send(b"w")
+    heard, told = await asyncio.gather(first.pipe.receive(WAKE_S), _answer_word(second))
+    if heard.since_sent_ms is not None:
+        # The word left a little later, or much: this machine may have slept.
+        silent_ms += heard.elapsed_ms - heard.since_sent_ms - waited.elapsed_ms
+    first.clock.note(heard)
+    if heard.kind == "data":
+        return Waking(silent_ms / 1000, None)
+    ends = [_ENDS[one.kind] for one in (heard, told) if one.kind in _ENDS]
+    return Waking(silent_ms / 1000, ends[0] if ends else "dropped")
+
+
+async def _answer_word(end: ConnectionEnd) -> Event:
+    event = await end.pipe.receive(WAKE_S)
+    end.clock.note(event)
+    if event.kind == "data":
+        await end.pipe.send(b"a")
+    return event

@@ -1,0 +1,151 @@
+"""What silent connections survive between zones, as a page and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TextIO
+
+import netprobe
+from netprobe.model.idle import Ended, HeldKeepalive, IdleReport, PairMemory, SideMemory
+from netprobe.model.matrix import write_keepalive
+from netprobe.model.struct_json import to_json
+from netprobe.report.page.page import Line, PagePart, Style, field, write_page
+from netprobe.report.page.wording import duration, plural
+
+IDLE_SCHEMA: Final = "netprobe.idle/1"
+_ENDS: Final[Mapping[Ended | None, str]] = {
+    "dropped": "without a reset", "reset": "with a reset", "closed": "with a FIN", None: "",
+}  # fmt: skip
+# By the rank of a pair.
+_STYLES: Final[tuple[Style, ...]] = ("bad", "doubt", "good", "doubt")
+
+
+def write_idle_text(report: IdleReport, stream: TextIO) -> None:
+    """Write a paragraph for each pair of zones, those with a fault first."""
+    write_page(_page_parts(report), stream)
+
+
+def _page_parts(report: IdleReport) -> Iterator[PagePart]:
+    yield _head_line(report)
+    longest = f"silences up to {report.up_to_s:,} s"
+    yield Line(f"netprobe {netprobe.__version__}, {report.started_at}, {longest}")
+    for number, pair in enumerate(sorted(report.pairs, key=_rank_pair), start=1):
+        yield Line()
+        yield Line(f"{number}. {_name_pair(pair)}: {_word_pair(pair)}", _choose_style(pair), hang=3)
+        yield from _pair_fields(pair)
+    yield Line()
+    measured = sum(pair.alive_s is not None for pair in report.pairs)
+    rest = len(report.pairs) - measured
+    left = f", {rest} not" if rest else ""
+    words = f"{plural(measured, 'pair')} of zones measured{left}; {duration(report.elapsed_s)}"
+    yield Line(words, "strong")
+
+
+def _head_line(report: IdleReport) -> Line:
+    short = sum(pair.is_too_short for pair in report.pairs)
+    forgotten = sum(pair.forgotten_s is not None for pair in report.pairs)
+    measured = sum(pair.alive_s is not None for pair in report.pairs)
+    if short:
+        words = "silent connections are forgotten sooner than a keepalive comes"
+        return Line(f"TOO SHORT: {words} ({plural(short, 'pair')} of zones)", "bad")
+    if report.stopped:
+        return Line("STOPPED: what is known so far", "doubt")
+    if not measured:
+        return Line("NOT MEASURED: no connection between zones could be held", "doubt")
+    if forgotten:
+        where = f"silent connections ({plural(forgotten, 'pair')} of zones)"
+        return Line(f"FORGOTTEN: {where}; {_word_known(report)}", "doubt")
+    words = f"no silent connection was forgotten within {report.up_to_s:,} s"
+    rest = len(report.pairs) - measured
+    pairs = f"{plural(measured, 'pair')} of zones{f', {rest} not measured' if rest else ''}"
+    return Line(f"OK: {words} ({pairs})", "good")
+
+
+def _word_known(report: IdleReport) -> str:
+    if any(pair.keepalives for pair in report.pairs):
+        return "no keepalive of a row is known to be too long"
+    return "no row says how often its programs send (keepalive:)"
+
+
+def _rank_pair(pair: PairMemory) -> int:
+    if pair.is_too_short:
+        return 0
+    if pair.alive_s is None:
+        return 3
+    return 2 if pair.forgotten_s is None else 1
+
+
+def _choose_style(pair: PairMemory) -> Style:
+    return _STYLES[_rank_pair(pair)]
+
+
+def _name_pair(pair: PairMemory) -> str:
+    via = f" through {pair.via}" if pair.via else ""
+    ends = f"within {pair.from_}" if pair.from_ == pair.to else f"from {pair.from_} to {pair.to}"
+    return f"{ends}{via} (IPv{pair.family})"
+
+
+def _word_pair(pair: PairMemory) -> str:
+    if pair.alive_s is None:
+        return f"not measured ({pair.reason})"
+    if pair.forgotten_s is None:
+        return f"silent TCP lives for {pair.alive_s:,} s at least"
+    how = "with a reset or a FIN" if pair.reset else "without a reset"
+    words = f"silent TCP is forgotten between {pair.alive_s:,} and {pair.forgotten_s:,} s, {how}"
+    busy = pair.busy
+    if busy is None:
+        return words
+    lives = "lives" if busy.lived else "is forgotten, too"
+    return f"{words}; with a packet every {busy.every_s} s it {lives}"
+
+
+def _pair_fields(pair: PairMemory) -> Iterator[PagePart]:
+    flow = pair.flow
+    if flow is not None:
+        ends = f"{flow.source} → {flow.destination} ({flow.address})  tcp {flow.port}"
+        yield from field("flow", [f"{ends}, row {flow.requirement}"])
+    if pair.forgotten_s is not None and pair.by_source != pair.by_destination:
+        sides = (("source", pair.by_source), ("destination", pair.by_destination))
+        seen = (f"if the {end} sends first: {_word_side(one)}" for end, one in sides if one)
+        yield from field("seen", seen)
+    yield from field("why", [pair.because])
+    yield from field("keepalive", [_word_keepalive(one, pair) for one in pair.keepalives])
+    too_long = [one for one in pair.keepalives if one.outcome == "too-long"]
+    if too_long:
+        longest = max(one.keepalive_s for one in too_long)
+        to_do = f"raise the idle timeout of what stands between them above {longest:,} s"
+        if pair.alive_s:
+            to_do += f", or let the programs send at least every {pair.alive_s:,} s"
+        yield from field("to do", [to_do])
+
+
+def _word_side(side: SideMemory) -> str:
+    if side.forgotten_s is None:
+        return f"lives for {side.alive_s:,} s at least"
+    return f"forgotten between {side.alive_s:,} and {side.forgotten_s:,} s, {_ENDS[side.ended]}"
+
+
+def _word_keepalive(one: HeldKeepalive, pair: PairMemory) -> str:
+    words = f"row {one.requirement} ({one.matrix}) sends every {write_keepalive(one.keepalive_s)}"
+    if one.outcome == "too-long":
+        return f"{words}: too long"
+    if one.outcome == "lives":
+        return f"{words}: that is enough"
+    if pair.forgotten_s is None and pair.reason is None:
+        wanted = write_keepalive(one.keepalive_s)
+        return f"{words}: cannot be told, no silence was so long; --up-to {wanted} would tell"
+    return f"{words}: cannot be told"
+
+
+def write_idle_json(report: IdleReport, stream: TextIO) -> None:
+    """Write the report as one JSON document, keys in a fixed order."""
+    head = {"schema": IDLE_SCHEMA, "netprobe_version": netprobe.__version__}
+    json.dump({**head, **to_json(report)}, stream, indent=1, ensure_ascii=False)
+    stream.write("\n")
+
+
+IDLE_WRITERS: Final[Mapping[str, Callable[[IdleReport, TextIO], None]]] = {
+    "text": write_idle_text,
+    "json": write_idle_json,
+}

@@ -1,0 +1,1 @@
+"""Tests of what is measured of silent connections; the labs are in tests/lab."""

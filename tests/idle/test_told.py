@@ -1,0 +1,144 @@
+"""What a report of silent connections says, and which exit status it has."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netprobe.cli.main import status_of
+from netprobe.idle.pairs import PairKey, RowKeepalive, ZonePair
+from netprobe.idle.run import tell_pair
+from netprobe.idle.silences import PairState
+from netprobe.model.idle import BusyConnection, IdleReport, PairMemory, SideMemory
+from netprobe.report.verbs.idle import write_idle_json, write_idle_text
+
+MATRIX = """schema: netprobe.matrix/1
+name: m
+title: M
+roles: {node: {}}
+requirements:
+  - {id: api, from: node, to: node, tcp: [6443], purpose: API}
+"""
+INVENTORY = """schema: netprobe.inventory/1
+hosts:
+  a: {address: 192.0.2.7, roles: [node], vantage: none}
+  b: {address: 192.0.2.8, roles: [node], vantage: {command: [/no/such/program]}}
+"""
+
+
+def told(
+    source: SideMemory | None, destination: SideMemory | None, *, stopped: bool = False, **more: Any
+) -> PairMemory:
+    """The pair with keepalives of 30 s and 1 h."""
+    pair = ZonePair(PairKey("a", "b", 4, None))
+    pair.keepalives = {RowKeepalive("m", "etcd", 30): None, RowKeepalive("m", "tunnel", 3600): None}
+    state = PairState(pair, by_source=source, by_destination=destination, **more)
+    return tell_pair(state, stopped)
+
+
+def text_of(*pairs: PairMemory, stopped: bool = False) -> str:
+    stream = io.StringIO()
+    write_idle_text(IdleReport("2027-01-31T14:00:00Z", 70.0, 60, stopped, pairs), stream)
+    return stream.getvalue()
+
+
+def outcomes(pair: PairMemory) -> list[str]:
+    return [one.outcome for one in pair.keepalives]
+
+
+def test_the_worse_end_counts() -> None:
+    """A silence is survived only if both ends may send first; each end is told."""
+    pair = told(SideMemory(60), SideMemory(15, 30, "dropped"), busy=BusyConnection(15, 4, True))
+    assert (pair.alive_s, pair.forgotten_s, pair.reset) == (15, 30, False)
+    assert outcomes(pair) == ["too-long", "too-long"]
+    text = text_of(pair)
+    assert text.startswith("TOO SHORT: silent connections are forgotten sooner than a keepalive")
+    assert (
+        "from a to b (IPv4): silent TCP is forgotten between 15 and 30 s, without a reset; with a "
+        "packet every 15 s it lives\n"
+    ) in text
+    assert "if the source sends first: lives for 60 s at least\n" in text
+    assert "if the destination sends first: forgotten between 15 and 30 s, without a reset" in text
+    assert "row tunnel (m) sends every 1h: too long\n" in text
+    assert "idle timeout of what stands between them above 3,600 s, or let the programs" in text
+
+
+def test_what_was_not_silent_for_so_long_cannot_be_told() -> None:
+    """A keepalive beyond the longest silence is undecided, and what would decide it is said."""
+    pair = told(SideMemory(60), SideMemory(60))
+    assert (pair.alive_s, pair.forgotten_s, pair.reset) == (60, None, None)
+    assert outcomes(pair) == ["lives", "untold"]
+    text = text_of(pair)
+    assert text.startswith("OK: no silent connection was forgotten within 60 s (1 pair of zones)")
+    assert "row etcd (m) sends every 30s: that is enough\n" in text
+    assert "cannot be told, no silence was so long; --up-to 1h would tell\n" in text
+
+
+@pytest.mark.parametrize(
+    ("ended", "reset"), [("reset", True), ("closed", True), ("dropped", False)]
+)
+def test_whether_an_end_is_told(ended: Any, reset: bool) -> None:
+    """A FIN and a reset tell it, and a drop does not."""
+    pair = told(SideMemory(15, 20, ended), SideMemory(15, 20, ended))
+    assert pair.reset is reset
+
+
+def test_what_a_signal_left() -> None:
+    """What was asked by then is told, and what was not is not measured."""
+    half = told(SideMemory(30), SideMemory(15), stopped=True)
+    none = told(SideMemory(), SideMemory(), stopped=True)
+    assert (half.alive_s, none.alive_s, none.reason) == (15, None, "stopped")
+    assert outcomes(none) == ["untold", "untold"]
+    text = text_of(half, none, stopped=True)
+    assert text.startswith("STOPPED: what is known so far\n")
+    assert "silent TCP lives for 15 s at least" in text
+    assert "not measured (stopped)" in text
+    assert "1 pair of zones measured, 1 not; 1 min 10 s\n" in text
+
+
+def test_the_keys_of_json() -> None:
+    """Each pair has the keys that programs read."""
+    stream = io.StringIO()
+    pair = told(SideMemory(15, 30, "dropped"), SideMemory(15, 30, "dropped"))
+    write_idle_json(IdleReport("2027-01-31T14:00:00Z", 1.0, 60, False, (pair,)), stream)
+    document = json.loads(stream.getvalue())
+    assert document["schema"] == "netprobe.idle/1"
+    (read,) = document["pairs"]
+    assert {key: read[key] for key in ("from", "to", "protocol", "alive_s", "forgotten_s", "reset")}
+    assert [read[key] for key in ("from", "to", "protocol")] == ["a", "b", "tcp"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.yaml").write_text(MATRIX)
+    (tmp_path / "inventory.yaml").write_text(INVENTORY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_nothing_could_be_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 3, with the host where no agent can be started."""
+    assert status_of(["measure", "idle", "-m", "./m.yaml", "--up-to", "1s"]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("NOT MEASURED: no connection between zones could be held\n")
+    assert "both ends need an agent, and none can be started on a" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--up-to", "2d"], "--up-to 2d: expected a time up to a day"),
+        (["--protocol", "udp"], "no row"),
+        (["-o", "html"], "html"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_wrong_requests(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Said before anything starts."""
+    assert status_of(["measure", "idle", "-m", "./m.yaml", *words]) == 2
+    assert message in capsys.readouterr().err
