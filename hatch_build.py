@@ -18,6 +18,7 @@ class WheelHook(BuildHookInterface[Any]):
     """Adds them to the wheel, and pages to the sdist, whose wheel has them then, too."""
 
     PLUGIN_NAME = "custom"
+    _bundles: tempfile.TemporaryDirectory[str] | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Do so before a build, unless it is an editable one: there, sources change."""
@@ -30,10 +31,14 @@ class WheelHook(BuildHookInterface[Any]):
             return
         if folder.is_dir():
             build_data["shared_data"][str(folder)] = "share"
-        # The folder stays until this process ends, which builds one wheel.
         self._bundles = tempfile.TemporaryDirectory()
         for path in _write_bundles(Path(self.root), Path(self._bundles.name)):
             build_data["force_include"][str(path)] = f"netprobe/vantage/{path.name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the folder of the agents: the wheel has them."""
+        if self._bundles is not None:
+            self._bundles.cleanup()
 
 
 def _write_bundles(root: Path, folder: Path) -> Iterator[Path]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +16,7 @@ from netprobe.model.plan import Plan
 from netprobe.model.result import Finding, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.record.collector import Collector
-from netprobe.report.record.record import RecordWriter, header_of
+from netprobe.report.record.record import header_of, make_record
 from netprobe.watch.blind import BlindHosts, blind_end, hide
 from netprobe.watch.flows import flows_of, is_asked, is_bad, leave
 from netprobe.watch.looking import LookEnd
@@ -76,12 +74,9 @@ class RoundSeen(Struct, frozen=True):
         left out: what did not change is kept once."""
         info, results = self.end.info, self.results
         found = fold_results(info, results.failures(), results.passes())
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "run.jsonl"
-            header = header_of(self.plan, info.started_at)
-            writer = RecordWriter(str(path), header, map(_leave_round_trip, results.results()))
-            writer.close(replace(info, findings=keep_findings(found)))
-            return path.read_bytes()
+        header = header_of(self.plan, info.started_at)
+        timeless = map(_leave_round_trip, results.results())
+        return make_record(header, timeless, replace(info, findings=keep_findings(found)))
 
 
 def _leave_round_trip(result: Result) -> Result:

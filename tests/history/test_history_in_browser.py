@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from netprobe.report.verbs.history_page import write_history_page
 from tests.history.test_outages import OTHER, REJECT, TCP, bad, look
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.needs("chromium")]
@@ -33,9 +33,32 @@ def browser() -> Iterator[Browser]:
         yield player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
-def open_page(browser: Browser, folder: Path, **settings: object) -> Page:
-    """A page with an open outage, one that ended, a blind host, a route that changed, and hostile
-    words."""
+@pytest.fixture
+def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+    """Opens a page with an open outage, one that ended, a blind host, a route that changed, and
+    hostile words. It asks for nothing but itself, and its policy complains of nothing."""
+    path = tmp_path / "history.html"
+    contexts: list[BrowserContext] = []
+    asked: list[str] = []
+    said: list[str] = []
+
+    def open_it(**settings: object) -> Page:
+        write_page(path)
+        contexts.append(browser.new_context(**settings))  # type: ignore[arg-type]
+        page = contexts[-1].new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert set(asked) == {path.as_uri()}
+    assert said == []
+
+
+def write_page(path: Path) -> None:
     drop = bad({TCP: ((5, 9),)}, title=EVIL)
     mark = RouteMark("next-hop", "a", ("b", EVIL), 86000, 89900, EVIL, "10.0.0.2")
     looks = [
@@ -44,27 +67,40 @@ def open_page(browser: Browser, folder: Path, **settings: object) -> Page:
     ]  # fmt: skip
     stream = io.StringIO()
     write_history_page(replay(looks), stream)
-    path = folder / "history.html"
     path.write_text(stream.getvalue(), encoding="ascii")
-    page = browser.new_context(**settings).new_page()  # type: ignore[arg-type]
-    page.goto(path.as_uri())
-    return page
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_a_history(browser: Browser, tmp_path: Path, scheme: str) -> None:
+def test_axe_finds_nothing_in_a_history(open_page: Callable[..., Page], scheme: str) -> None:
     """Open lanes and closed ones can be read by everybody."""
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
 
-    page = open_page(browser, tmp_path, color_scheme=scheme)
+    page = open_page(color_scheme=scheme)
     assert Axe().run(page).response["violations"] == []
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert Axe().run(page).response["violations"] == []
 
 
-def test_a_narrow_page_with_hostile_words(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_sure_is_strong(open_page: Callable[..., Page], scheme: str) -> None:
+    """On light and on dark, as the page says; an open outage has one strong bar, to the end."""
+    page = open_page(color_scheme=scheme)
+
+    bad, ground, share = page.evaluate("""() => {
+        const style = (words) => getComputedStyle(document.querySelector(words));
+        const bars = [style(".lane .bad").fill, style(".lane svg").backgroundColor];
+        const colours = bars.map((one) => one.match(/\\d+/g).slice(0, 3).map(Number));
+        return [...colours, Number(style(".lane .unsure").opacity)];
+    }""")
+    assert max(abs(one - other) for one, other in zip(bad, ground, strict=True)) > 100
+    assert 0.2 < share < 0.5
+    assert page.locator("main > .quiet").inner_text().startswith("Faint: it began or ended ")
+    assert page.locator("details.open rect.bad").count() == 1
+
+
+def test_a_narrow_page_with_hostile_words(open_page: Callable[..., Page]) -> None:
     """Nothing runs, the page is as wide as the window, and a lane opens with a key."""
-    page = open_page(browser, tmp_path, viewport={"width": 360, "height": 700})
+    page = open_page(viewport={"width": 360, "height": 700})
 
     assert page.evaluate("window.hacked") is None
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -76,9 +112,9 @@ def test_a_narrow_page_with_hostile_words(browser: Browser, tmp_path: Path) -> N
     assert page.locator("rect.tick").count() == 1
 
 
-def test_a_printed_history_has_every_flow(browser: Browser, tmp_path: Path) -> None:
+def test_a_printed_history_has_every_flow(open_page: Callable[..., Page]) -> None:
     """On paper nothing can be opened."""
-    page = open_page(browser, tmp_path)
+    page = open_page()
     page.emulate_media(media="print")
 
     assert page.locator("details table").count() == 2

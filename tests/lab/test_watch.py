@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import random
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.kills import kill_watches, make_kill_table
+from tests.lab.losses import watch_losses
 from tests.lab.outages import make_table, plant_outages
 from tests.lab.services import shift_clock
 from tests.lab.watching import (
     REJECT,
-    Moment,
     WatchLab,
     contains,
     watch_lab,
@@ -206,49 +205,20 @@ def test_one_watch_has_a_history(lab: WatchLab) -> None:
 
 
 @pytest.mark.full
-def test_a_kill_at_any_moment_loses_nothing(lab: WatchLab) -> None:
-    """Killed again and again while an outage begins, goes on and ends: it is one, and whole."""
-    chosen = random.Random(33)
-    planted: list[tuple[Moment, Moment]] = []
-    with lab.watching():
-        pass
-    for number in range(8):
-        process = lab.start()
-        begun = lab.plant(REJECT)
-        lab.wait_for(*[False] * number, True)
-        process = kill_and_start(lab, process, chosen)
-        process = kill_and_start(lab, process, chosen)
-        ended = lab.clear()
-        lab.wait_for(*[False] * (number + 1))
-        planted.append((begun, ended))
-        time.sleep(chosen.random())
-        process.kill()
-        process.wait()
-    with lab.watching():
-        outages = lab.read().outages
-    for outage, (begun, ended) in zip(outages, planted, strict=True):
-        assert contains(outage.times, begun, ended), (outage.times, begun, ended)
-        assert len(outage.members) == 1
-
-
-def kill_and_start(
-    lab: WatchLab, process: subprocess.Popen[bytes], chosen: random.Random
-) -> subprocess.Popen[bytes]:
-    """Kill a watch at some moment, and start the next one."""
-    time.sleep(2 * chosen.random())
-    process.kill()
-    process.wait()
-    return lab.start()
+def test_a_kill_at_any_moment_loses_nothing() -> None:
+    """Killed while an outage begins, goes on and ends, and in the middle of a write: it is one, and
+    whole. A handful of the table that `python -m tests.lab.kills` prints of 50."""
+    (lane,) = lanes = kill_watches(10, lanes=1)
+    assert len(lane.kills) == 10
+    assert sum(one.in_write for one in lane.kills) >= 4
+    assert lane.is_as_promised, "\n".join([*make_kill_table(lanes), str(lane)])
 
 
 @pytest.mark.full
-def test_loss_is_no_outage(lab: WatchLab) -> None:
-    """A network that loses 1 % of all packets each way, for 60 rounds."""
-    lab.plant("numgen random mod 100 == 0 counter drop")
-    with lab.watching():
-        for _ in range(60):
-            lab.wait_for_next_look()
-        assert lab.read().outages == ()
+def test_loss_is_no_outage() -> None:
+    """A minute of what `python -m tests.lab.losses` does for an hour."""
+    seen = watch_losses(1, percent=1, every_s=1)
+    assert seen.is_as_promised, seen
 
 
 @pytest.mark.full

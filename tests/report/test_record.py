@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netprobe.errors import FileErrors, NetprobeError
 from netprobe.model.result import Result
 from netprobe.report.record.changes import key_of
-from netprobe.report.record.record import RecordWriter, header_of, read_record
+from netprobe.report.record.record import RecordWriter, header_of, make_record, read_record
 from tests.report.plans import PLAN
 from tests.report.samples import BLOCKED, INFO, PASSED, port
 from tests.report.strategies import possible_results
@@ -39,6 +39,12 @@ def test_round_trip(some: list[Result], tmp_path_factory: pytest.TempPathFactory
     assert list(recorded.read_results()) == some
     assert recorded.info == INFO
     assert recorded.info.complete
+
+
+def test_a_record_that_is_no_file_is_the_same(tmp_path: Path) -> None:
+    """Made in memory, for a history, it has the bytes that a file has."""
+    path = written(tmp_path / "r", PASSED, port(BLOCKED, 2381))
+    assert make_record(HEADER, [PASSED, port(BLOCKED, 2381)], INFO) == path.read_bytes()
 
 
 def test_every_result_is_on_its_way_at_once(tmp_path: Path) -> None:

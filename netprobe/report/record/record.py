@@ -101,6 +101,12 @@ def header_of(plan: Plan, started_at: str) -> Json:
     }
 
 
+def make_record(header: Json, results: Iterable[Result], info: RunInfo) -> bytes:
+    """Make the record of a run that came to its end."""
+    last = _to_line({"end": info_to_json(info)})
+    return b"".join(chain([_to_line(header)], map(_result_line, results), [last]))
+
+
 def _create_file(path: str, lines: Iterable[bytes]) -> FileIO:
     """Open the file with these lines in it, under its name only when they are all there."""
     if is_special(path):

@@ -65,7 +65,7 @@ def _list_sections(history: History) -> Iterator[Markup]:
         yield element("h2", "Outages over time")
         yield element(
             "p",
-            "Light: it began or ended in this time. Dark: it was there. Tick: a route changed.",
+            "Faint: it began or ended in this time. Strong: it was there. Tick: a route changed.",
             class_="quiet",
         )
         span = _find_span(history)
@@ -125,10 +125,11 @@ def _draw_bars(span: tuple[float, float], outage: Outage, words: str) -> Markup:
     times = outage.times
     begin = span[0] if times.last_good is None else times.last_good
     end = span[1] if times.first_good is None else times.first_good
+    sure_end = end if outage.is_open else max(times.last_bad, times.first_bad)
     bars = (
         (begin, times.first_bad, "unsure"),
-        (times.first_bad, max(times.last_bad, times.first_bad), "bad"),
-        (max(times.last_bad, times.first_bad), end, "bad" if outage.is_open else "unsure"),
+        (times.first_bad, sure_end, "bad"),
+        (sure_end, end, "unsure"),
     )
     return element(
         "svg",
