@@ -44,13 +44,13 @@ def merge_verb(options: MergeOptions) -> int:
 
 
 def _open_stored(path: Path, results: Sequence[Path]) -> StoredRun:
-    """Open a run with results of hosts, or with the pods of a cluster. Raises RequestError."""
-    if not (len(results) == 1 and os.path.isfile(results[0]) and is_pods(results[0])):
+    """Open a run with results of hosts, or with lists of pods of a cluster. Raises RequestError."""
+    if not (results and all(os.path.isfile(one) and is_pods(one) for one in results)):
         return open_run(path, results)
     request = read_request(open_bundle(path).plan, str(path))
     _, scripts = make_first_round(request, choose_stored_part(request).plan)
-    raw = read_file(str(results[0]), "pods of a cluster", MAX_CHARACTERS)
-    return read_pods(raw, str(results[0]), request, scripts)
+    raws = {str(one): read_file(str(one), "pods of a cluster", MAX_CHARACTERS) for one in results}
+    return read_pods(raws, request, scripts)
 
 
 def report_stored(
