@@ -32,8 +32,9 @@ from netprobe.cluster.manifest import ManifestOf, check_namespace, make_objects
 from netprobe.cluster.nodes import close_hosts
 from netprobe.cluster.run import ClusterRun, list_nodes, list_runs, look_at_cluster, remove_runs
 from netprobe.cluster.selecting import choose_terms, read_selector
-from netprobe.errors import RequestError
+from netprobe.errors import FileErrors, Problem, RequestError
 from netprobe.load.inventory.nodes import LINUX
+from netprobe.load.matrix.file import load_matrices
 from netprobe.model.exit import PASS
 from netprobe.model.plan import Plan
 from netprobe.plan.cost import estimate
@@ -44,6 +45,8 @@ Given = TypeVar("Given", ClusterRunOptions, ClusterPlanOptions)
 # A plan that takes no time leaves time for the agents.
 LEAST_WINDOW_S = 30
 MOST_CLOSED = 20
+# What names the nodes in words of problems.
+NODES_SAID = "`kubectl get nodes -o json`"
 
 
 def run_cluster_verb(options: ClusterRunOptions) -> int:
@@ -75,7 +78,7 @@ def run_cluster_verb(options: ClusterRunOptions) -> int:
 def plan_cluster_verb(options: ClusterPlanOptions) -> int:
     """Print the plan of the cluster's nodes; nothing is created."""
     outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
-    require_matrix(options.matrices)
+    _check_matrices(options)
     read_selector(options.nodes)
     nodes = run_to_end(list_nodes(_open_kubectl(options), options.nodes))
     with _keep_nodes(options, nodes) as asked:
@@ -102,7 +105,7 @@ def clean_cluster_verb(options: KubeOptions) -> int:
 
 def _check_given(options: ClusterRunOptions) -> None:
     """Check what can be checked before the cluster is asked. Raises RequestError."""
-    require_matrix(options.matrices)
+    _check_matrices(options)
     read_selector(options.nodes)
     check_namespace(options.namespace)
     if not options.image:
@@ -111,6 +114,12 @@ def _check_given(options: ClusterRunOptions) -> None:
         check_record_path(options.record)
     if options.stored and os.path.lexists(options.stored):
         raise RequestError(f"--plan {options.stored}: exists; choose another name")
+
+
+def _check_matrices(options: ClusterRunOptions | ClusterPlanOptions) -> None:
+    """Read the matrices before the cluster is asked. Raises RequestError."""
+    require_matrix(options.matrices)
+    load_matrices(options.matrices)
 
 
 def _open_kubectl(options: KubeOptions) -> Kubectl:
@@ -125,7 +134,17 @@ def _keep_nodes(options: Given, nodes: Mapping[str, Any]) -> Iterator[Given]:
         path = Path(folder) / "nodes.json"
         path.write_text(json.dumps(nodes), encoding="utf-8")
         values = {**vars(options), "inventories": (str(path), *options.inventories)}
-        yield type(options)(**values)
+        try:
+            yield type(options)(**values)
+        except FileErrors as error:
+            raise FileErrors([_name_nodes(one, str(path)) for one in error.problems]) from None
+
+
+def _name_nodes(problem: Problem, path: str) -> Problem:
+    """Name what printed the nodes instead of the file in which they are for a while."""
+    return problem._replace(
+        file=problem.file.replace(path, NODES_SAID), text=problem.text.replace(path, NODES_SAID)
+    )
 
 
 def _choose_when(options: ClusterRunOptions, probed: Plan) -> When:

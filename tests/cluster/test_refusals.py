@@ -127,6 +127,24 @@ def test_what_cannot_begin(place: Place) -> None:
     assert {method for method, _ in place.api.calls} == {"GET"}
 
 
+def test_an_unknown_matrix_is_noticed_before_the_cluster_is_asked(place: Place) -> None:
+    """Nothing at all is asked; of a plan neither."""
+    for verb in ("run", "plan"):
+        done = place.ask(verb, "-m", "nope", *(WORDS if verb == "run" else ()))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "nope" in done.stderr
+    assert place.api.calls == []
+
+
+def test_problems_of_nodes_name_the_command(place: Place) -> None:
+    """And the node; no file is named that nobody knows."""
+    place.api.nodes = [*place.api.nodes, make_node("bad", "192.0.2")]
+    for done in (place.run(), place.ask("plan", "-m", "./matrix.yaml")):
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "`kubectl get nodes -o json`: node bad: its InternalIP " in done.stderr
+        assert "nodes.json" not in done.stderr
+
+
 def test_versions_that_are_too_far_apart(place: Place) -> None:
     """An old kubectl is refused; a new one is a note, and the run goes on."""
     place.api.minor = "99"
