@@ -133,6 +133,17 @@ class RunPod(Struct, frozen=True):
         """The run that it is of; nothing where it is of none."""
         return self.metadata.labels.get(RUN_LABEL, "")
 
+    def find_started(self) -> str:
+        """Find the last container that has started; empty where none has."""
+        status = self.status
+        states = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
+        started = [
+            one.name
+            for one in states
+            if one.state.running or one.state.terminated or one.last_state.terminated
+        ]
+        return started[-1] if started else ""
+
     def messages(self) -> Iterator[tuple[str, str]]:
         """Give the names of containers that have ended, and the messages that they left."""
         status = self.status
@@ -185,6 +196,10 @@ class ArrivedPods:
     def __len__(self) -> int:
         """How many pods have been seen."""
         return len(self._seen)
+
+    def list_pods(self) -> dict[str, RunPod]:
+        """Give the pods by the names of the nodes on which they are, or are to be."""
+        return {seen.pod.spec.node: seen.pod for seen in self._seen.values()}
 
     def take(self, pods: Iterable[RunPod]) -> None:
         """Take the pods of a list."""

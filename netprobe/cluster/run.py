@@ -140,9 +140,12 @@ class ClusterRun:
         """Give what has arrived."""
         return self._arrived.read(self._gone)
 
-    async def carry_out(self) -> None:
+    async def carry_out(
+        self, ask_more: Callable[[ArrivedPods], Awaitable[None]] | None = None
+    ) -> None:
         """Create, wait, read the pods, and again while nodes have more to tell; delete. Raises
-        ApiRefusal where nothing could be started.
+        ApiRefusal where nothing could be started. ``ask_more``: asks what else is to be known
+        while the pods are there.
 
         Each signal ends the step that goes on; the next ones follow.
         """
@@ -156,6 +159,8 @@ class ClusterRun:
             finally:
                 await self._read_pods()
             await self._read_further()
+            if ask_more is not None:
+                await ask_more(self._arrived)
         finally:
             await self._remove_all()
 

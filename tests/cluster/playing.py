@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from netprobe.batch.results import StoredRun
 from netprobe.cluster.kubectl import Kubectl
 from netprobe.cluster.manifest import ManifestOf, make_objects
+from netprobe.cluster.pods import ArrivedPods
 from netprobe.cluster.run import ClusterRun
 from netprobe.signals import run_until_signal
 from tests.batch.merging import World
@@ -31,6 +32,7 @@ class Played:
     lines: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     stopped: bool = False
+    ask_more: Callable[[ArrivedPods], Awaitable[None]] | None = None
     on_wait: Callable[[float], object] = lambda _when: None
 
     def carry_out(self, *, interrupt_at: int = 0) -> StoredRun:
@@ -47,7 +49,7 @@ class Played:
                 await asyncio.sleep(HOUR_S)
 
         run = ClusterRun(self.kube, request, scripts, objects, self.lines.append, wait)
-        self.stopped = run_until_signal(run.carry_out())
+        self.stopped = run_until_signal(run.carry_out(self.ask_more))
         return run.stored()
 
 

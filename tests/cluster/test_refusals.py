@@ -145,6 +145,41 @@ def test_problems_of_nodes_name_the_command(place: Place) -> None:
         assert "nodes.json" not in done.stderr
 
 
+def test_a_diagnosis_that_cannot_begin(place: Place) -> None:
+    """Without the agents' server, an image, or a number; nothing is created."""
+    words = ("diagnose", "konnectivity")
+    found = ("--server", "192.0.2.9:8132")
+    for more, said in (
+        (found, "give --image IMAGE"),
+        (("--image", "x", *found, "--logs", "few"), "--logs few: expected a number of nodes, or"),
+        (("--image", "x", "--logs", "5"), "--server: give where konnectivity-agent dials (cannot"),
+        (("--image", "x", "--server", "no.such.name.invalid:8132"), "is not found from here"),
+        (("--image", "x", "--server", "192.0.2.9:8132:1"), "--server 192.0.2.9:8132:1: expected"),
+        (("--image", "x", *found, "--machine", "arm64"), "no node can dial"),
+    ):
+        done = place.ask(*words, *more)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert said in done.stderr
+    assert {method for method, _ in place.api.calls} == {"GET"}
+
+
+def test_where_agents_dial_is_asked_of_the_cluster(place: Place) -> None:
+    """Its konnectivity-agent says it, and the name is looked up here."""
+    words = ["--proxy-server-host=no.such.name.invalid", "--proxy-server-port=8132"]
+    container = {"name": "konnectivity-agent", "args": words}
+    place.api.made["kube-system"] = {"konnectivity-agent": {
+        "metadata": {"name": "konnectivity-agent", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {
+            "containers": [container], "nodeSelector": {"kubernetes.io/os": "linux"},
+        }}},
+    }}  # fmt: skip
+    done = place.ask("diagnose", "konnectivity", "--image", "x")
+    assert done.returncode == 2
+    said, refused = done.stderr.splitlines()
+    assert said == "netprobe: konnectivity-agent dials no.such.name.invalid:8132"
+    assert "no.such.name.invalid is not found from here" in refused
+
+
 def test_versions_that_are_too_far_apart(place: Place) -> None:
     """An old kubectl is refused; a new one is a note, and the run goes on."""
     place.api.minor = "99"
