@@ -34,7 +34,7 @@ from netprobe.cluster.nodes import close_hosts
 from netprobe.cluster.pods import ArrivedPods
 from netprobe.cluster.run import ClusterRun, look_at_cluster
 from netprobe.cluster.selecting import choose_terms, read_selector
-from netprobe.errors import RequestError
+from netprobe.errors import INTERRUPTED, RequestError
 from netprobe.konnectivity.contrast import judge_contrast, read_dial
 from netprobe.konnectivity.request import Tunnel, TunnelOptions, make_tunnel
 from netprobe.load.manifest.file import read_manifest_text
@@ -78,15 +78,15 @@ def diagnose_cluster_verb(options: ClusterDiagnoseOptions) -> int:
     contrast = Contrast(kube, namespace, request, most)
     objects = _make_objects(options, request, scripts, nodes)
     run = ClusterRun(kube, request, scripts, objects, tell_step)
-    if run_until_signal(run.carry_out(contrast.ask)):
-        raise KeyboardInterrupt
+    stopped = run_until_signal(run.carry_out(contrast.ask))
     found = contrast.rows(run)
     finding = judge_contrast(tunnel.host, tunnel.port, found)
     report = ContrastReport(
         tunnel.host, tunnel.port, tuple(addresses), len(contrast.logs), finding, tuple(found)
     )
     write_or_raise(outputs, CONTRAST_WRITERS, report)
-    return {True: BLOCKED, False: PASS, None: UNKNOWN}[finding.is_fault]
+    status = {True: BLOCKED, False: PASS, None: UNKNOWN}[finding.is_fault]
+    return INTERRUPTED if stopped else status
 
 
 class Contrast:
@@ -100,24 +100,30 @@ class Contrast:
         self._most = most
         hosts = request.plan.hosts()
         self._nodes = [hosts[name] for name in sorted(hosts) if hosts[name].node is not None]
+        self._rows: list[NodeContrast] = []
         self.logs: dict[str, LogsAnswer] = {}
 
     async def ask(self, arrived: ArrivedPods) -> None:
         """Ask for logs, while the pods are there: first of nodes that did not dial or report."""
-        rows = await asyncio.to_thread(self._read_rows, arrived.read(), {})
+        self._rows = await asyncio.to_thread(self._read_rows, arrived.read())
         pods = arrived.list_pods()
-        known = [one for one in rows if one.node in pods]
-        first = [one.node for one in known if one.missing or one.dial == "fails"]
-        others = [one.node for one in known if not one.missing and one.dial != "fails"]
+        known = [one for one in self._rows if one.node in pods]
+        first = [one.node for one in known if one.dial != "opens"]
+        others = [one.node for one in known if one.dial == "opens"]
         chosen = choose_asked(first, others, self._most)
-        tell_step(f"logs are asked of {len(chosen):,} of {len(rows):,} nodes")
+        tell_step(f"logs are asked of {len(chosen):,} of {len(self._rows):,} nodes")
         self.logs = await ask_logs(self._kube, self._namespace, {one: pods[one] for one in chosen})
 
     def rows(self, run: ClusterRun) -> list[NodeContrast]:
         """Give all nodes, with what their logs said."""
-        return self._read_rows(run.stored(), self.logs)
+        rows = self._rows or self._read_rows(run.stored())
+        answers = [self.logs.get(row.node, LogsAnswer("not-asked")) for row in rows]
+        return [
+            replace(row, logs=answer.state, logs_words=answer.words)
+            for row, answer in zip(rows, answers, strict=True)
+        ]
 
-    def _read_rows(self, stored: StoredRun, logs: Mapping[str, LogsAnswer]) -> list[NodeContrast]:
+    def _read_rows(self, stored: StoredRun) -> list[NodeContrast]:
         by_node: dict[str, list[Result]] = {}
         for one in judge_quietly(stored):
             by_node.setdefault(one.source, []).append(one)
@@ -127,9 +133,7 @@ class Contrast:
             missing = host.closed or stored.missing.get(host.name, "")
             if not missing and host.name not in told:
                 missing = "it has nothing to dial"
-            row = read_dial(host.name, missing, by_node.get(host.name, ()))
-            answer = logs.get(host.name, LogsAnswer("not-asked"))
-            rows.append(replace(row, logs=answer.state, logs_words=answer.words))
+            rows.append(read_dial(host.name, missing, by_node.get(host.name, ())))
         return rows
 
 

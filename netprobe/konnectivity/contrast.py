@@ -12,7 +12,7 @@ from netprobe.model.result import Result
 from netprobe.protocols.base import format_place
 
 _LOOK = "`netprobe diagnose konnectivity` from one of these nodes tells more"
-_NODES = "look at these nodes themselves: nothing has come from them either (ssh, a bundle)"
+_NODES = "look at these nodes themselves (ssh, a bundle), as nothing says that they can dial"
 _SERVER_SIDE = (
     "look at the Konnectivity server's side: its pod, its certificate, the kube-apiserver's egress "
     f"configuration, and whether konnectivity-agent runs; {_LOOK}"
@@ -55,6 +55,9 @@ def judge_contrast(server: str, port: int, nodes: Sequence[NodeContrast]) -> Con
     said = f"{told:,} of {len(nodes):,} nodes reported through the kubelet"
     if asked:
         said += f"; `logs` reaches {len(asked) - len(mute):,} of {len(asked):,} that were asked"
+    untold = sum(one.dial == "unknown" and not one.missing for one in nodes)
+    if untold:
+        said += f"; {untold:,} of them do not tell whether they can dial"
     if cut:
         return _judge_cut(server, port, cut, mute, f"{said}; {len(cut):,} cannot open {place}")
     dialled = sum(one.dial == "opens" for one in nodes)
@@ -67,7 +70,7 @@ def judge_contrast(server: str, port: int, nodes: Sequence[NodeContrast]) -> Con
         )
         title, remedy = f"`logs` fails, and not because nodes cannot open {place}", _SERVER_SIDE
         if not able:
-            title, remedy = "`logs` fails on nodes of which nothing is known", _NODES
+            title, remedy = "`logs` fails on nodes that do not tell whether they can dial", _NODES
         return ContrastFinding(True, title, seen, remedy, tuple(one.node for one in mute))
     if not dialled:
         why = next((one.missing or one.dial_words for one in nodes if one.dial == "unknown"), "")

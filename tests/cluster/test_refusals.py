@@ -48,11 +48,12 @@ class Place:
         """Run ``netprobe cluster run``."""
         return self.ask("run", "-m", "./matrix.yaml", *WORDS, *words, path=path)
 
-    def start(self) -> subprocess.Popen[str]:
-        """Begin a run, and come back when it has created everything."""
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Begin a run (or these words), and come back when it has created everything."""
+        words = words or ("run", "-m", "./matrix.yaml", *WORDS)
         variables = environment(PATH=PATH, KUBECONFIG=str(self.folder / "kubeconfig"))
         running = subprocess.Popen(
-            [*COMMAND, "cluster", "run", "-m", "./matrix.yaml", *WORDS], cwd=self.folder,
+            [*COMMAND, "cluster", *words], cwd=self.folder,
             env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True,
         )  # fmt: skip
@@ -202,6 +203,18 @@ def test_ctrl_c(place: Place) -> None:
     assert out.startswith("NOTHING WAS TESTED")
     assert place.api.spaces == {}
     assert "is deleted, and all that was in it" in err
+
+
+def test_ctrl_c_of_a_diagnosis(place: Place) -> None:
+    """The table says that nothing has come, and the namespace goes."""
+    words = ("--server", "192.0.2.9:8132", "--image", "x", "--start", "+1h")
+    running = place.start("diagnose", "konnectivity", *words)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130, err
+    assert "UNSURE: no node tells whether it can open tcp 8132 to 192.0.2.9" in out
+    assert "logs: asked of 0 of 2" in out
+    assert place.api.spaces == {}
 
 
 def test_kill_and_clean(place: Place) -> None:

@@ -51,13 +51,15 @@ def test_where_all_can_dial_the_cause_is_elsewhere() -> None:
     assert "server's side" in found.remedy
     found = judge(FINE, replace(GONE, logs="fail", logs_words="i/o timeout"))
     assert (found.is_fault, found.nodes) == (True, ("g",))
-    assert "nothing is known" in found.title
+    assert "do not tell whether they can dial" in found.title
 
 
 def test_what_nobody_saw_is_no_finding() -> None:
     """Nothing is claimed of nodes whose logs nobody asked for, nor where none has reported."""
     assert judge(FINE, replace(FINE, logs="not-asked")).is_fault is False
     assert judge(FINE, GONE).is_fault is False
+    silent = replace(FINE, node="s", dial="unknown", dial_words="nobody has asked again")
+    assert "1 of them do not tell whether they can dial" in judge(FINE, silent).because
     found = judge(GONE)
     assert (found.is_fault, found.title) == (
         None, "no node tells whether it can open tcp 8132 to 192.0.2.9"
