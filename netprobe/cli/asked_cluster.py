@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from netprobe.cli.asked import CostOptions, TellingOptions
+from typing import Literal
+
+from netprobe.cli.asked import CostOptions, DiagnoseOptions, TellingOptions
 from netprobe.cli.option_groups import CarryOptions, ScriptOptions, Texts, add_inventory_option
-from netprobe.cli.options import AskedOptions, file_option, flag, option, repeat_option
+from netprobe.cli.options import (
+    TUNNEL_FORMATS,
+    AskedOptions,
+    file_option,
+    flag,
+    option,
+    output_option,
+    repeat_option,
+)
 
 
 class ManifestOptions(ScriptOptions):
@@ -60,6 +70,29 @@ class ClusterPlanOptions(CostOptions, KubeOptions):
         help="Only nodes with these labels, as kubectl's -l takes them.",
     )
     machines: Texts = ManifestOptions.machines
+
+
+class ClusterDiagnoseOptions(KubeOptions):
+    """``netprobe cluster diagnose konnectivity``."""
+
+    server: str | None = option(
+        "--server", metavar="HOST[:PORT]", show_default="as konnectivity-agent says",
+        help="Where the agents dial; port by default: route 443, else 8091.",
+    )  # fmt: skip
+    publishing: Literal["route", "nodeport", "loadbalancer"] | None = DiagnoseOptions.publishing
+    nodes: str = ClusterPlanOptions.nodes
+    logs: str = option(
+        "--logs", metavar="N|all", default="20",
+        help="Of how many nodes logs are asked: first of those with a fault, then an even choice.",
+    )  # fmt: skip
+    image: str | None = ManifestOptions.image
+    machines: Texts = ManifestOptions.machines
+    start: str = option(
+        "--start", metavar="TIME", default="+2m",
+        help="When all nodes dial: pods must have started by then (the image is there).",
+    )  # fmt: skip
+    margin: str = CarryOptions.margin
+    outputs: Texts = output_option(TUNNEL_FORMATS)
 
 
 class ClusterRunOptions(ManifestOptions, KubeOptions, TellingOptions):

@@ -32,8 +32,9 @@ from netprobe.cluster.manifest import ManifestOf, check_namespace, make_objects
 from netprobe.cluster.nodes import close_hosts
 from netprobe.cluster.run import ClusterRun, list_nodes, list_runs, look_at_cluster, remove_runs
 from netprobe.cluster.selecting import choose_terms, read_selector
-from netprobe.errors import RequestError
+from netprobe.errors import FileErrors, Problem, RequestError
 from netprobe.load.inventory.nodes import LINUX
+from netprobe.load.matrix.file import load_matrices
 from netprobe.model.exit import PASS
 from netprobe.model.plan import Plan
 from netprobe.plan.cost import estimate
@@ -44,13 +45,15 @@ Given = TypeVar("Given", ClusterRunOptions, ClusterPlanOptions)
 # A plan that takes no time leaves time for the agents.
 LEAST_WINDOW_S = 30
 MOST_CLOSED = 20
+# What names the nodes in words of problems.
+NODES_SAID = "`kubectl get nodes -o json`"
 
 
 def run_cluster_verb(options: ClusterRunOptions) -> int:
     """Create, wait, report, delete."""
     outputs = read_outputs(options.outputs, RUN_FORMATS, options)
     _check_given(options)
-    kube = _open_kubectl(options)
+    kube = open_kubectl(options)
     nodes = run_to_end(look_at_cluster(kube, options.nodes, tell_note))
     with _keep_nodes(options, nodes) as asked:
         request, scripts = make_run(
@@ -64,7 +67,7 @@ def run_cluster_verb(options: ClusterRunOptions) -> int:
     starts_at = read_start(options.start, datetime.now(UTC))
     request, scripts = move_start(request, scripts, starts_at)
     run = ClusterRun(
-        kube, request, scripts, _make_objects(options, request, scripts, nodes), _tell_step
+        kube, request, scripts, _make_objects(options, request, scripts, nodes), tell_step
     )
     if options.stored:
         write_private(Path(options.stored), pack_plan(make_header(request), write_request(request)))
@@ -75,9 +78,9 @@ def run_cluster_verb(options: ClusterRunOptions) -> int:
 def plan_cluster_verb(options: ClusterPlanOptions) -> int:
     """Print the plan of the cluster's nodes; nothing is created."""
     outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
-    require_matrix(options.matrices)
+    _check_matrices(options)
     read_selector(options.nodes)
-    nodes = run_to_end(list_nodes(_open_kubectl(options), options.nodes))
+    nodes = run_to_end(list_nodes(open_kubectl(options), options.nodes))
     with _keep_nodes(options, nodes) as asked:
         rehearse = read_rehearsals(options.rehearse)
         plan = make_plan(asked, options.zone_groups, rehearse=rehearse)
@@ -89,20 +92,20 @@ def plan_cluster_verb(options: ClusterPlanOptions) -> int:
 def clean_cluster_verb(options: KubeOptions) -> int:
     """Delete the namespaces that have the label of runs."""
     check_namespace(options.namespace)
-    kube = _open_kubectl(options)
+    kube = open_kubectl(options)
     found = run_to_end(list_runs(kube))
     if options.namespace:
         found = [one for one in found if one.namespace == options.namespace]
-    run_to_end(remove_runs(kube, found, _tell_step))
+    run_to_end(remove_runs(kube, found, tell_step))
     if not found:
         where = f"in namespace {options.namespace}" if options.namespace else "in the cluster"
-        _tell_step(f"no run is {where}")
+        tell_step(f"no run is {where}")
     return PASS
 
 
 def _check_given(options: ClusterRunOptions) -> None:
     """Check what can be checked before the cluster is asked. Raises RequestError."""
-    require_matrix(options.matrices)
+    _check_matrices(options)
     read_selector(options.nodes)
     check_namespace(options.namespace)
     if not options.image:
@@ -113,7 +116,14 @@ def _check_given(options: ClusterRunOptions) -> None:
         raise RequestError(f"--plan {options.stored}: exists; choose another name")
 
 
-def _open_kubectl(options: KubeOptions) -> Kubectl:
+def _check_matrices(options: ClusterRunOptions | ClusterPlanOptions) -> None:
+    """Read the matrices before the cluster is asked. Raises RequestError."""
+    require_matrix(options.matrices)
+    load_matrices(options.matrices)
+
+
+def open_kubectl(options: KubeOptions) -> Kubectl:
+    """Find kubectl, for the cluster that is asked for. Raises RequestError."""
     words = {"--context": options.context, "--kubeconfig": options.kubeconfig}
     return find_kubectl(tuple(f"{name}={value}" for name, value in words.items() if value))
 
@@ -125,7 +135,17 @@ def _keep_nodes(options: Given, nodes: Mapping[str, Any]) -> Iterator[Given]:
         path = Path(folder) / "nodes.json"
         path.write_text(json.dumps(nodes), encoding="utf-8")
         values = {**vars(options), "inventories": (str(path), *options.inventories)}
-        yield type(options)(**values)
+        try:
+            yield type(options)(**values)
+        except FileErrors as error:
+            raise FileErrors([_name_nodes(one, str(path)) for one in error.problems]) from None
+
+
+def _name_nodes(problem: Problem, path: str) -> Problem:
+    """Name what printed the nodes instead of the file in which they are for a while."""
+    return problem._replace(
+        file=problem.file.replace(path, NODES_SAID), text=problem.text.replace(path, NODES_SAID)
+    )
 
 
 def _choose_when(options: ClusterRunOptions, probed: Plan) -> When:
@@ -144,14 +164,18 @@ def _make_objects(
 ) -> list[dict[str, Any]]:
     """Make what is created, with pods on the nodes that have something to do alone."""
     chosen = {script.start.name for script in scripts}
-    linux = {one["metadata"]["name"] for one in nodes["items"] if _runs_linux(one)}
     bundle = pack_bundle(make_header(request), scripts)
     return make_objects(
         ManifestOf(
             request.run, len(scripts), bundle, options.image or "", options.namespace,
-            choose_terms(options.nodes, chosen, linux - chosen),
+            choose_terms(options.nodes, chosen, find_linux(nodes) - chosen),
         )
     )  # fmt: skip
+
+
+def find_linux(nodes: Mapping[str, Any]) -> set[str]:
+    """Find the nodes on which pods of the run may start: their names."""
+    return {one["metadata"]["name"] for one in nodes["items"] if _runs_linux(one)}
 
 
 def _runs_linux(node: Mapping[str, Any]) -> bool:
@@ -167,5 +191,6 @@ def _tell_closed(reasons: Sequence[str]) -> None:
         tell_note(f"{len(reasons) - MOST_CLOSED:,} more nodes take no part")
 
 
-def _tell_step(text: str) -> None:
+def tell_step(text: str) -> None:
+    """Print how far a run is."""
     tell(f"netprobe: {text}")

@@ -23,7 +23,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "forks", "ask-become-pass", "agent-python", "no-listen", "no-recorder", "strict", "live",
         "max-results", "engine", "start", "window", "margin", "with-runtime", "proxy", "ca",
         "client-cert", "client-key", "repeat", "hold", "every", "maintenance", "into", "stateless",
-        "one-per-row", "same-place", "append", "image", "machine", "up-to",
+        "one-per-row", "same-place", "append", "image", "machine", "up-to", "logs",
     ),
     "Reports": (
         "output", "undo", "folder", "per-host", "plan", "redact", "title", "record", "evidence",

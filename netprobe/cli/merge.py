@@ -16,18 +16,20 @@ from netprobe.cli.asked import MergeOptions, TellingOptions
 from netprobe.cli.given import read_outputs
 from netprobe.cli.options import RUN_FORMATS
 from netprobe.cli.report import read_marks
-from netprobe.cli.run import AskedRun, check_record_path, run_and_report, run_until_end
+from netprobe.cli.run import AskedRun, check_record_path, run_and_report
 from netprobe.cli.streams import tell
 from netprobe.cluster.pods import is_pods, read_pods
 from netprobe.files import read_file
 from netprobe.judge.verdict import Rules
 from netprobe.model.json_text import MAX_CHARACTERS
+from netprobe.model.result import Result
 from netprobe.model.run import Silent
 from netprobe.plan.choices import CoverChoice, PlanPart, choose_part
 from netprobe.probe.collect import list_hosts
 from netprobe.probe.jumping_loop import JumpingLoop
 from netprobe.report.outputs import OutputTarget
-from netprobe.session import RunRequest
+from netprobe.session import RunRequest, Session
+from netprobe.signals import run_on_loop
 
 # What is true of a report whose hosts all had one bundle.
 SHARED = (
@@ -44,13 +46,13 @@ def merge_verb(options: MergeOptions) -> int:
 
 
 def _open_stored(path: Path, results: Sequence[Path]) -> StoredRun:
-    """Open a run with results of hosts, or with the pods of a cluster. Raises RequestError."""
-    if not (len(results) == 1 and os.path.isfile(results[0]) and is_pods(results[0])):
+    """Open a run with results of hosts, or with lists of pods of a cluster. Raises RequestError."""
+    if not (results and all(os.path.isfile(one) and is_pods(one) for one in results)):
         return open_run(path, results)
     request = read_request(open_bundle(path).plan, str(path))
     _, scripts = make_first_round(request, choose_stored_part(request).plan)
-    raw = read_file(str(results[0]), "pods of a cluster", MAX_CHARACTERS)
-    return read_pods(raw, str(results[0]), request, scripts)
+    raws = {str(one): read_file(str(one), "pods of a cluster", MAX_CHARACTERS) for one in results}
+    return read_pods(raws, request, scripts)
 
 
 def report_stored(
@@ -95,9 +97,38 @@ def choose_stored_part(request: BatchRequest) -> PlanPart:
 
 def replay_quietly(stored: StoredRun) -> RecordedFleet:
     """Merge for what is left open only."""
+    fleet, _ = _replay_stored(stored)
+    return fleet
+
+
+def judge_quietly(stored: StoredRun) -> list[Result]:
+    """Merge for the results only; it may be called in any thread."""
+    _, kept = _replay_stored(stored)
+    return kept.results
+
+
+class _KeptResults:
+    """A sink that keeps all results."""
+
+    def __init__(self) -> None:
+        self.results: list[Result] = []
+
+    def add(self, result: Result) -> None:
+        """Keep a result."""
+        self.results.append(result)
+
+
+def _replay_stored(stored: StoredRun) -> tuple[RecordedFleet, _KeptResults]:
+    kept = _KeptResults()
     request = stored.request
-    run = RunRequest(part=choose_stored_part(request), settings=request.settings)
+    rules = Rules(live=request.live)
+    run = RunRequest(part=choose_stored_part(request), settings=request.settings, rules=rules)
     replay = Replay(request, stored.recordings)
     fleet = replay.make_fleet(list_hosts(run.part.plan), Silent().host, stored.missing)
-    run_until_end(run, fleet, (), Silent(), JumpingLoop)
-    return fleet
+
+    async def work() -> None:
+        async with fleet as opened:
+            await Session(Silent()).run(run, opened, [kept])
+
+    run_on_loop(work(), JumpingLoop)
+    return fleet, kept

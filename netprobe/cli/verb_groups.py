@@ -17,12 +17,13 @@ from netprobe.cli.asked import (
     SourceOptions,
 )
 from netprobe.cli.asked_cluster import (
+    ClusterDiagnoseOptions,
     ClusterPlanOptions,
     ClusterRunOptions,
     KubeOptions,
     ManifestOptions,
 )
-from netprobe.cli.help import IDLE_STATUS, RUN_STATUS, VerbGroup
+from netprobe.cli.help import IDLE_STATUS, RUN_STATUS, TUNNEL_STATUS, VerbGroup
 from netprobe.cli.options import take_options
 from netprobe.errors import RequestError
 
@@ -87,6 +88,27 @@ def cluster_plan(options: ClusterPlanOptions) -> int:
     from netprobe.cli.cluster_run import plan_cluster_verb
 
     return plan_cluster_verb(options)
+
+
+@cluster.group("diagnose", cls=VerbGroup)
+def cluster_diagnose() -> None:
+    """Find out why something in the cluster does not work: konnectivity."""
+
+
+@cluster_diagnose.command("konnectivity", epilog=TUNNEL_STATUS)
+@take_options(ClusterDiagnoseOptions)
+def cluster_diagnose_konnectivity(options: ClusterDiagnoseOptions) -> int:
+    """Tell which nodes report, which `kubectl logs` reaches, and which can dial the server.
+
+    Every node dials, by a DaemonSet as `run` has it; its results come by the kubelet, also where
+    the tunnel is broken. Then logs are asked of some nodes, and all that was created is deleted.
+
+    \b
+      kubectl netprobe diagnose konnectivity --image registry.example.com/python:3.11
+    """
+    from netprobe.cli.cluster_diagnose import diagnose_cluster_verb
+
+    return diagnose_cluster_verb(options)
 
 
 @cluster.command("clean")

@@ -87,6 +87,12 @@ class Kubectl(Struct, frozen=True):
         where = f"{path}?{urlencode(query)}" if query else path
         return _read_object(await self._call_program(f"get {path}", "get", "--raw", where), path)
 
+    async def get_text(self, path: str, **query: str) -> str:
+        """Get what is at a path and is no object. Raises ApiRefusal."""
+        where = f"{path}?{urlencode(query)}"
+        raw = await self._call_program(f"get {path}", "get", "--raw", where)
+        return raw.decode("utf-8", "replace")
+
     async def get_pages(self, path: str, **query: str) -> AsyncIterator[Mapping[str, Any]]:
         """Get a list, page by page. Raises ApiRefusal."""
         token = ""

@@ -19,9 +19,12 @@ from netprobe.load.yaml.source import parse_documents
 MOST_BYTES = 1024 * 1024
 # A label as RFC 1123 has it, as the API demands of the name of a namespace.
 _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-# One page is the message of one init container; the last container only waits.
-PAGES = 2
-LIMITS = [limit_page(PAGES + 1)] * PAGES
+# One page is the message of one init container. The last container hands on further ones: the
+# kubelet tells its last end, and starts it again at once, later after 10 s, 20 s (kubernetes.io,
+# Pod Lifecycle, container restarts), so that each can be read for this time at least.
+PAGES, FURTHER_PAGES = 2, 4
+PAUSE_S = 45
+LIMITS = [limit_page(PAGES + 1)] * (PAGES + FURTHER_PAGES)
 
 _OBJECTS = """\
 # netprobe run {run}: {nodes} probe each other. Everything lies in this namespace, and
@@ -62,14 +65,18 @@ spec:
       initContainers:
 {pages}
       containers:
-        - name: rest  # its start says that this node is done
+        - name: rest  # its start says that this node is done; what had no room it tells later
           image: {image}
-          command: [python3, -c, "import signal; signal.pause()"]
+          command: [python3, /netprobe/run.pyz, --page, "{rest}", --pause, "{pause}",
+                    --limits, "{limits}", --pages, /pages, --message, /dev/termination-log]
           securityContext:
-            runAsUser: 65534
+            runAsUser: 0  # the pages are of root
             allowPrivilegeEscalation: false
             readOnlyRootFilesystem: true
             capabilities: {{drop: [ALL]}}
+          volumeMounts:
+            - {{name: run, mountPath: /netprobe, readOnly: true}}
+            - {{name: pages, mountPath: /pages}}
       volumes:
         - {{name: run, configMap: {{name: netprobe}}}}
         - {{name: pages, emptyDir: {{medium: Memory, sizeLimit: 1Mi}}}}
@@ -128,7 +135,8 @@ def write_manifest(wanted: ManifestOf) -> str:
     pages = (_PAGE.format(page=page, image=image, limits=limits) for page in range(1, PAGES + 1))
     return _OBJECTS.format(
         run=wanted.run, name=wanted.namespace or name_namespace(wanted.run), label=RUN_LABEL,
-        image=image, affinity=_write_affinity(wanted.terms),
+        image=image, rest=PAGES + 1, pause=PAUSE_S, limits=limits,
+        affinity=_write_affinity(wanted.terms),
         nodes=f"{wanted.nodes:,} node{'' if wanted.nodes == 1 else 's'}",
         bundle=b64encode(wanted.bundle).decode("ascii"), pages="\n".join(pages),
     )  # fmt: skip

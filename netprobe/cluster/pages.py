@@ -122,6 +122,7 @@ def join_pages(
     pages: Sequence[OpenedPage], run: BatchIdentity, script: HostScript
 ) -> HostRecording:
     """Give what a host wrote in one round on all of its pages, of which the first must be there.
+    Each page says something by itself: one that is missing is a matter of words.
 
     ``script``: what it had to do, which the pages leave out. Raises ResultsRefused.
     """
@@ -143,14 +144,14 @@ def join_pages(
     return HostRecording(
         label, name, header, found.hello, tuple(found.marks), tuple(found.orders),
         {number: tuple(some) for number, some in found.answers.items()},
-        is_cut=False, words=_word_left(last),
+        is_cut=False, words="; ".join(filter(None, (_word_gaps(ordered), _word_left(last)))),
     )  # fmt: skip
 
 
 def _check_order(pages: Sequence[OpenedPage]) -> None:
-    """Raise ValueError for pages that are not the first ones of one round, each once."""
+    """Raise ValueError for pages that are not those of one round, each once, with the first."""
     numbers = [page.header.page for page in pages]
-    if numbers != list(range(1, len(pages) + 1)):
+    if numbers[0] != 1 or len(set(numbers)) < len(numbers):
         raise ValueError(f"pages {', '.join(map(str, numbers))}, expected each once from 1 on")
     if len({page.header.round for page in pages}) > 1:
         raise ValueError("pages of several rounds")
@@ -180,6 +181,20 @@ def _list_messages(pages: Sequence[OpenedPage], allowance: Allowance) -> Iterato
             if isinstance(message, PageHeader):
                 raise ValueError("a second header")
             yield message
+
+
+def find_gaps(pages: Sequence[OpenedPage]) -> list[int]:
+    """Find the pages that are missing before the last one that is there."""
+    numbers = {page.header.page for page in pages}
+    return [number for number in range(1, max(numbers)) if number not in numbers]
+
+
+def _word_gaps(pages: Sequence[OpenedPage]) -> str:
+    gaps = find_gaps(pages)
+    if not gaps:
+        return ""
+    which = f"page {gaps[0]}" if len(gaps) == 1 else f"pages {', '.join(map(str, gaps))}"
+    return f"{which} of its results {'has' if len(gaps) == 1 else 'have'} not arrived"
 
 
 def _word_left(header: PageHeader) -> str:

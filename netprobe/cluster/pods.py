@@ -9,12 +9,12 @@ from typing import Any
 from msgspec import Struct, convert
 from msgspec import ValidationError as WrongShape
 
-from netprobe.batch.checked_lines import BatchIdentity, ResultsRefused
+from netprobe.batch.checked_lines import ResultsRefused
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.results import HostRecording, StoredRun
 from netprobe.batch.script import HostScript
 from netprobe.cluster.nodes import OTHER_WAY
-from netprobe.cluster.pages import OpenedPage, join_pages, read_page
+from netprobe.cluster.pages import OpenedPage, find_gaps, join_pages, read_page
 from netprobe.errors import RequestError
 from netprobe.load.inventory.nodes import find_objects
 from netprobe.model.printable import clean
@@ -94,11 +94,12 @@ class _ContainerState(Struct, frozen=True):
     terminated: _Said | None = None
 
 
-class _Container(Struct, frozen=True):
-    """The status of an init container."""
+class _Container(Struct, frozen=True, rename="camel"):
+    """The status of a container; ``last_state``: how it ended the time before."""
 
     name: str
     state: _ContainerState = _ContainerState()
+    last_state: _ContainerState = _ContainerState()
 
 
 class _PodCondition(Struct, frozen=True):
@@ -114,6 +115,7 @@ class _PodStatus(Struct, frozen=True, rename="camel"):
     """``status`` of a Pod."""
 
     init_container_statuses: list[_Container] | None = None
+    container_statuses: list[_Container] | None = None
     conditions: list[_PodCondition] | None = None
     reason: str = ""
     message: str = ""
@@ -131,6 +133,25 @@ class RunPod(Struct, frozen=True):
         """The run that it is of; nothing where it is of none."""
         return self.metadata.labels.get(RUN_LABEL, "")
 
+    def find_started(self) -> str:
+        """Find the last container that has started; empty where none has."""
+        status = self.status
+        states = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
+        started = [
+            one.name
+            for one in states
+            if one.state.running or one.state.terminated or one.last_state.terminated
+        ]
+        return started[-1] if started else ""
+
+    def messages(self) -> Iterator[tuple[str, str]]:
+        """Give the names of containers that have ended, and the messages that they left."""
+        status = self.status
+        for one in (*(status.init_container_statuses or ()), *(status.container_statuses or ())):
+            for state in (one.last_state, one.state):
+                if state.terminated is not None and state.terminated.message:
+                    yield one.name, state.terminated.message
+
 
 def is_pods(path: Path) -> bool:
     """Tell whether a regular file is JSON, as lists of the API are, and no results of a host."""
@@ -139,41 +160,114 @@ def is_pods(path: Path) -> bool:
 
 
 def read_pods(
-    raw: bytes, label: str, request: BatchRequest, scripts: Sequence[HostScript]
+    raws: Mapping[str, bytes], request: BatchRequest, scripts: Sequence[HostScript]
 ) -> StoredRun:
-    """Read the pods of a run's first round. Raises RequestError where none is of this run."""
-    objects: Mapping[str, Any] | None = find_objects(raw)
-    pods = [pod for pod in list_pods(objects, label) if pod.run == request.run]
-    if not pods:
-        raise RequestError(f"{label}: has no pod of run {request.run} (label {RUN_LABEL})")
-    return read_run(pods, request, scripts)
+    """Read the pods of a run from lists of them, by the names of their files in the order in which
+    they were printed. Raises RequestError where none is of this run."""
+    arrived = ArrivedPods(request, scripts)
+    found = False
+    for label, raw in raws.items():
+        objects: Mapping[str, Any] | None = find_objects(raw)
+        pods = [pod for pod in list_pods(objects, label) if pod.run == request.run]
+        found = found or bool(pods)
+        arrived.take(pods)
+    if not found:
+        labels = ", ".join(raws)
+        raise RequestError(f"{labels}: has no pod of run {request.run} (label {RUN_LABEL})")
+    return arrived.read()
 
 
-def read_run(
-    pods: Iterable[RunPod], request: BatchRequest, scripts: Sequence[HostScript], gone: str = ""
-) -> StoredRun:
-    """Read the pods of a run's first round; ``gone``: why more may be there.
+class _SeenPod(Struct):
+    """A pod as it was last, and all messages that it ever had, with their containers."""
 
-    A node without a whole page has no results, with the words of its pod.
-    """
-    by_name = {script.start.name: script for script in scripts}
-    found: list[HostRecording] = []
-    missing: dict[str, list[str]] = {}
-    notes: list[str] = []
-    for pod in pods:
-        script = by_name.get(pod.spec.node)
-        if script is None:
-            notes.append(_word_stranger(pod))
-            continue
-        try:
-            found.append(_read_pod(pod, request.identity, script))
-        except ResultsRefused as error:
-            missing.setdefault(pod.spec.node, []).append(str(error))
-    told = {one.name for one in found}
-    words = {name: "; ".join(some) for name, some in missing.items() if name not in told}
-    for name in by_name.keys() - told - words.keys():
-        words[name] = gone or f"no pod of the run is on {name}: {OTHER_WAY}"
-    return StoredRun(request, tuple(found), words, tuple(notes))
+    pod: RunPod
+    messages: dict[str, str] = {}
+
+
+class ArrivedPods:
+    """The pods of a run in one list or several: later ones have pages that earlier ones had not,
+    and the other way round."""
+
+    def __init__(self, request: BatchRequest, scripts: Sequence[HostScript]) -> None:
+        self._request = request
+        self._scripts = {script.start.name: script for script in scripts}
+        self._seen: dict[str, _SeenPod] = {}
+
+    def __len__(self) -> int:
+        """How many pods have been seen."""
+        return len(self._seen)
+
+    def list_pods(self) -> dict[str, RunPod]:
+        """Give the pods by the names of the nodes on which they are, or are to be."""
+        return {seen.pod.spec.node: seen.pod for seen in self._seen.values()}
+
+    def take(self, pods: Iterable[RunPod]) -> None:
+        """Take the pods of a list."""
+        for pod in pods:
+            seen = self._seen.setdefault(pod.metadata.name, _SeenPod(pod))
+            seen.pod = pod
+            seen.messages.update((message, name) for name, message in pod.messages())
+
+    def read(self, gone: str = "") -> StoredRun:
+        """Give what has arrived; ``gone``: why more pods may be there.
+
+        A node without a whole page has no results, with the words of its pod.
+        """
+        found: list[HostRecording] = []
+        missing: dict[str, list[str]] = {}
+        notes: list[str] = []
+        for seen in self._seen.values():
+            node = seen.pod.spec.node
+            script = self._scripts.get(node)
+            if script is None:
+                notes.append(_word_stranger(seen.pod))
+                continue
+            try:
+                pages, refused = self._open_pages(seen)
+                found.append(join_pages(pages, self._request.identity, script))
+                notes += map(str, refused)
+            except ResultsRefused as error:
+                missing.setdefault(node, []).append(str(error))
+        told = {one.name for one in found}
+        words = {name: "; ".join(some) for name, some in missing.items() if name not in told}
+        for name in self._scripts.keys() - told - words.keys():
+            words[name] = gone or f"no pod of the run is on {name}: {OTHER_WAY}"
+        return StoredRun(self._request, tuple(found), words, tuple(notes))
+
+    def count_waiting(self, last: int) -> tuple[int, int]:
+        """Count nodes that have more pages to tell, up to the page ``last``, and the answers that
+        had no room so far."""
+        nodes = answers = 0
+        for seen in self._seen.values():
+            if seen.pod.spec.node not in self._scripts:
+                continue
+            try:
+                pages, _ = self._open_pages(seen)
+            except ResultsRefused:
+                continue
+            header = max((page.header for page in pages), key=lambda header: header.page)
+            left = header.failed_left + header.others_left
+            if find_gaps(pages) or (left and header.page < last):
+                nodes, answers = nodes + 1, answers + left
+        return nodes, answers
+
+    def _open_pages(self, seen: _SeenPod) -> tuple[list[OpenedPage], list[ResultsRefused]]:
+        """Give all pages of a pod, and what was said of messages that are none. Raises
+        ResultsRefused where there is no page, with the reason."""
+        pod, script = seen.pod, self._scripts[seen.pod.spec.node]
+        name = f"pod {clean(pod.metadata.name)}"
+        pages: list[OpenedPage] = []
+        refused: list[ResultsRefused] = []
+        for message, container in seen.messages.items():
+            label = f"{name}, container {clean(container)}"
+            try:
+                pages.append(read_page(message, label, self._request.identity, script.start.host))
+            except ResultsRefused as error:
+                refused.append(error)
+        if not pages:
+            words = _word_state(pod, next(iter(pod.status.init_container_statuses or ()), None))
+            raise next(iter(refused), ResultsRefused(name, words, (script.start.name,)))
+        return pages, refused
 
 
 def list_pods(objects: Mapping[str, Any] | None, label: str) -> Iterator[RunPod]:
@@ -188,27 +282,6 @@ def list_pods(objects: Mapping[str, Any] | None, label: str) -> Iterator[RunPod]
             yield convert(item, RunPod)
         except WrongShape as error:
             raise RequestError(f"{label}: {clean(str(error))}, {EXPECTED}") from None
-
-
-def _read_pod(pod: RunPod, run: BatchIdentity, script: HostScript) -> HostRecording:
-    """Read all pages of a pod. Raises ResultsRefused, which says why there are none."""
-    containers = pod.status.init_container_statuses or []
-    pages = list(_read_pages(pod, containers, run, script.start.host))
-    if not pages:
-        first = containers[0] if containers else None
-        words = _word_state(pod, first)
-        raise ResultsRefused(f"pod {clean(pod.metadata.name)}", words, (script.start.name,))
-    return join_pages(pages, run, script)
-
-
-def _read_pages(
-    pod: RunPod, containers: Iterable[_Container], run: BatchIdentity, host: int
-) -> Iterator[OpenedPage]:
-    for one in containers:
-        ended = one.state.terminated
-        if ended is not None and ended.message:
-            label = f"pod {clean(pod.metadata.name)}, container {clean(one.name)}"
-            yield read_page(ended.message, label, run, host)
 
 
 def _word_state(pod: RunPod, container: _Container | None) -> str:

@@ -13,7 +13,8 @@ from netprobe.batch.request import BatchRequest
 from netprobe.batch.results import StoredRun
 from netprobe.batch.script import HostScript
 from netprobe.cluster.kubectl import ApiRefusal, Kubectl, add_remedy
-from netprobe.cluster.pods import RUN_LABEL, RunPod, list_pods, read_run
+from netprobe.cluster.manifest import LIMITS
+from netprobe.cluster.pods import RUN_LABEL, ArrivedPods, list_pods
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.model.printable import clean
 
@@ -23,10 +24,14 @@ CLEAN = "`netprobe cluster clean` removes it"
 # When pods are looked at before the start, as parts of the time until then: with the second look
 # those are missed that nothing has made.
 EARLY = (0.125, 0.5)
-# And when after the end, as parts of the margin by which clocks may be apart.
+# And when after the end, as parts of the margin by which clocks may be apart: where all are ready
+# at the first time, nothing is waited for.
 LATE = (0.1, 0.9)
 # How long after a list that has broken off another one is asked for; at last none.
 AGAIN_S = (5.0, 20.0, 0.0)
+# After which time a list is asked for again where nodes have more to tell, and how often: each of
+# their further messages can be read for longer; the last one is there after 45, 45, 55 and 65 s.
+FURTHER_S, MOST_FURTHER = 35.0, 7
 MOST_WORDS = 500
 
 
@@ -118,6 +123,7 @@ class ClusterRun:
         self._kube = kube.set_apart()
         self._request = request
         self._scripts = scripts
+        self._arrived = ArrivedPods(request, scripts)
         self._objects = objects
         self._tell = tell
         self._wait = wait
@@ -128,15 +134,18 @@ class ClusterRun:
         self._may_exist = False
         self._uid = ""
         self._starts_at = request.starts_at or 0.0
-        self._pods: list[RunPod] = []
         self._gone = "the run ended before its results had arrived"
 
     def stored(self) -> StoredRun:
         """Give what has arrived."""
-        return read_run(self._pods, self._request, self._scripts, self._gone)
+        return self._arrived.read(self._gone)
 
-    async def carry_out(self) -> None:
-        """Create, wait, read the pods, delete. Raises ApiRefusal where nothing could be started.
+    async def carry_out(
+        self, ask_more: Callable[[ArrivedPods], Awaitable[None]] | None = None
+    ) -> None:
+        """Create, wait, read the pods, and again while nodes have more to tell; delete. Raises
+        ApiRefusal where nothing could be started. ``ask_more``: asks what else is to be known
+        while the pods are there.
 
         Each signal ends the step that goes on; the next ones follow.
         """
@@ -149,6 +158,9 @@ class ClusterRun:
                 await self._wait_for_results()
             finally:
                 await self._read_pods()
+            await self._read_further()
+            if ask_more is not None:
+                await ask_more(self._arrived)
         finally:
             await self._remove_all()
 
@@ -187,11 +199,24 @@ class ClusterRun:
         """Wait until all nodes have probed, and for those whose clocks are late."""
         request = self._request
         over = self._starts_at + request.window_s + request.margin_s
-        for part in LATE:
-            await self._wait(over + part * request.margin_s)
-            counts = await self._count_pods()
-            if counts is not None and counts.ready >= counts.wanted > 0:
+        first, last = LATE
+        await self._wait(over + first * request.margin_s)
+        counts = await self._count_pods()
+        if counts is None or not counts.ready >= counts.wanted > 0:
+            await self._wait(over + last * request.margin_s)
+
+    async def _read_further(self) -> None:
+        """Read what had no room in the first messages of nodes, round by round."""
+        for number in range(2, MOST_FURTHER + 2):
+            nodes, answers = self._arrived.count_waiting(len(LIMITS))
+            if not nodes:
                 return
+            self._tell(
+                f"{answers:,} answers of {nodes:,} nodes had no room so far: round {number} of at "
+                f"most {MOST_FURTHER + 1} in {FURTHER_S:.0f} s"
+            )
+            await self._wait(time.time() + FURTHER_S)
+            await self._read_pods()
 
     async def _count_pods(self) -> PodCounts | None:
         """Ask the DaemonSet; None where the API does not answer: the nodes go on without it."""
@@ -224,19 +249,16 @@ class ClusterRun:
             self._gone = f"its results have not arrived: {refusal}"
             if pause_s:
                 await self._wait(time.time() + pause_s)
-        self._tell(f"{refusal}; {len(self._pods):,} pods have arrived")
+        self._tell(f"{refusal}; {len(self._arrived):,} pods have arrived")
 
     async def _try_to_read(self) -> NetprobeError | None:
-        """Read pods, and keep them where they are more than before; give why some are missing."""
-        pods: list[RunPod] = []
+        """Read pods, page by page; give why some are missing."""
         try:
             place = f"{self._place}/pods"
             async for page in self._kube.get_pages(place, labelSelector=RUN_LABEL):
-                pods += list_pods(page, "the list of pods")
+                self._arrived.take(list_pods(page, "the list of pods"))
         except NetprobeError as error:
             return error
-        finally:
-            self._pods = max(self._pods, pods, key=len)
         return None
 
     async def _remove_all(self) -> None:

@@ -58,6 +58,8 @@ class Api:
     made: dict[str, dict[str, Json]] = field(default_factory=dict)
     pods: dict[str, list[Json]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
+    # Of nodes whose logs cannot be read: the answer instead.
+    mute: dict[str, Json] = field(default_factory=dict)
     threads: list[threading.Thread] = field(default_factory=list)
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> Any:
@@ -106,7 +108,7 @@ class Api:
 
     def _create_daemons(self, space: str, body: bytes) -> Json:
         made: Json = json.loads(body)
-        self.made.setdefault(space, {})["daemons"] = made
+        self.made.setdefault(space, {})["netprobe"] = made
         self.pods[space] = [] if self.makes_no_pod else [
             make_pod(made, node) for node in self.nodes if fits(made, node)
         ]  # fmt: skip
@@ -121,8 +123,10 @@ class Api:
         data: str = self.made[space]["config"]["binaryData"]["run.pyz"]
         return data.encode()
 
-    def _get_daemons(self, space: str, _query: object) -> Json:
-        made, pods = self.made[space]["daemons"], self.pods[space]
+    def _get_daemons(self, space: str, name: str, _query: object) -> Json:
+        made, pods = self.made.get(space, {}).get(name), self.pods.get(space, ())
+        if made is None:
+            raise ApiError(404, "NotFound", f'daemonsets.apps "{name}" not found')
         ready = sum(pod["status"].get("ready", False) for pod in pods)
         wanted = sum(fits(made, node) for node in self.nodes)
         counts = {"desiredNumberScheduled": wanted, "currentNumberScheduled": len(pods),
@@ -131,6 +135,14 @@ class Api:
 
     def _list_pods(self, space: str, query: Mapping[str, str]) -> Json:
         return self._page("pods", self.pods.get(space, []), query)
+
+    def _read_log(self, space: str, name: str, _query: object) -> str:
+        node = next(one["spec"]["nodeName"] for one in self.pods[space]
+                    if one["metadata"]["name"] == name)  # fmt: skip
+        if node in self.mute:
+            refused = self.mute[node]
+            raise ApiError(refused["code"], refused.get("reason", ""), refused["message"])
+        return ""
 
     def _list_events(self, space: str, query: Mapping[str, str]) -> Json:
         words = [self.makes_no_pod] if self.makes_no_pod else []
@@ -144,7 +156,7 @@ class Api:
         return {"kind": KINDS[kind], "apiVersion": "v1", "metadata": metadata,
                 "items": chosen[begin : begin + limit]}  # fmt: skip
 
-    routes: ClassVar[Sequence[tuple[str, str, Callable[..., Json]]]] = (
+    routes: ClassVar[Sequence[tuple[str, str, Callable[..., Json | str]]]] = (
         ("GET", "/version", _version),
         ("GET", "/api/v1/nodes", _list_nodes),
         ("GET", "/api/v1/namespaces", _list_spaces),
@@ -152,9 +164,10 @@ class Api:
         ("DELETE", SPACE, _delete_space),
         ("POST", f"{SPACE}/configmaps", _create_config),
         ("GET", f"{SPACE}/pods", _list_pods),
+        ("GET", f"{SPACE}/pods/([^/]+)/log", _read_log),
         ("GET", f"{SPACE}/events", _list_events),
         ("POST", DAEMONS, _create_daemons),
-        ("GET", f"{DAEMONS}/netprobe", _get_daemons),
+        ("GET", f"{DAEMONS}/([^/]+)", _get_daemons),
     )
 
 

@@ -30,25 +30,36 @@ class Kubelets:
 
     def run_pod(self, pod: Json, bundle: bytes) -> None:
         """Run a pod; its status changes with each container that has ended."""
-        spec, node = pod["spec"], pod["spec"]["nodeName"]
-        place = self._folder / node
+        spec, place = pod["spec"], self._folder / pod["spec"]["nodeName"]
         place.mkdir(exist_ok=True)
         (place / "run.pyz").write_bytes(b64decode(bundle))
-        count = len(spec["initContainers"]) + len(spec["containers"])
         ended: list[Json] = []
         for one in spec["initContainers"]:
-            message = place / "message"
-            message.write_bytes(b"")
-            mounts = {"$(NODE)": node, "/netprobe/run.pyz": str(place / "run.pyz"),
-                      "/pages": str(place), "/dev/termination-log": str(message),
-                      "python3": sys.executable}  # fmt: skip
-            command = [*self._enter(node), *(mounts.get(word, word) for word in one["command"])]
-            done = subprocess.run(command, timeout=PATIENCE_S, check=False, capture_output=True)
-            said = message.read_bytes()[-MESSAGE_BYTES:][: POD_BYTES // count].decode()
-            state = {"exitCode": done.returncode, "reason": "Completed", "message": said}
-            ended.append({"name": one["name"], "state": {"terminated": state}})
+            ended.append({"name": one["name"], "state": self._run_container(pod, one)})
             pod["status"] = {"phase": "Pending", "initContainerStatuses": list(ended)}
         pod["status"] = {"phase": "Running", "initContainerStatuses": ended, "ready": True}
+        # A page that waits is handed on; else the last container would run until the pod goes.
+        (rest,) = spec["containers"]
+        while list(place.glob("page-[3-9]")):
+            state = self._run_container(pod, rest)
+            again = {"name": rest["name"], "state": {"running": {}}, "lastState": state}
+            pod["status"]["containerStatuses"] = [again]
+
+    def _run_container(self, pod: Json, container: Json) -> Json:
+        """Run a container to its end, and give the state that it leaves."""
+        node, spec = pod["spec"]["nodeName"], pod["spec"]
+        place = self._folder / node
+        message = place / "message"
+        message.write_bytes(b"")
+        mounts = {"$(NODE)": node, "/netprobe/run.pyz": str(place / "run.pyz"),
+                  "/pages": str(place), "/dev/termination-log": str(message),
+                  "python3": sys.executable}  # fmt: skip
+        command = [*self._enter(node), *(mounts.get(word, word) for word in container["command"])]
+        done = subprocess.run(command, timeout=PATIENCE_S, check=False, capture_output=True)
+        count = len(spec["initContainers"]) + len(spec["containers"])
+        said = message.read_bytes()[-MESSAGE_BYTES:][: POD_BYTES // count].decode()
+        state = {"exitCode": done.returncode, "reason": "Completed", "message": said}
+        return {"terminated": state}
 
 
 def wait_for_ever(reason: str, message: str) -> Callable[[Json, bytes], None]:

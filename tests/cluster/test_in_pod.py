@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,12 @@ RUN_IDENTITY = replace(IDENTITY, run=RUN)
 
 
 def start_container(
-    folder: Path, wanted: HostScript, page: int, limits: str, python: str = sys.executable
+    folder: Path,
+    wanted: HostScript,
+    page: int,
+    limits: str,
+    python: str = sys.executable,
+    words: Sequence[str] = (),
 ) -> str:
     """Run a container to its end, and give its message."""
     bundle = bundle_of(folder, wanted)
@@ -33,7 +39,7 @@ def start_container(
     message.touch()
     done = subprocess.run(
         [python, str(bundle), "--host", wanted.start.name, "--page", str(page), "--limits", limits,
-         "--pages", str(folder), "--message", str(message)],
+         "--pages", str(folder), "--message", str(message), *words],
         capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
     # A container that fails would be started again.
@@ -55,6 +61,27 @@ def test_each_container_leaves_its_page(version: str, tmp_path: Path) -> None:
     assert [one.order for one in found.answers[902][0].orders] == [1, 2]
     # The closed port failed, and so has room before all else.
     assert set(outcomes_of(join_pages(pages[:1], RUN_IDENTITY, wanted))) == {3}
+
+
+@pytest.mark.parametrize("version", [next(iter(INTERPRETERS))])
+def test_the_last_container_hands_on_all_other_pages(version: str, tmp_path: Path) -> None:
+    """One each time that it is started again; then it stays, until somebody ends it."""
+    wanted, python, limits = script(phases(free_port())), INTERPRETERS[version], "1,1,1,1"
+    for number in (3, 4):
+        (tmp_path / f"page-{number}").write_text(f"page {number}")
+    pause = ("--pause", "0.1")
+    found = [start_container(tmp_path, wanted, 3, limits, python, pause) for _ in range(2)]
+    assert found == ["page 3", "page 4"]
+    assert not list(tmp_path.glob("page-*"))
+    left = subprocess.Popen(
+        [python, str(tmp_path / "run.pyz"), "--page", "3", "--limits", limits, *pause,
+         "--pages", str(tmp_path), "--message", str(tmp_path / "message")]
+    )  # fmt: skip
+    with pytest.raises(subprocess.TimeoutExpired):
+        left.wait(2)
+    left.terminate()
+    left.wait(PATIENCE_S)
+    assert not (tmp_path / "message").exists()
 
 
 def test_why_there_is_no_page_is_the_message(tmp_path: Path) -> None:

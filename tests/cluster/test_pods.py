@@ -60,7 +60,7 @@ def full(world: World, node: str) -> Json:
 def read(world: World, *pods: Json) -> StoredRun:
     """What is stored of the run in these pods."""
     raw = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(pods)}).encode()
-    return read_pods(raw, "pods.json", world.request, list(world.scripts.values()))
+    return read_pods({"pods.json": raw}, world.request, list(world.scripts.values()))
 
 
 def test_a_run_by_pods_is_that_of_files(world: World) -> None:
@@ -71,6 +71,31 @@ def test_a_run_by_pods_is_that_of_files(world: World) -> None:
     by_files = Merged(world.request, list(world.recordings.values()), heard=True)
     assert by_pods.results == by_files.results
     assert {one.verdict for one in by_pods.results} == {"pass", "blocked"}
+
+
+def test_several_lists_are_one() -> None:
+    """What the last container has told is in one list or another, of the end before or the last;
+    what stays the same counts once."""
+    ports = ((f"p{at}", "tcp", ((9000 + 7 * at, 9000 + 7 * at),)) for at in range(30))
+    world = make_world(plan_of(("web", "tcp", ((8000, 8009),)), ("ping", "icmp", ()), *ports))
+    recording = world.recordings["a"]
+    pages = make_pages(world.scripts["a"], recording, (440, 440, 440, 440, 440, 4096))
+    assert len(pages) > 3
+    lists = {}
+    for number in range(2, len(pages)):
+        one = pod(world, "a", *map(ended, pages[:2]))
+        rest = {"name": "rest", "state": ended(pages[number]), "lastState": {}}
+        if number % 2:
+            rest = {"name": "rest", "state": {"running": {}}, "lastState": ended(pages[number])}
+        one["status"]["containerStatuses"] = [rest]
+        lists[f"pods-{number}.json"] = json.dumps({"kind": "List", "items": [one]}).encode()
+    stored = read_pods(lists, world.request, list(world.scripts.values()))
+    (found,) = stored.recordings
+    assert (found.words, found.answers) == ("", recording.answers)
+    del lists["pods-2.json"]
+    stored = read_pods(lists, world.request, list(world.scripts.values()))
+    (found,) = stored.recordings
+    assert found.words == "page 3 of its results has not arrived"
 
 
 def test_why_a_node_has_no_results(world: World) -> None:
@@ -131,4 +156,4 @@ def test_what_is_no_list_of_pods(world: World) -> None:
         json.dumps({"apiVersion": "v1", "kind": "List", "items": [bad]}).encode(),
     ):  # fmt: skip
         with pytest.raises(RequestError, match=r"^pods\.json: .*expected what `kubectl get pods"):
-            read_pods(raw, "pods.json", world.request, scripts)
+            read_pods({"pods.json": raw}, world.request, scripts)

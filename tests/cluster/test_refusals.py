@@ -48,11 +48,12 @@ class Place:
         """Run ``netprobe cluster run``."""
         return self.ask("run", "-m", "./matrix.yaml", *WORDS, *words, path=path)
 
-    def start(self) -> subprocess.Popen[str]:
-        """Begin a run, and come back when it has created everything."""
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Begin a run (or these words), and come back when it has created everything."""
+        words = words or ("run", "-m", "./matrix.yaml", *WORDS)
         variables = environment(PATH=PATH, KUBECONFIG=str(self.folder / "kubeconfig"))
         running = subprocess.Popen(
-            [*COMMAND, "cluster", "run", "-m", "./matrix.yaml", *WORDS], cwd=self.folder,
+            [*COMMAND, "cluster", *words], cwd=self.folder,
             env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True,
         )  # fmt: skip
@@ -127,6 +128,59 @@ def test_what_cannot_begin(place: Place) -> None:
     assert {method for method, _ in place.api.calls} == {"GET"}
 
 
+def test_an_unknown_matrix_is_noticed_before_the_cluster_is_asked(place: Place) -> None:
+    """Nothing at all is asked; of a plan neither."""
+    for verb in ("run", "plan"):
+        done = place.ask(verb, "-m", "nope", *(WORDS if verb == "run" else ()))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "nope" in done.stderr
+    assert place.api.calls == []
+
+
+def test_problems_of_nodes_name_the_command(place: Place) -> None:
+    """And the node; no file is named that nobody knows."""
+    place.api.nodes = [*place.api.nodes, make_node("bad", "192.0.2")]
+    for done in (place.run(), place.ask("plan", "-m", "./matrix.yaml")):
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "`kubectl get nodes -o json`: node bad: its InternalIP " in done.stderr
+        assert "nodes.json" not in done.stderr
+
+
+def test_a_diagnosis_that_cannot_begin(place: Place) -> None:
+    """Without the agents' server, an image, or a number; nothing is created."""
+    words = ("diagnose", "konnectivity")
+    found = ("--server", "192.0.2.9:8132")
+    for more, said in (
+        (found, "give --image IMAGE"),
+        (("--image", "x", *found, "--logs", "few"), "--logs few: expected a number of nodes, or"),
+        (("--image", "x", "--logs", "5"), "--server: give where konnectivity-agent dials (cannot"),
+        (("--image", "x", "--server", "no.such.name.invalid:8132"), "is not found from here"),
+        (("--image", "x", "--server", "192.0.2.9:8132:1"), "--server 192.0.2.9:8132:1: expected"),
+        (("--image", "x", *found, "--machine", "arm64"), "no node can dial"),
+    ):
+        done = place.ask(*words, *more)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert said in done.stderr
+    assert {method for method, _ in place.api.calls} == {"GET"}
+
+
+def test_where_agents_dial_is_asked_of_the_cluster(place: Place) -> None:
+    """Its konnectivity-agent says it, and the name is looked up here."""
+    words = ["--proxy-server-host=no.such.name.invalid", "--proxy-server-port=8132"]
+    container = {"name": "konnectivity-agent", "args": words}
+    place.api.made["kube-system"] = {"konnectivity-agent": {
+        "metadata": {"name": "konnectivity-agent", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {
+            "containers": [container], "nodeSelector": {"kubernetes.io/os": "linux"},
+        }}},
+    }}  # fmt: skip
+    done = place.ask("diagnose", "konnectivity", "--image", "x")
+    assert done.returncode == 2
+    said, refused = done.stderr.splitlines()
+    assert said == "netprobe: konnectivity-agent dials no.such.name.invalid:8132"
+    assert "no.such.name.invalid is not found from here" in refused
+
+
 def test_versions_that_are_too_far_apart(place: Place) -> None:
     """An old kubectl is refused; a new one is a note, and the run goes on."""
     place.api.minor = "99"
@@ -149,6 +203,18 @@ def test_ctrl_c(place: Place) -> None:
     assert out.startswith("NOTHING WAS TESTED")
     assert place.api.spaces == {}
     assert "is deleted, and all that was in it" in err
+
+
+def test_ctrl_c_of_a_diagnosis(place: Place) -> None:
+    """The table says that nothing has come, and the namespace goes."""
+    words = ("--server", "192.0.2.9:8132", "--image", "x", "--start", "+1h")
+    running = place.start("diagnose", "konnectivity", *words)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130, err
+    assert "UNSURE: no node tells whether it can open tcp 8132 to 192.0.2.9" in out
+    assert "logs: asked of 0 of 2" in out
+    assert place.api.spaces == {}
 
 
 def test_kill_and_clean(place: Place) -> None:

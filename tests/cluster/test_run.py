@@ -5,33 +5,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from netprobe.batch.results import StoredRun
 from netprobe.cluster.kubectl import ApiRefusal, Kubectl
 from netprobe.cluster.manifest import ManifestOf, make_objects
-from netprobe.cluster.run import ClusterRun, list_runs, look_at_cluster, remove_runs
+from netprobe.cluster.run import list_runs, look_at_cluster, remove_runs
 from netprobe.cluster.selecting import choose_terms
 from netprobe.errors import NetprobeError, RequestError
-from netprobe.signals import run_until_signal
 from tests.batch.merging import World, make_world
-from tests.batch.world import Merged, plan_of
+from tests.batch.world import plan_of
 from tests.cluster.api import Api, ApiError, make_node, serving, status
 from tests.cluster.kubelets import KUBECTL, report_pages, wait_for_ever
+from tests.cluster.playing import HOUR_S, Played, verdicts, verdicts_of_files
 from tests.cluster.pods import make_pages
 
 pytestmark = pytest.mark.slow
 
-HOUR_S = 3600.0
 Json = dict[str, Any]
 
 
@@ -39,34 +34,6 @@ Json = dict[str, Any]
 def world() -> World:
     """Three hosts, of which two flows from b to c are dropped."""
     return make_world(plan_of(("web", "tcp", ((8000, 8009),))))
-
-
-@dataclass
-class Played:
-    """A run against an API: what it printed, and until when it waited."""
-
-    world: World
-    kube: Kubectl
-    namespace: str = ""
-    lines: list[str] = field(default_factory=list)
-    waits: list[float] = field(default_factory=list)
-    stopped: bool = False
-
-    def carry_out(self, *, interrupt_at: int = 0) -> StoredRun:
-        """Carry it out; ``interrupt_at``: the wait at which somebody presses Ctrl-C."""
-        request = replace(self.world.request, starts_at=time.time() + HOUR_S)
-        scripts = list(self.world.scripts.values())
-        objects = make_objects(ManifestOf(request.run, 3, b"x", "x", self.namespace))
-
-        async def wait(when: float) -> None:
-            self.waits.append(when)
-            if len(self.waits) == interrupt_at:
-                os.kill(os.getpid(), 2)
-                await asyncio.sleep(HOUR_S)
-
-        run = ClusterRun(self.kube, request, scripts, objects, self.lines.append, wait)
-        self.stopped = run_until_signal(run.carry_out())
-        return run.stored()
 
 
 @pytest.fixture
@@ -90,18 +57,6 @@ def look(kube: Kubectl, selector: str = "") -> Json:
     nodes = asyncio.run(look_at_cluster(kube, selector, notes.append))
     assert notes == []
     return nodes
-
-
-def verdicts(stored: StoredRun) -> dict[str, int]:
-    """How many flows have which verdict."""
-    merged = Merged(stored.request, stored.recordings, missing=stored.missing, heard=True)
-    found = [one.verdict for one in merged.results]
-    return {verdict: found.count(verdict) for verdict in set(found)}
-
-
-def verdicts_of_files(world: World) -> dict[str, int]:
-    """The same of what hosts wrote into files."""
-    return verdicts(StoredRun(world.request, tuple(world.recordings.values()), {}))
 
 
 def test_a_run_leaves_its_results_and_nothing_else(world: World, api: Api, kube: Kubectl) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.api import Api, make_pod, serving
+from tests.cluster.api import Api, make_pod, serving, status
 from tests.cluster.kubelets import KUBECTL, Kubelets
 from tests.lab.batch import COMPARED, netprobe, rows_of
 from tests.lab.netlab import Lab
@@ -34,6 +35,8 @@ requirements:
   - {id: overlay, from: worker, to: worker, udp: [8472, 51820], purpose: x}
   - {id: ping, from: worker, to: worker, icmp: echo, purpose: x}
 """
+# Where Konnectivity's server is, behind the same router.
+SERVER = "10.97.9.2"
 DROPPED = {("kubelet", "cp", "w2", 10250), ("overlay", "w1", "w2", 8472)}
 Json = dict[str, Any]
 
@@ -49,6 +52,8 @@ class Played:
     live: Json
     api: Api
     told: Json
+    tunnel_api: Api
+    tunnel: Json
 
     def merge(self, pods: list[Json], *, status: int = 1) -> Json:
         """The report of some pods."""
@@ -108,6 +113,27 @@ def play_through_api(lab: Lab, folder: Path, matrix: Path) -> tuple[Api, Json]:
     return api, json.loads(done.stdout)
 
 
+NO_AGENT = status(500, "InternalError", 'Get "https://10.97.3.2:10250/containerLogs/x": No agent '
+                  "available")  # fmt: skip
+
+
+def diagnose_tunnel(lab: Lab, folder: Path) -> tuple[Api, Json]:
+    """What the nodes dial, of which one cannot, and the API server does not reach that one: give
+    the server as it was left, and the report."""
+    place = folder / "tunnel"
+    place.mkdir()
+    api = Api(list_nodes(lab)["items"], Kubelets(place, lambda node: lab[node].enter).run_pod)
+    api.mute["w2"] = NO_AGENT
+    with serving(api, place) as kubeconfig:
+        done = netprobe(
+            "cluster", "diagnose", "konnectivity", "--server", f"{SERVER}:8132",
+            "--kubeconfig", str(kubeconfig), "--start", "+25s", "--margin", "10s",
+            "--image", "python:3", "-o", "json", ok=(1,),
+            PATH=f"{KUBECTL.parent}:{os.environ['PATH']}",
+        )  # fmt: skip
+    return api, json.loads(done.stdout)
+
+
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     """Three nodes and one that is not ready, and a router that drops two flows."""
@@ -116,11 +142,16 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         router = lab.router("router", "10.97.0.1")
         for number, name in enumerate(ROLES):
             lab.host(name, router, f"10.97.{number + 1}.2")
+        server = lab.host("konnectivity", router, SERVER)
         lab.wait_until_ready()
+        listening = server.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listening.bind((SERVER, 8132))
+        listening.listen(16)
         router.nft(
             "table inet cluster { chain forward { type filter hook forward priority 0;\n"
             "ip saddr 10.97.1.2 ip daddr 10.97.3.2 tcp dport 10250 drop\n"
-            "ip saddr 10.97.2.2 ip daddr 10.97.3.2 udp dport 8472 drop\n}\n}"
+            "ip saddr 10.97.2.2 ip daddr 10.97.3.2 udp dport 8472 drop\n"
+            f"ip saddr 10.97.3.2 ip daddr {SERVER} tcp dport 8132 drop\n}}\n}}"
         )
         matrix = lab.write("matrix.yaml", MATRIX)
         inventory = lab.inventory(ROLES, without_agent=["old"])
@@ -128,7 +159,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         live = json.loads(netprobe("run", *words).stdout)
         objects, pods = play_by_files(lab, folder, matrix)
         api, told = play_through_api(lab, folder, matrix)
-        yield Played(folder, objects, pods, live, api, told)
+        with listening:
+            tunnel = diagnose_tunnel(lab, folder)
+        yield Played(folder, objects, pods, live, api, told, *tunnel)
 
 
 def flows(document: Json, verdict: str) -> set[tuple[str, str, str, int]]:
@@ -170,6 +203,27 @@ def test_one_command_says_the_same(played: Played) -> None:
         "cp", "w1", "w2"
     ]  # fmt: skip
     assert len(played.api.calls) <= 12
+
+
+def test_the_contrast_names_the_node_that_cannot_dial(played: Played) -> None:
+    """It reports by the kubelet all the same; one question for logs is asked of each, and nothing
+    is left."""
+    nodes = {one["node"]: one for one in played.tunnel["nodes"]}
+    assert {name: (one["dial"], one["logs"]) for name, one in nodes.items()} == {
+        "cp": ("opens", "work"), "w1": ("opens", "work"), "w2": ("fails", "fail"),
+        "old": ("unknown", "not-asked"),
+    }  # fmt: skip
+    assert [name for name, one in nodes.items() if one["missing"]] == ["old"]
+    assert "No agent available" in nodes["w2"]["logs_words"]
+    finding = played.tunnel["finding"]
+    assert (finding["is_fault"], finding["nodes"]) == (True, ["w2"])
+    assert "(TCP_FILTERED)" in finding["title"]
+    assert "all that `logs` does not reach (1) are among them" in finding["because"]
+    calls = played.tunnel_api.calls
+    logs = [path for _, path in calls if path.endswith("/log")]
+    assert len(logs) == played.tunnel["asked"] == 3
+    assert len(calls) - len(logs) <= 12
+    assert played.tunnel_api.spaces == {}
 
 
 def test_a_node_that_is_not_ready_is_not_tested(played: Played) -> None:

@@ -10,7 +10,7 @@ from zlib import decompress
 from ..host.identity import addresses
 from ..main import prepare_process
 from .pages import PageResults
-from .pod import PodPlace, hand_on_page, leave_pages, leave_words, read_place
+from .pod import PodPlace, hand_on_further, hand_on_page, leave_pages, leave_words, read_place
 from .results import HostClock, ResultFile
 from .runner import (
     BatchAgent,
@@ -30,7 +30,7 @@ from .summary import STOPPED_STATUS, WRONG_STATUS
 HOSTS_MEMBER = "hosts"
 USAGE = "usage: python3 %s [--out DIR] [--host NAME]"
 # What only containers of a pod are started with.
-POD_OPTIONS = {"--message": "", "--pages": "", "--limits": "", "--page": "1"}
+POD_OPTIONS = {"--message": "", "--pages": "", "--limits": "", "--page": "1", "--pause": ""}
 # The wall clock may be set while we wait.
 WATCH_S = 1.0
 SHORT_S = 0.1
@@ -98,6 +98,8 @@ def main() -> None:
 
 
 def _run_host(options: Options) -> int:
+    if options.pod is not None and options.pod.pause_s is not None:
+        return hand_on_further(options.pod)
     if options.pod is not None and options.pod.page > 1:
         return hand_on_page(options.pod)
     clock = HostClock(options.shift_s)

@@ -65,14 +65,16 @@ class PageResults(RunResults):
             self._answers.setdefault(number, []).append(message)
 
     def make_pages(self, limits: List[int]) -> List[bytes]:
-        """Give a page for each limit (bytes). Raises ValueError where not even the host's own
-        words fit into the first."""
+        """Give pages of at most these lengths (bytes), until all has room. Raises ValueError where
+        not even the host's own words fit into the first."""
         left = sorted(self._list_units(), key=lambda unit: (unit.rank, unit.about))
         base = [encode_message(message) for message in self._base]
         pages: List[bytes] = []
         for limit in limits:
             page, left = PageFiller(self._start, len(pages) + 1, base, limit).fill(left)
             pages.append(page)
+            if not left:
+                break
             base = []
         return pages
 

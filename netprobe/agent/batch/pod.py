@@ -1,7 +1,10 @@
 """The containers of a pod: the first one carries the round out and leaves the first page; each
-later one hands on a page of its own, because a container has one message."""
+later one hands on a page of its own, because a container has one message. The last one hands on
+all that are left, one each time that the kubelet has started it again."""
 
 import os
+import signal
+import time
 from typing import Dict, List, NamedTuple, Optional
 
 from ..wire.batch_pages import WORDS_PREFIX
@@ -12,12 +15,13 @@ PAGE_FILE = "page-%d"
 class PodPlace(NamedTuple):
     """``message``: the file that the kubelet reads when the container has ended. ``folder``: where
     pages wait for their containers. ``limits``: how many bytes each page may have. ``page``: which
-    one this container leaves."""
+    one this container leaves; with ``pause_s`` that or the next one that waits, after so long."""
 
     message: str
     folder: str
     limits: List[int]
     page: int
+    pause_s: Optional[float]
 
 
 def read_place(options: Dict[str, str]) -> Optional[PodPlace]:
@@ -25,7 +29,9 @@ def read_place(options: Dict[str, str]) -> Optional[PodPlace]:
     if not options["--message"]:
         return None
     limits = [int(word) for word in options["--limits"].split(",")]
-    return PodPlace(options["--message"], options["--pages"], limits, int(options["--page"]))
+    pause_s = float(options["--pause"]) if options["--pause"] else None
+    page = int(options["--page"])
+    return PodPlace(options["--message"], options["--pages"], limits, page, pause_s)
 
 
 def leave_pages(place: PodPlace, pages: List[bytes]) -> None:
@@ -44,6 +50,20 @@ def hand_on_page(place: PodPlace) -> int:
         return 0  # the first container's message says why
     _write_file(place.message, page)
     return 0
+
+
+def hand_on_further(place: PodPlace) -> int:
+    """Leave the next page that waits, when everybody had time to read the one before; where none
+    waits, stay until the pod ends."""
+    for number in range(place.page, len(place.limits) + 1):
+        path = os.path.join(place.folder, PAGE_FILE % number)
+        if os.path.exists(path):
+            time.sleep(place.pause_s or 0.0)
+            hand_on_page(place._replace(page=number))
+            os.unlink(path)
+            return 0
+    while True:
+        signal.pause()
 
 
 def leave_words(place: PodPlace, words: str) -> int:
