@@ -348,10 +348,8 @@ class FlowFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def has_left(self) -> bool | None:
-        """Whether a packet left the source; None: not known.
-
-        Its recorder knows better than its kernel, which takes a full queue for a packet that stays.
-        """
+        """Whether a packet left the source, as its recorder says, else its kernel; None: unknown."""
+        # The kernel takes a packet that a full queue drops for one that stays.
         seen = self.story.source_out.seen if self.story is not None else "unknown"
         if seen != "unknown":
             return seen == "yes"
