@@ -27,8 +27,9 @@ def run() -> NoReturn:
 
 
 def run_in_kubectl() -> NoReturn:
-    """Run ``kubectl netprobe``, which is ``netprobe cluster``."""
-    sys.argv.insert(1, "cluster")
+    """Run ``kubectl netprobe``, which is ``netprobe cluster``; its version is netprobe's."""
+    if sys.argv[1:2] != ["--version"]:
+        sys.argv.insert(1, "cluster")
     run()
 
 

@@ -150,6 +150,8 @@ case ${1-} in
 --verify) np_verify; exit ;;
 --extract) np_extract "${2-}"; exit ;;
 esac
+# A plugin of kubectl is the part about clusters.
+case ${0##*/}:${1-} in *:--version) ;; kubectl-netprobe:*) set -- cluster "$@" ;; esac
 if ! np_places np_find; then
     (np_places np_unpack) || exit
     np_places np_find || np_no "$0: what was unpacked is gone, or was changed at once"

@@ -60,13 +60,17 @@ def _make_package(kind: str, arch: Arch, root: Path, into: Path) -> Path:
     completion = _describe(root / "zsh/_netprobe", f"/usr/share/zsh/{_ZSH[kind]}/_netprobe", when)
     folders = [{"dst": f"/{name}", "type": "dir", "file_info": {"mode": 0o755, "mtime": when}}
                for name in _list_folders(root, kind)]  # fmt: skip
-    link = {"src": "../lib/netprobe/bin/netprobe", "dst": "/usr/bin/netprobe", "type": "symlink"}
+    links = [
+        {"src": "../lib/netprobe/bin/netprobe", "dst": f"/usr/bin/{name}", "type": "symlink",
+         "file_info": {"mtime": when}}
+        for name in ("netprobe", "kubectl-netprobe")
+    ]  # fmt: skip
     config = {
         "name": "netprobe", "arch": arch.debian, "platform": "linux", "version": VERSION,
         "version_schema": "semver", "release": "1", "section": "net", "priority": "optional",
         "maintainer": "The netprobe authors <netprobe@localhost>", "description": _DESCRIPTION,
         "license": "MIT", "mtime": when,
-        "contents": [*folders, *contents, completion, {**link, "file_info": {"mtime": when}}],
+        "contents": [*folders, *contents, completion, *links],
         "rpm": {"buildhost": "localhost", "compression": "gzip", "group": "System"},
         "deb": {"compression": "gzip"},
     }  # fmt: skip

@@ -250,6 +250,11 @@ def test_every_shell(hosts: list[JumpHost], onefile: Path) -> None:
                 env=home, capture_output=True, text=True, check=False,
             )  # fmt: skip
             assert (done.returncode, done.stdout, done.stderr) == (0, VERSION, ""), shell
+        done = subprocess.run(
+            [*shell, plugin, "clean", "--help"],
+            env=home, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "cluster clean [OPTIONS]" in done.stdout, shell
 
 
 # It is started in place of ssh, and writes down what it got.

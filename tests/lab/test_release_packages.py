@@ -74,6 +74,9 @@ def check_installed(host: JumpHost, zsh: str) -> None:
     looked for, and no file is another user's to write to."""
     assert host.run("--version", file="/usr/bin/netprobe").stdout == VERSION
     assert "/usr/lib/netprobe/share" in host.run("runtime", "list", file="/usr/bin/netprobe").stdout
+    plugin = "/usr/bin/kubectl-netprobe"
+    assert host.run("--version", file=plugin).stdout == VERSION
+    assert "cluster clean [OPTIONS]" in host.run("clean", "--help", file=plugin).stdout
     env = {"PATH": "/usr/bin:/bin", "HOME": "/root", **COMPLETE}
     offered = host.run(env=env, file="/usr/bin/netprobe").stdout.split()
     assert {"plain,run", "plain,runtime"} <= set(offered)

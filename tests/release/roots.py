@@ -18,14 +18,14 @@ from tests.vantage.runtime.support import BusyboxRoot
 FILE = "/jump dir/netprobe.run"
 CACHE = "root/.cache/netprobe"
 # Stands for Python and netprobe where only the shell text is asked: it does what that text wants of
-# its Python, and knows one command.
+# its Python, and knows one command; of others it says the words.
 _STAND_IN = f"""#!/bin/sh
 while [ "$1" != utf8 ] && [ "$1" != -S ]; do shift; done
 case $* in
 *join.py*) ;;
 *os.rename*) while [ $# -gt 2 ]; do shift; done; mv -n -T "$1" "$2" ;;
 *--version) echo netprobe {VERSION} ;;
-*) exit 77 ;;
+*) shift; echo "$@"; exit 77 ;;
 esac
 """
 

@@ -12,6 +12,7 @@ import pytest
 from release.dist import run_steps
 from release.onefile import put_head
 from release.places import ARCHES, VERSION, ReleaseError
+from tests.release.roots import make_small_file
 
 REFUSED = 4
 
@@ -51,3 +52,16 @@ def test_a_release_ends_with_the_first_file_that_cannot_be_built() -> None:
     with pytest.raises(ReleaseError, match=r"b: FAILED, the file has 31 bytes; nothing after"):
         run_steps(steps)
     assert built == ["a"]
+
+
+def test_a_plugin_of_kubectl_is_the_part_about_clusters(tmp_path: Path) -> None:
+    """By the name of the file, or of a link to it; its version is that of all."""
+    file, plugin = make_small_file(tmp_path), tmp_path / "kubectl-netprobe"
+    plugin.symlink_to(file)
+    variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    for path, said in ((file, "-m netprobe clean"), (plugin, "-m netprobe cluster clean")):
+        for words, expected in (("clean", said), ("--version", f"netprobe {VERSION}")):
+            done = subprocess.run(
+                ["sh", path, words], env=variables, capture_output=True, text=True, check=False
+            )
+            assert (done.stdout.strip(), done.stderr) == (expected, "")
