@@ -88,7 +88,9 @@ def test_several_lists_are_one() -> None:
         if number % 2:
             rest = {"name": "rest", "state": {"running": {}}, "lastState": ended(pages[number])}
         one["status"]["containerStatuses"] = [rest]
-        lists[f"pods-{number}.json"] = json.dumps({"kind": "List", "items": [one]}).encode()
+        lists[f"pods-{number}.json"] = json.dumps(
+            {"apiVersion": "v1", "kind": "List", "items": [one]}
+        ).encode()
     stored = read_pods(lists, world.request, list(world.scripts.values()))
     (found,) = stored.recordings
     assert (found.words, found.answers) == ("", recording.answers)
