@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from msgspec.structs import replace
-
 from netprobe.judge.rehearsed import RehearsedRow
 from netprobe.judge.words import join_some
 from netprobe.model.multicast import MulticastFacts
@@ -38,16 +36,7 @@ def judge_multicast(base: Result, facts: MulticastFacts) -> Result:
         "device": facts.device,
         "others": _word_others(base, facts),
     }
-    return replace(
-        base,
-        verdict=row.verdict,
-        state=row.state,
-        reason=row.reason,
-        proof=row.proof,
-        where=row.where,
-        because=row.because.format_map(words),
-        attempts=1,
-    )
+    return row.make_result(base, words)
 
 
 def _word_others(base: Result, facts: MulticastFacts) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +26,20 @@ class RehearsedRow(Struct, frozen=True):
     proof: Proof
     where: tuple[Place, ...]
     because: str
+
+    def make_result(self, base: Result, words: Mapping[str, object], **further: Any) -> Result:
+        """Give the result of a flow that this line is about."""
+        return replace(
+            base,
+            verdict=self.verdict,
+            state=self.state,
+            reason=self.reason,
+            proof=self.proof,
+            where=self.where,
+            because=self.because.format_map(words),
+            attempts=1,
+            **further,
+        )
 
 
 def _make_card_row(where: tuple[Place, ...], cards: str) -> RehearsedRow:
@@ -92,15 +106,9 @@ def judge_rehearsal(base: Result, facts: OverlayFacts) -> Result:
     row = ROWS[find_fate(facts)]
     card = facts.far if row.where == ("destination",) else facts.near
     at_fault = card if row.reason == "overlay-offload" else Card("", None, None)
-    return replace(
+    return row.make_result(
         base,
-        verdict=row.verdict,
-        state=row.state,
-        reason=row.reason,
-        proof=row.proof,
-        where=row.where,
-        because=row.because.format_map(_word_facts(facts, card)),
-        attempts=1,
+        _word_facts(facts, card),
         device=at_fault.device,
         driver=at_fault.driver,
         warnings=(*base.warnings, *_list_further_faults(facts)),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
-from msgspec.structs import replace
-
 from netprobe.judge.rehearsed import RehearsedRow
 from netprobe.judge.words import join_some
 from netprobe.model.result import Result
@@ -65,17 +63,7 @@ def judge_segment(base: Result, facts: SegmentFacts) -> Result:
     warnings = [*base.warnings, *_list_warnings(facts, stated)]
     if facts.dhcp is not None:
         warnings += _list_dhcp_warnings(facts.dhcp, stated=row.reason == "dhcp-foreign")
-    return replace(
-        base,
-        verdict=row.verdict,
-        state=row.state,
-        reason=row.reason,
-        proof=row.proof,
-        where=row.where,
-        because=row.because.format_map(_word_facts(base, facts)),
-        attempts=1,
-        warnings=tuple(warnings),
-    )
+    return row.make_result(base, _word_facts(base, facts), warnings=tuple(warnings))
 
 
 def find_segment_fate(facts: SegmentFacts) -> SegmentFate:

@@ -348,7 +348,7 @@ class FlowFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def has_left(self) -> bool | None:
-        """Whether a packet left the source, as its recorder says, else its kernel; None: unknown."""
+        """Whether a packet left the source, by its recorder, else by its kernel; None: unknown."""
         # The kernel takes a packet that a full queue drops for one that stays.
         seen = self.story.source_out.seen if self.story is not None else "unknown"
         if seen != "unknown":

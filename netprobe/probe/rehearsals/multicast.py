@@ -13,12 +13,12 @@ from typing import NamedTuple
 from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
 from netprobe.errors import AgentError
 from netprobe.model.multicast import MulticastFacts
-from netprobe.model.plan import Block, find_row
+from netprobe.model.plan import find_row
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage
 from netprobe.probe.rehearsals.segment_hearing import HEAR_MS
-from netprobe.probe.rehearsals.segment_seats import NO_RIGHT
+from netprobe.probe.rehearsals.segment_seats import NO_RIGHT, PacketRehearsal
 
 NO_ROUTER_HAS = 0
 # A device, and the address that packets leave it from.
@@ -34,24 +34,8 @@ class MulticastWay(NamedTuple):
     far_place: DevicePlace
 
 
-class MulticastRehearsal(TogetherRehearsal):
+class MulticastRehearsal(PacketRehearsal):
     """All hosts send and listen at once."""
-
-    def name_group(self, stage: Stage) -> tuple[str, ...]:
-        """All ways are one group."""
-        del stage
-        return ()
-
-    def list_ports(self, stage: Stage) -> tuple[int, ...]:
-        """It needs no port."""
-        del stage
-        return ()
-
-    async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
-        """See whether a host may open packet sockets."""
-        del block
-        told = await agent.request(SegmentHearOrder(next(fleet.order_ids), 0, []), SegmentHeard)
-        return NO_RIGHT if told.failure is not None else None
 
     async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
         """Send and listen at all hosts, and give for each way what was heard."""

@@ -8,41 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
-from netprobe.model.plan import Block
 from netprobe.model.segment import DhcpFacts, RouterSeen, SegmentFacts
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.neighbours import links_of, name_machines
-from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage
 from netprobe.probe.rehearsals.segment_asking import LinksByAddress, ask_segments
 from netprobe.probe.rehearsals.segment_dhcp import Network, ask_networks, find_networks
 from netprobe.probe.rehearsals.segment_hearing import assign_routers, doubt_router, hear_foreign
-from netprobe.probe.rehearsals.segment_seats import NO_RIGHT, Seat, find_seat
+from netprobe.probe.rehearsals.segment_seats import PacketRehearsal, Seat, find_seat
 
 # So many hosts of the inventory without an agent are asked who they are: a virtual address may be
 # theirs already.
 MOST_AGENTLESS = 64
 
 
-class SegmentRehearsal(TogetherRehearsal):
+class SegmentRehearsal(PacketRehearsal):
     """Listens and asks on all segments at once: one pace for all questions of a run."""
-
-    def name_group(self, stage: Stage) -> tuple[str, ...]:
-        """All addresses are one group."""
-        del stage
-        return ()
-
-    def list_ports(self, stage: Stage) -> tuple[int, ...]:
-        """It needs no port."""
-        del stage
-        return ()
-
-    async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
-        """See whether a host may open packet sockets."""
-        del block
-        told = await agent.request(SegmentHearOrder(next(fleet.order_ids), 0, []), SegmentHeard)
-        return NO_RIGHT if told.failure is not None else None
 
     async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
         """Listen, ask meanwhile, and give what is known of each address."""

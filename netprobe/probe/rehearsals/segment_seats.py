@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
 from netprobe.errors import AgentError
+from netprobe.model.plan import Block
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.neighbours import find_neighbours
-from netprobe.probe.rehearsals.rehearsal import NotPlayedError
+from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Stage, TogetherRehearsal
 
 NO_RIGHT = "its agent has no packet sockets (it needs root, or CAP_NET_RAW)"
+
+
+class PacketRehearsal(TogetherRehearsal):
+    """A rehearsal by packet sockets, of all hosts at once."""
+
+    def name_group(self, stage: Stage) -> tuple[str, ...]:
+        """All flows are one group."""
+        del stage
+        return ()
+
+    def list_ports(self, stage: Stage) -> tuple[int, ...]:
+        """It needs no port."""
+        del stage
+        return ()
+
+    async def try_alone(self, agent: AgentMethods, block: Block, fleet: Fleet) -> str | None:
+        """See whether a host may open packet sockets."""
+        del block
+        told = await agent.request(SegmentHearOrder(next(fleet.order_ids), 0, []), SegmentHeard)
+        return NO_RIGHT if told.failure is not None else None
 
 
 class Seat(NamedTuple):
