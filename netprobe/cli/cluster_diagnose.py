@@ -15,25 +15,24 @@ from typing import Any
 from msgspec.structs import replace
 
 from netprobe import pipeline
-from netprobe.batch.bundle import pack_bundle
 from netprobe.batch.request import BatchRequest
 from netprobe.batch.results import StoredRun
 from netprobe.batch.rounds import make_first_round, move_start
 from netprobe.batch.script import KEY_BYTES, HostScript
 from netprobe.cli.asked_cluster import ClusterDiagnoseOptions
-from netprobe.cli.bundle import CARRIED, make_header
-from netprobe.cli.cluster_run import find_linux, open_kubectl, tell_step
+from netprobe.cli.bundle import CARRIED
+from netprobe.cli.cluster_run import make_run_objects, open_kubectl, tell_step
 from netprobe.cli.given import read_outputs, read_seconds, read_start
 from netprobe.cli.merge import judge_quietly
 from netprobe.cli.options import TUNNEL_FORMATS
 from netprobe.cli.plan import tell_note
 from netprobe.cluster.kubectl import ApiRefusal, Kubectl
 from netprobe.cluster.logs import LogsAnswer, ask_logs, choose_asked
-from netprobe.cluster.manifest import ManifestOf, check_namespace, make_objects, name_namespace
+from netprobe.cluster.manifest import check_namespace, name_namespace
 from netprobe.cluster.nodes import close_hosts
 from netprobe.cluster.pods import ArrivedPods
 from netprobe.cluster.run import ClusterRun, look_at_cluster
-from netprobe.cluster.selecting import choose_terms, read_selector
+from netprobe.cluster.selecting import read_selector
 from netprobe.errors import INTERRUPTED, RequestError
 from netprobe.konnectivity.contrast import judge_contrast, read_dial
 from netprobe.konnectivity.request import Tunnel, TunnelOptions, make_tunnel
@@ -76,7 +75,7 @@ def diagnose_cluster_verb(options: ClusterDiagnoseOptions) -> int:
     request, scripts = _make_request(options, plan)
     namespace = options.namespace or name_namespace(request.run)
     contrast = Contrast(kube, namespace, request, most)
-    objects = _make_objects(options, request, scripts, nodes)
+    objects = make_run_objects(options, request, scripts, nodes)
     run = ClusterRun(kube, request, scripts, objects, tell_step)
     stopped = run_until_signal(run.carry_out(contrast.ask))
     found = contrast.rows(run)
@@ -227,18 +226,3 @@ def _make_request(
     if not scripts:
         raise RequestError("no node can dial (`netprobe cluster plan` says why)")
     return move_start(request, scripts, read_start(options.start, datetime.now(UTC)))
-
-
-def _make_objects(
-    options: ClusterDiagnoseOptions,
-    request: BatchRequest,
-    scripts: Sequence[HostScript],
-    nodes: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    chosen = {script.start.name for script in scripts}
-    terms = choose_terms(options.nodes, chosen, find_linux(nodes) - chosen)
-    bundle = pack_bundle(make_header(request), scripts)
-    image = options.image or ""
-    return make_objects(
-        ManifestOf(request.run, len(scripts), bundle, image, options.namespace, terms)
-    )

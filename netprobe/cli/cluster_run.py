@@ -18,7 +18,12 @@ from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.results import write_private
 from netprobe.batch.rounds import move_start
 from netprobe.batch.script import HostScript
-from netprobe.cli.asked_cluster import ClusterPlanOptions, ClusterRunOptions, KubeOptions
+from netprobe.cli.asked_cluster import (
+    ClusterDiagnoseOptions,
+    ClusterPlanOptions,
+    ClusterRunOptions,
+    KubeOptions,
+)
 from netprobe.cli.bundle import When, make_header, make_run
 from netprobe.cli.given import read_outputs, read_start
 from netprobe.cli.merge import report_stored
@@ -67,7 +72,7 @@ def run_cluster_verb(options: ClusterRunOptions) -> int:
     starts_at = read_start(options.start, datetime.now(UTC))
     request, scripts = move_start(request, scripts, starts_at)
     run = ClusterRun(
-        kube, request, scripts, _make_objects(options, request, scripts, nodes), tell_step
+        kube, request, scripts, make_run_objects(options, request, scripts, nodes), tell_step
     )
     if options.stored:
         write_private(Path(options.stored), pack_plan(make_header(request), write_request(request)))
@@ -156,10 +161,10 @@ def _choose_when(options: ClusterRunOptions, probed: Plan) -> When:
     return When("clock", read_start(options.start, datetime.now(UTC)), window, options.margin)
 
 
-def _make_objects(
-    options: ClusterRunOptions,
+def make_run_objects(
+    options: ClusterRunOptions | ClusterDiagnoseOptions,
     request: BatchRequest,
-    scripts: list[HostScript],
+    scripts: Sequence[HostScript],
     nodes: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """Make what is created, with pods on the nodes that have something to do alone."""

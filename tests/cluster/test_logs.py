@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from netprobe.cluster.kubectl import Kubectl
 from netprobe.cluster.logs import LogsAnswer, ask_logs, choose_asked
 from netprobe.cluster.pods import ArrivedPods
-from tests.batch.merging import World, make_world
-from tests.batch.world import plan_of
-from tests.cluster.api import Api, make_node, serving, status
-from tests.cluster.kubelets import KUBECTL, report_pages, wait_for_ever
+from tests.batch.merging import World
+from tests.cluster.api import Api, status
+from tests.cluster.kubelets import wait_for_ever
 from tests.cluster.playing import Played
-from tests.cluster.pods import make_pages
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    """Three hosts."""
-    return make_world(plan_of(("web", "tcp", ((8000, 8009),))))
-
-
-@pytest.fixture
-def api(world: World) -> Api:
-    """A cluster of three nodes whose pods have all pages."""
-    nodes = [make_node(name, f"10.0.0.{at}") for at, name in enumerate("abc", 1)]
-    pages = {name: make_pages(world.scripts[name], world.recordings[name]) for name in "abc"}
-    return Api(nodes, report_pages(pages))
-
-
-@pytest.fixture
-def kube(api: Api, tmp_path: Path) -> Iterator[Kubectl]:
-    """The real kubectl, with a way to that cluster."""
-    with serving(api, tmp_path) as config:
-        yield Kubectl(str(KUBECTL), (f"--kubeconfig={config}",))
 
 
 def test_who_is_asked() -> None:

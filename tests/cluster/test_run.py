@@ -7,8 +7,6 @@ import asyncio
 import json
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,37 +16,14 @@ from netprobe.cluster.manifest import ManifestOf, make_objects
 from netprobe.cluster.run import list_runs, look_at_cluster, remove_runs
 from netprobe.cluster.selecting import choose_terms
 from netprobe.errors import NetprobeError, RequestError
-from tests.batch.merging import World, make_world
-from tests.batch.world import plan_of
-from tests.cluster.api import Api, ApiError, make_node, serving, status
-from tests.cluster.kubelets import KUBECTL, report_pages, wait_for_ever
+from tests.batch.merging import World
+from tests.cluster.api import Api, ApiError, make_node, status
+from tests.cluster.kubelets import wait_for_ever
 from tests.cluster.playing import HOUR_S, Played, verdicts, verdicts_of_files
-from tests.cluster.pods import make_pages
 
 pytestmark = pytest.mark.slow
 
 Json = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    """Three hosts, of which two flows from b to c are dropped."""
-    return make_world(plan_of(("web", "tcp", ((8000, 8009),))))
-
-
-@pytest.fixture
-def api(world: World) -> Api:
-    """A cluster of three nodes whose pods have all pages."""
-    nodes = [make_node(name, f"10.0.0.{at}") for at, name in enumerate("abc", 1)]
-    pages = {name: make_pages(world.scripts[name], world.recordings[name]) for name in "abc"}
-    return Api(nodes, report_pages(pages))
-
-
-@pytest.fixture
-def kube(api: Api, tmp_path: Path) -> Iterator[Kubectl]:
-    """The real kubectl, with a way to that cluster."""
-    with serving(api, tmp_path) as config:
-        yield Kubectl(str(KUBECTL), (f"--kubeconfig={config}",))
 
 
 def look(kube: Kubectl, selector: str = "") -> Json:
