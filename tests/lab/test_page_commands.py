@@ -100,6 +100,10 @@ REFUSED = {
 # What other labs run, by the reason: it has no end, or needs what this lab has not.
 ELSEWHERE = {
     "watch -m deckhouse-nodes -i inventory.yaml --every 5m": ("has no end", "test_watch.py"),
+    "watch -m deckhouse-nodes -i lab.yaml --every 10s --metrics 0.0.0.0:9815": (
+        "has no end",
+        "test_watch_prometheus.py",
+    ),
     "merge plan.pyz pods-*.json": ("needs a cluster", "test_in_cluster.py"),
     "run --engine ansible": ("needs Ansible", "test_ansible.py"),
     "run --engine ansible -m dce -i inventory/": ("needs Ansible", "test_ansible.py"),
