@@ -95,6 +95,14 @@ CUTS = (
     ),
 )
 
+# The tunnel in which it drops full TCP segments, and what a rehearsal says of each port.
+LOSSY = ("worker-0", "master-1")
+TUNNELS = {8469: "pass", 8472: "blocked"}
+LOSSES = (
+    f"ip saddr {ADDRESSES[LOSSY[0]][0]} ip daddr {ADDRESSES[LOSSY[1]][0]} "
+    "udp dport 8472 udp length > 1300 @th,312,8 6 drop"
+)
+
 ZONES = {
     name: zone
     for zone, network in (("a", ZONE_A), ("b", ZONE_B))
@@ -102,13 +110,16 @@ ZONES = {
     if ip_address(address) in network
 }
 
+CUTS_IN_WORDS = "\n".join(f"    {number}. {cut.words}" for number, cut in enumerate(CUTS, start=1))
 DESCRIPTION = f"""\
 A small Deckhouse-like cluster of network namespaces, each with a cable of its own to one router.
   zone a   {ZONE_A!s:14} master-0 master-1 master-2 worker-0 frontend-0
   zone b   {ZONE_B!s:14} worker-1 worker-2
   outside  {"192.0.2.0/24":14} outside (clients, DNS, NTP and registry in one)
   router   {ROUTER[0]:14} with a firewall that does four things wrong on purpose:
-""" + "".join(f"    {number}. {cut.words}\n" for number, cut in enumerate(CUTS, start=1))
+{CUTS_IN_WORDS}
+  It also drops full TCP segments in VXLAN tunnels from {LOSSY[0]} to {LOSSY[1]}: no port shows it.
+"""
 
 
 def build(lab: Lab) -> None:
@@ -121,7 +132,8 @@ def build(lab: Lab) -> None:
     # A client may hang up before its answer: http.server would say so on the terminal.
     outside.spawn(sys.executable, services.__file__, address, stderr=subprocess.DEVNULL)
     outside.wait_until_listening(*(place(kind, address, port) for kind, port in services.PLACES))
-    rules = "\n".join(f"    {rule}" for cut in CUTS for rule in cut.rules)
+    cuts = (rule for cut in CUTS for rule in cut.rules)
+    rules = "\n".join(f"    {rule}" for rule in (*cuts, LOSSES))
     router.nft(
         f"table inet demo {{\n  chain forward {{\n"
         f"    type filter hook forward priority 0;\n{rules}\n  }}\n}}"

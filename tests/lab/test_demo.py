@@ -10,6 +10,7 @@ import pytest
 from tests.lab import userns
 from tests.lab.cli import ROOT
 from tests.lab.netlab import Lab
+from tests.lab.printed import check_output, read_commands
 from tests.needs import skip
 
 DEMO = [sys.executable, str(ROOT / "demo" / "run.py")]
@@ -23,13 +24,16 @@ def _run(command: list[str]) -> list[str]:
 
 @pytest.mark.slow
 def test_the_demo_finds_exactly_what_its_firewall_stops() -> None:
-    """In a user namespace, as people run it who are not root: all is well in the end."""
+    """In a user namespace, as people run it who are not root: all is well in the end, and what the
+    README shows of the rehearsal is said."""
     reason = userns.why_not()
     if reason is not None:
         skip(f"no user namespace here ({reason})", "a kernel that allows them")
     lines = _run(userns.command_inside(DEMO))
 
     assert lines[-1].startswith("DEMO OK: the firewall stops 2041 required flows")
+    ((command, shown),) = read_commands(ROOT / "README.md", "demo$ ")
+    check_output(command, shown, "\n".join(lines))
 
 
 @pytest.mark.slow

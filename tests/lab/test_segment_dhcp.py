@@ -21,6 +21,7 @@ def lab() -> Iterator[Lab]:
         yield made
 
 
+@pytest.mark.full
 def test_two_servers_where_there_should_be_none(lab: Lab) -> None:
     """Two real dnsmasq with `dhcp: none`: a finding for each family, with both servers, their MACs
     and what they offer; tcpdump saw one DISCOVER and one SOLICIT, and nothing is leased."""

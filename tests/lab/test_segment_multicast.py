@@ -49,6 +49,7 @@ def drop_on(switch: Switch, words: str) -> None:
     switch.switch.run("nft", "add", "rule", "bridge", "f", "c", *words.split(), "drop")
 
 
+@pytest.mark.full
 def test_a_switch_that_drops_the_group(switch: Switch) -> None:
     """It drops IPv4's: each way is blocked there, in one finding, although packets of the protocol
     pass from host to host; IPv6's passes. tcpdump saw three packets of each family leave a, of the
