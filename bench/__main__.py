@@ -20,7 +20,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 sys.path.insert(0, str(ROOT))
 
-from bench import many, packets, page, recorder, runs, table, tcp, whole  # noqa: E402
+from bench import many, packets, page, recorder, rehearsals, runs, table, tcp, whole  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,9 @@ PARTS: dict[str, Callable[[Size], list[table.Row]]] = {
     "cover": lambda size: many.cover(),
     "ansible": lambda size: many.played(),
     "rounds": lambda size: many.rounds(),
+    "overlay": lambda size: rehearsals.overlay(size.repeats),
+    "segment": lambda size: rehearsals.segment(size.repeats),
+    "balancer": lambda size: rehearsals.balancer(),
     "hosts": lambda size: whole.many_hosts(size.hosts),
     "commands": lambda size: whole.commands(size.repeats),
     "memory": lambda size: whole.memory(size.port_probes),

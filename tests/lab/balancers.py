@@ -43,6 +43,23 @@ backend api
 """
 
 
+def start_haproxy(
+    lab: Lab, host: Namespace, address: str, servers: Iterable[str], *, back: str = "",
+    bind: str = "", front: str = FRONT,
+) -> None:  # fmt: skip
+    """Start HAProxy on a host. ``servers``: name, address and options of each."""
+    lines = "\n".join(f"  server {one}" for one in servers)
+    path = lab.write(
+        "haproxy.cfg",
+        CONFIG.format(
+            folder=lab.folder, address=address, port=PORT, bind=bind, front=front, back=back,
+            servers=lines,
+        ),
+    )  # fmt: skip
+    host.spawn("haproxy", "-db", "-f", str(path), stderr=subprocess.DEVNULL)
+    wait_for(lambda: any(one.endswith(f":{PORT}") for one in host.listening()), "HAProxy")
+
+
 class BalancedHosts(Lab):
     """Three control planes, a client, and what is to balance; all behind one router."""
 
@@ -72,18 +89,12 @@ class BalancedHosts(Lab):
         """Start HAProxy. ``options`` are those of each server, but for those that have ``own``."""
         known = [self.write_address(one) for one in servers]
         lines = [
-            f"  server s{at} {one}:{PORT} {own.get(f's{at}', options)}"
-            for at, one in enumerate(known, 1)
+            f"s{at} {one}:{PORT} {own.get(f's{at}', options)}" for at, one in enumerate(known, 1)
         ]
-        path = self.write(
-            "haproxy.cfg",
-            CONFIG.format(
-                folder=self.folder, address=self.write_address(BALANCER), port=PORT, bind=bind,
-                front=front, back="\n  ".join(back), servers="\n".join(lines),
-            ),
-        )  # fmt: skip
-        self["lb"].spawn("haproxy", "-db", "-f", str(path), stderr=subprocess.DEVNULL)
-        wait_for(lambda: any(one.endswith(f":{PORT}") for one in self["lb"].listening()), "HAProxy")
+        address = self.write_address(BALANCER)
+        start_haproxy(
+            self, self["lb"], address, lines, back="\n  ".join(back), bind=bind, front=front
+        )
 
     def count_connections(self) -> dict[str, int]:
         """Ask HAProxy how many connections each of its servers got."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.lab.balancers import CONFIG, FRONT, PORT
+from tests.lab.balancers import PORT, start_haproxy
 from tests.lab.cli import ROOT, netprobe
-from tests.lab.netlab import Lab, wait_for
+from tests.lab.netlab import Lab
 from tests.lab.printed import check_output, read_commands
 from tests.lab.segments import Switch
 
@@ -55,16 +54,8 @@ def build(lab: Lab) -> None:
         switch.plug(name, number)
     lab.wait_until_ready()
     switch.switch.nft(LOSES_LARGE)
-    servers = "\n".join(f"  server {one} 10.96.0.{NODES[one]}:{PORT}" for one in ("cp1", "cp2"))
-    path = lab.write(
-        "haproxy.cfg",
-        CONFIG.format(
-            folder=lab.folder, address=BALANCER, port=PORT, bind="", front=FRONT, back="",
-            servers=servers,
-        ),
-    )  # fmt: skip
-    lab["lb"].spawn("haproxy", "-db", "-f", str(path), stderr=subprocess.DEVNULL)
-    wait_for(lambda: f"tcp {BALANCER}:{PORT}" in lab["lb"].listening(), "HAProxy")
+    servers = [f"{one} 10.96.0.{NODES[one]}:{PORT}" for one in ("cp1", "cp2")]
+    start_haproxy(lab, lab["lb"], BALANCER, servers)
 
 
 def write_files(lab: Lab) -> None:
