@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from netprobe.cli.plan import make_plan, tell_note
 from netprobe.cli.run import GARBAGE_OBJECTS
 from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
-from netprobe.history.ledger import HistoryFile, open_ledger
+from netprobe.history.ledger import HistoryFile, open_ledger, refuse_others
 from netprobe.judge.verdict import Rules
 from netprobe.load.maintenance import load_maintenance
 from netprobe.model.exit import PASS
@@ -44,21 +45,21 @@ if TYPE_CHECKING:
 
 def watch_verb(options: WatchOptions) -> int:
     """Watch until a signal; what was seen is in the history then."""
+    # A hangup waits until there is a watch that reads its files again.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
     every_s = read_seconds("--every", options.every)
     _check_receivers(options.notify)
     windows = _load_windows(options)
     password = read_become_password(options)
     runtimes = make_runtimes(options.agent_python)
-    plan = make_plan(options, probing=True)
-    if not plan.flow_count():
-        raise RequestError("nothing to watch: the plan has no flows")
+    plan = _load_plan(options)
     make_room_for_agents(list_hosts(plan))
     lines = HostLines()
     request = WatchRequest(
         every_s=every_s,
         settings=settings_of(options, options.rate, options.forks),
         rules=Rules(options.strict, options.live),
-        load=lambda: make_plan(options, probing=True),
+        load=lambda: _load_plan(options),
         load_maintenance=lambda: _load_windows(options),
         make_launcher=lambda: Launcher(become_password=password, runtimes=runtimes),
         tell_host=lines.tell,
@@ -97,7 +98,8 @@ async def _watch_plan(
         rules = RuleTexts()
         takers.append(rules.take_round)
         for text in options.notify:
-            notifiers.append(Notifier(read_receiver(text), ledger, rules, request.every_s))
+            receiver = read_receiver(text)
+            notifiers.append(Notifier(receiver, ledger, rules, request.every_s, request.tell))
         told.histories += (one.take_history for one in notifiers)
     keeper = LookKeeper(ledger, told)
     _tell_start(options, watched[0], keeper)
@@ -111,6 +113,14 @@ async def _watch_plan(
         for one in notifiers:
             group.create_task(one.run())
         await Watch(request, ledger, keeper, take_round).run(*watched)
+
+
+def _load_plan(options: WatchOptions) -> Plan:
+    """Raises NetprobeError, also where there is nothing to watch."""
+    plan = make_plan(options, probing=True)
+    if not plan.flow_count():
+        raise RequestError("nothing to watch: the plan has no flows")
+    return plan
 
 
 def _load_windows(options: WatchOptions) -> Sequence[MaintenanceWindow]:
@@ -149,11 +159,15 @@ def _open_metrics(where: str | None, every_s: float) -> Iterator[WatchMetrics | 
 
 @contextmanager
 def _lock_history(path: str) -> Iterator[None]:
-    """Keep a second watch from this history. Raises NetprobeError where there is one."""
+    """Keep a second watch from this history, by whatever name. Raises NetprobeError where there is
+    one, and RequestError where this is no history."""
+    if os.path.exists(path):
+        refuse_others(path)
+    lock = f"{os.path.realpath(path)}.lock"
     try:
-        file = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        file = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise NetprobeError(f"cannot make {path}.lock: {error.strerror}") from error
+        raise NetprobeError(f"cannot make {lock}: {error.strerror}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

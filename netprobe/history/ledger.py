@@ -296,7 +296,7 @@ def open_ledger(path: str, *, create: bool = False) -> HistoryFile:
             raise RequestError(f"{path}: there is no history; netprobe history add RUN makes one")
         _create_file(path)
     else:
-        _refuse_others(path)
+        refuse_others(path)
     try:
         connection = _connect_file(path)
     except _DAMAGES as error:
@@ -335,7 +335,7 @@ def _create_file(path: str) -> None:
             os.unlink(temporary)
 
 
-def _refuse_others(path: str) -> None:
+def refuse_others(path: str) -> None:
     """Raises RequestError for what is no history, or one of another schema."""
     if is_special(path):
         raise RequestError(f"{path}: a history is a file, and this is none")

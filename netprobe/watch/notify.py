@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -16,6 +17,7 @@ from netprobe.children import allow_unread_input
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.history.ledger import HistoryFile
 from netprobe.model.outage import History, Outage
+from netprobe.model.printable import clean
 from netprobe.report.page.marks import word_marks
 from netprobe.report.page.times import word_begin, word_end
 from netprobe.watch.asking_for import RuleTexts
@@ -39,9 +41,15 @@ class Receiver(ABC):
         self.name = name
         self.where = where
 
+    @property
+    def place(self) -> str:
+        """Which one it is, in words that may be printed: an address may have a secret in it."""
+        kind = self.name.partition("=")[0]
+        return f"{kind}={httpx.URL(self.where).netloc.decode('ascii')}"
+
     @abstractmethod
-    async def send(self, alerts: Sequence[Json]) -> bool:
-        """Tell; False where that must be tried again."""
+    async def send(self, alert: Json) -> str:
+        """Tell. Gives why that must be tried again; empty words: it was told."""
 
 
 class AlertmanagerReceiver(Receiver):
@@ -49,30 +57,32 @@ class AlertmanagerReceiver(Receiver):
 
     repeats = True
 
-    async def send(self, alerts: Sequence[Json]) -> bool:
-        """Post the alerts as they are."""
+    async def send(self, alert: Json) -> str:
+        """Post the alert as it is."""
         keys = ("labels", "annotations", "startsAt", "endsAt")
-        some = [{key: one[key] for key in keys} for one in alerts]
+        some = [{key: alert[key] for key in keys}]
         return await _post_json(f"{self.where.rstrip('/')}/api/v2/alerts", some)
 
 
 class WebhookReceiver(Receiver):
     """What takes the body of Alertmanager's webhook."""
 
-    async def send(self, alerts: Sequence[Json]) -> bool:
-        """Post one body for each alert."""
-        return all([await _post_json(self.where, make_webhook_body(one)) for one in alerts])
+    async def send(self, alert: Json) -> str:
+        """Post the body."""
+        return await _post_json(self.where, make_webhook_body(alert))
 
 
 class ProgramReceiver(Receiver):
     """A program that gets such a body on its standard input; no shell."""
 
-    async def send(self, alerts: Sequence[Json]) -> bool:
-        """Start it for each alert; its exit status says whether it took it."""
-        return all([await self._start_program(one) for one in alerts])
+    @property
+    def place(self) -> str:
+        """The program."""
+        return self.name
 
-    async def _start_program(self, alert: Json) -> bool:
-        with suppress(OSError, TimeoutError):
+    async def send(self, alert: Json) -> str:
+        """Start it; its exit status says whether it took the alert."""
+        try:
             process = await asyncio.create_subprocess_exec(
                 self.where, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
             )
@@ -80,12 +90,15 @@ class ProgramReceiver(Receiver):
             try:
                 body = json.dumps(make_webhook_body(alert)).encode()
                 await asyncio.wait_for(process.communicate(body), TRY_S)
-                return process.returncode == 0
+                return f"exit status {process.returncode}" if process.returncode else ""
             finally:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
-        return False
+        except TimeoutError:
+            return f"it did not end within {TRY_S:g} s"
+        except OSError as error:
+            return error.strerror or str(error)
 
 
 _KINDS: Final[Mapping[str, Callable[[str, str], Receiver]]] = {
@@ -101,16 +114,31 @@ def read_receiver(text: str) -> Receiver:
     if kind not in _KINDS or not where:
         known = "alertmanager=URL, webhook=URL or exec=PROGRAM"
         raise RequestError(f"--notify {text}: expected {known}")
-    if kind != "exec" and httpx.URL(where).scheme not in ("http", "https"):
+    if kind != "exec" and not _is_web_address(where):
         raise RequestError(f"--notify {text}: expected a URL with http:// or https://")
+    if kind == "exec" and shutil.which(where) is None:
+        words = "expected a program that may be started, without arguments"
+        raise RequestError(f"--notify {text}: {words}")
     return _KINDS[kind](text, where)
 
 
-async def _post_json(url: str, body: Any) -> bool:
-    with suppress(httpx.HTTPError):
+def _is_web_address(text: str) -> bool:
+    try:
+        url = httpx.URL(text)
+        # https://www.rfc-editor.org/rfc/rfc9293#section-3.1: a port has 16 bits.
+        return url.scheme in ("http", "https") and bool(url.host) and (url.port or 0) < 1 << 16
+    except (httpx.InvalidURL, UnicodeError):
+        return False
+
+
+async def _post_json(url: str, body: Any) -> str:
+    """Post; gives why it was not taken, else empty words."""
+    try:
         async with httpx.AsyncClient(timeout=TRY_S) as client:
-            return (await client.post(url, json=body)).is_success
-    return False
+            answer = await client.post(url, json=body)
+    except Exception as error:  # whatever is wrong, such as with a proxy's address: no watch ends
+        return clean(str(error)) or type(error).__name__
+    return "" if answer.is_success else f"HTTP status {answer.status_code}"
 
 
 def make_webhook_body(alert: Json) -> Json:
@@ -169,12 +197,19 @@ class Notifier:
     """
 
     def __init__(
-        self, receiver: Receiver, ledger: HistoryFile, rules: RuleTexts, every_s: float
+        self,
+        receiver: Receiver,
+        ledger: HistoryFile,
+        rules: RuleTexts,
+        every_s: float,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._receiver = receiver
         self._ledger = ledger
         self._rules = rules
         self._every_s = every_s
+        self._tell = tell
+        self._is_away = False
         self._told = ledger.told(receiver.name)
         self._history: History | None = None
         self._changed = asyncio.Event()
@@ -207,14 +242,23 @@ class Notifier:
         due = list(self._find_due())
         now = datetime.now(UTC).timestamp()
         ends = now + ROUNDS_AHEAD * self._every_s if self._receiver.repeats else None
-        is_done = True
+        trouble = ""
         for outage in due:
             alert = make_alert(outage, ends, self._rules.find(outage))
-            if await self._receiver.send([alert]):
+            why = await self._receiver.send(alert)
+            trouble = why or trouble
+            if not why:
                 self._note_told({outage.id: alert["status"]})
-            else:
-                is_done = False
-        return is_done
+        if due:
+            self._tell_trouble(trouble)
+        return not trouble
+
+    def _tell_trouble(self, words: str) -> None:
+        """Say once that it is away, and once that it is back."""
+        if bool(words) != self._is_away:
+            self._is_away = bool(words)
+            again = f"cannot be told, and is tried again: {words}" if words else "is told again"
+            self._tell(f"{self._receiver.place} {again}")
 
     def _find_due(self) -> Iterator[Outage]:
         told: Mapping[str, str] = self._told or {}

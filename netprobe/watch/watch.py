@@ -95,6 +95,7 @@ class Watch:
         self._maintenance.take(windows, _name_hosts(plan))
         ticking = asyncio.create_task(self._stillness.watch())
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload.set)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
         fleets = AsyncExitStack()
         try:
             fleet = await self._open_fleet(fleets, plan)

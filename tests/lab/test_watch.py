@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -196,11 +198,16 @@ def wait_for_another_look(lab: WatchLab) -> None:
 
 @pytest.mark.full
 def test_one_watch_has_a_history(lab: WatchLab) -> None:
-    """A second one ends with status 4 and one line; the first one goes on."""
+    """A second one ends with status 4 and one line, also by another name of the file; the first
+    one goes on."""
+    other = lab.folder / "other.db"
+    other.symlink_to(lab.db)
     with lab.watching() as first:
-        second = lab.start()
-        assert second.wait(60) == 4
-        assert lab.log().count("another netprobe watch has this history") == 1
+        for words in ((), ("--history", str(other))):
+            lab.words = words
+            assert lab.start().wait(60) == 4
+        assert lab.log().count("another netprobe watch has this history") == 2
+        assert not Path(f"{other}.lock").exists()
         lab.wait_for_next_look(first)
 
 
@@ -252,6 +259,11 @@ def test_a_hangup_reads_the_inventory_again(lab: WatchLab) -> None:
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: "the old inventory and matrices stay: " in lab.log())
         lab.wait_for_next_look()
+        hosts, lab.hosts = lab.hosts, {"client": lab.hosts["client"]}
+        lab.write_inventory()
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "stay: nothing to watch: the plan has no flows" in lab.log())
+        lab.hosts = hosts
         lab.add_host("second", "client", lab.lab.host("second", router, "10.96.3.2"), "10.96.3.2")
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: any(key[2] == "second" for key in lab.read_looks()[-1].asked))
@@ -263,3 +275,22 @@ def test_a_hangup_reads_the_inventory_again(lab: WatchLab) -> None:
         assert lab["second"].pids() == []
     assert lab.read().outages == ()
     assert lab.read().blind == ()
+
+
+@pytest.mark.full
+def test_a_hangup_at_the_start_is_kept_for_the_watch(lab: WatchLab) -> None:
+    """It comes while files are read, and ends nothing: they are read again."""
+    windows = lab.folder / "maintenance.yaml"
+    os.mkfifo(windows)
+    process = lab.start()
+    try:
+        with windows.open("w") as pipe:  # when the watch has opened it, too
+            process.send_signal(signal.SIGHUP)
+            windows.unlink()
+            lab.write_maintenance("client")
+            pipe.write("[]")
+        wait_until(lambda: "read again: 4 flows of 2 hosts" in lab.log(), lab.log())
+        wait_until(lambda: "client is in maintenance until" in lab.log(), lab.log())
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0

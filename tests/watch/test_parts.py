@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from netprobe.watch.suspects import MOST_LOOKS, Suspects, choose_controls, says_
 from tests.batch.world import plan_of
 from tests.cli.command import netprobe
 from tests.history.test_outages import TCP, bad, look
+from tests.lab.watching import MATRIX
 from tests.report.samples import BLOCKED, PASSED, flow, port
 
 SILENT = port(BLOCKED, 1, 9)
@@ -152,6 +154,22 @@ def test_a_watch_does_not_start_without_its_maintenance(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert 'm.yaml:1:22: "tomorrow" is no time' in done.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["m.yaml"]
+
+
+def test_what_is_no_history_is_refused_and_nothing_is_beside_it(tmp_path: Path) -> None:
+    """Status 2, also where it is a folder."""
+    hosts = {"a": {"address": "10.0.0.1", "roles": ["client", "server"]},
+             "b": {"address": "10.0.0.2", "roles": ["client", "server"]}}  # fmt: skip
+    inventory = {"schema": "netprobe.inventory/1", "hosts": hosts}
+    texts = {"m.yaml": json.dumps(MATRIX), "i.yaml": json.dumps(inventory), "text": "hello"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    before = {*tmp_path.iterdir()}
+    for path in ("text", "."):
+        done = netprobe("watch", "-m", "./m.yaml", "-i", "i.yaml", "--history", path, cwd=tmp_path)
+        assert done.returncode == 2
+        assert f"netprobe: {path}: " in done.stderr
+    assert {*tmp_path.iterdir()} == before
 
 
 def test_a_port_that_a_service_held_twice_is_never_listened_on_again() -> None:

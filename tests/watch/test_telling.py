@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
@@ -97,7 +97,14 @@ def test_a_scrape_has_flows_outages_and_blind_hosts(request: pytest.FixtureReque
         metrics.listen(f"127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize("text", ["mail=a", "webhook=", "webhook=ftp://a/", "alertmanager"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("mail=a", "webhook=", "webhook=ftp://a/", "alertmanager", "webhook=http://[::1"),
+        *("webhook=http://", "webhook=http://127.0.0.1:99999/", "webhook=http://xn--a/"),
+        *("exec=/no/such/program", "exec=/bin/true x", "exec=/"),
+    ],
+)
 def test_a_receiver_is_named_by_kind_and_place(text: str) -> None:
     """Whatever else is given is refused, with what is expected."""
     with pytest.raises(RequestError, match="expected"):
@@ -131,10 +138,14 @@ class Server:
 
 @asynccontextmanager
 async def notifying(
-    ledger: HistoryFile, text: str, *histories: History, rules: RuleTexts | None = None
+    ledger: HistoryFile,
+    text: str,
+    *histories: History,
+    rules: RuleTexts | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[Notifier]:
     """A notifier that runs, and was given these histories."""
-    notifier = Notifier(read_receiver(text), ledger, rules or RuleTexts(), 300.0)
+    notifier = Notifier(read_receiver(text), ledger, rules or RuleTexts(), 300.0, tell)
     for history in histories:
         notifier.take_history(history)
     task = asyncio.create_task(notifier.run())
@@ -201,6 +212,38 @@ async def test_who_is_away_is_told_later_and_once(tmp_path: Path) -> None:
             await until(lambda: len(server.got) == 2)
     assert statuses(server) == ["resolved", "firing"]
     assert server.got[1][0] == "/new"
+
+
+async def test_who_is_away_is_named_once_and_without_secrets(tmp_path: Path) -> None:
+    """One line when it cannot be told, and one when it can be again."""
+    server, lines = Server(), list[str]()
+    server.status = 500
+    webhook = f"webhook=http://me:secret@127.0.0.1:{server.port}/token"
+    with open_ledger(str(tmp_path / "h.db"), create=True) as ledger:
+        async with server.running(), notifying(ledger, webhook, DURING, tell=lines.append) as one:
+            await until(lambda: lines)
+            one.take_history(DURING)  # tries at once
+            server.status = 200
+            await until(lambda: len(lines) == 2)
+    place = f"webhook=127.0.0.1:{server.port}"
+    assert lines == [
+        f"{place} cannot be told, and is tried again: HTTP status 500",
+        f"{place} is told again",
+    ]
+
+
+@pytest.mark.parametrize("proxy", ["socks9://127.0.0.1:1", "http://127.0.0.1:x"])
+async def test_no_receiver_ends_a_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """Also where the environment names a proxy that is none."""
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    lines: list[str] = []
+    webhook = "webhook=http://192.0.2.1/"
+    with open_ledger(str(tmp_path / "h.db"), create=True) as ledger:
+        async with notifying(ledger, webhook, DURING, tell=lines.append):
+            await until(lambda: lines)
+    assert lines[0].startswith("webhook=192.0.2.1 cannot be told, and is tried again: ")
 
 
 async def test_an_alertmanager_gets_alerts_that_end_by_themselves(tmp_path: Path) -> None:
