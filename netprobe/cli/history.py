@@ -22,7 +22,7 @@ from netprobe.history.looks import look_of_run
 from netprobe.history.outages import replay
 from netprobe.model.exit import PASS
 from netprobe.model.outage import History, Interval, Outage, RunLook
-from netprobe.model.ports import intersect
+from netprobe.model.ports import MAX_PORT, WITH_PORTS, intersect
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.page.times import word_time
 from netprobe.report.page.wording import plural
@@ -48,13 +48,13 @@ def add_verb(options: HistoryAddOptions) -> int:
 def history_verb(options: HistoryOptions) -> int:
     """Print outages, or with ``--when`` the report of a moment."""
     now = datetime.now(UTC)
-    if options.when:
-        if options.since or options.flow:
+    if options.when is not None:
+        if options.since is not None or options.flow is not None:
             raise RequestError("--when prints one run's report: give it without --since and --flow")
         return _report_moment(options, _read_moment("--when", options.when, now))
     wanted = read_outputs(options.outputs, HISTORY_FORMATS, options)
-    since = _read_moment("--since", options.since, now) if options.since else None
-    flow = _read_flow(options.flow) if options.flow else None
+    since = _read_moment("--since", options.since, now) if options.since is not None else None
+    flow = _read_flow(options.flow) if options.flow is not None else None
     with open_ledger(options.history) as ledger:
         history = replay(ledger.looks())
     write_or_raise(wanted, HISTORY_WRITERS, _choose_part(history, since, flow))
@@ -101,13 +101,14 @@ def _read_look(path: str) -> tuple[RunLook, bytes]:
 def _read_flow(words: str) -> tuple[str, str, str, int]:
     """Read ``worker-0:master-0:tcp/6443``; port 0 where the protocol has none."""
     match = re.fullmatch(r"([^\s:]+):([^\s:]+):([a-z0-9]+)(?:/(\d{1,5}))?", words, re.ASCII)
-    if match is None:
+    port = int(match[4] or 0) if match is not None else 0
+    if match is None or port > MAX_PORT or (match[3] in WITH_PORTS and not port):
         raise RequestError(
             f"--flow {words}: expected SOURCE:DESTINATION:PROTOCOL/PORT, such as "
             "worker-0:master-0:tcp/6443 or worker-0:master-0:icmp"
         )
-    source, destination, protocol, port = match.groups()
-    return source, destination, protocol, int(port or 0)
+    source, destination, protocol = match.groups()[:3]
+    return source, destination, protocol, port
 
 
 def _choose_part(
