@@ -65,8 +65,10 @@ def _date_look(path: str, info: RunInfo) -> LookTimes:
     since the other one began.
     """
     begun = _read_time(path, info.started_at)
+    # Whole seconds are cut off, and not rounded.
+    cut_s = 0.0 if "." in info.started_at else 1.0
     try:
-        decided = begun + info.elapsed_s if info.elapsed_s else os.path.getmtime(path)
+        decided = begun + cut_s + info.elapsed_s if info.elapsed_s else os.path.getmtime(path)
         datetime.fromtimestamp(decided, UTC)
     except (ValueError, OverflowError, OSError):
         raise RequestError(f"{path}: the run does not say when it ended") from None

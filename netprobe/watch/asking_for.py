@@ -17,6 +17,7 @@ from netprobe.watch.round import RoundSeen, fold_results
 
 # Of more results no request is made here: `netprobe request` makes it of the round's report.
 MOST_RESULTS = 1000
+SEEN_BY = "a round of netprobe watch"
 
 
 class RuleTexts:
@@ -44,7 +45,7 @@ class RuleTexts:
     def _make_text(self, failures: list[Result]) -> str:
         findings = fold_results(self._info, failures, ())
         try:
-            request = request_of_run(self._info, findings, (), "", RequestWishes())
+            request = request_of_run(self._info, findings, (), SEEN_BY, RequestWishes())
         except RequestError:
             return ""
         stream = io.StringIO()

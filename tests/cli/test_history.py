@@ -51,14 +51,14 @@ def test_runs_become_outages(three: Path) -> None:
     )
     assert "3.json is in netprobe.db already" in again.stderr
     assert shown.stdout.splitlines()[0] == (
-        "1 outage, 0 open; 3 looks from 2026-11-20 08:00:00Z to 2026-11-20 10:00:20Z"
+        "1 outage, 0 open; 3 looks from 2026-11-20 08:00:00Z to 2026-11-20 10:00:21Z"
     )
     assert (
-        "began between 2026-11-20 08:00:00Z and 2026-11-20 09:00:20Z, "
-        "ended between 2026-11-20 09:00:00Z and 2026-11-20 10:00:20Z; seen by 1 look"
+        "began between 2026-11-20 08:00:00Z and 2026-11-20 09:00:21Z, "
+        "ended between 2026-11-20 09:00:00Z and 2026-11-20 10:00:21Z; seen by 1 look"
     ) in shown.stdout
     assert outage["last_good"] == "2026-11-20T08:00:00.000000Z"
-    assert outage["first_good"] == "2026-11-20T10:00:20.000000Z"
+    assert outage["first_good"] == "2026-11-20T10:00:21.000000Z"
     assert [(one["destination"], one["port"]) for one in outage["members"]] == [("master-1", 2379)]
 
 
@@ -140,7 +140,7 @@ def test_a_flow_that_was_never_seen_good(three: Path) -> None:
     """The first look that asked it may be a later one: it says no more than that."""
     netprobe("history", "add", "2.json", cwd=three)
 
-    assert "began before 2026-11-20 09:00:20Z, no look before saw it good, still there" in (
+    assert "began before 2026-11-20 09:00:21Z, no look before saw it good, still there" in (
         netprobe("history", cwd=three).stdout
     )
 
@@ -166,12 +166,12 @@ def test_what_a_run_did_not_see_itself(three: Path) -> None:
     )  # fmt: skip
     names = ("1.json", "2.json", "retry.json", "resume.json")
 
-    assert read_times(three, *names) == [("08:00:00", "09:00:20", "09:00:00", None)]
+    assert read_times(three, *names) == [("08:00:00", "09:00:21", "09:00:00", None)]
     write_run(
         three, "mended.json", f"{day}09:40:00Z", PASSED,
         earlier=f"RETRIED: 1 pass of 2.json (begun {day}09:00:00Z) {kept}",
     )  # fmt: skip
-    assert read_times(three, "mended.json") == [("08:00:00", "09:00:20", "09:00:00", "09:40:20")]
+    assert read_times(three, "mended.json") == [("08:00:00", "09:00:21", "09:00:00", "09:40:21")]
 
 
 def test_a_run_without_an_end(three: Path) -> None:
@@ -204,4 +204,4 @@ def test_the_page_has_a_lane_for_each_outage(three: Path) -> None:
     assert page.count("<svg") == 1
     assert "<script" not in page
     assert "began between" not in page
-    assert "Began between 2026-11-20 08:00:00Z and 2026-11-20 09:00:20Z, ended between" in page
+    assert "Began between 2026-11-20 08:00:00Z and 2026-11-20 09:00:21Z, ended between" in page

@@ -192,7 +192,9 @@ async def test_a_webhook_is_told_once_that_it_begins_and_once_that_it_ends(tmp_p
     assert (path, body["version"]) == ("/hook", "4")
     assert alert["labels"]["requirement"] == "etcd"
     assert alert["startsAt"] == "1970-01-01T00:00:21.000000Z"
-    assert "tcp 2379" in alert["annotations"]["firewall_request"]
+    request = alert["annotations"]["firewall_request"]
+    assert "tcp 2379" in request
+    assert "a round of netprobe watch" in request
     assert server.got[1][1]["alerts"][0]["endsAt"] == "1970-01-01T00:00:31.000000Z"
 
 
