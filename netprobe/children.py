@@ -8,8 +8,8 @@ import asyncio
 def allow_unread_input(process: asyncio.subprocess.Process) -> None:
     """Let a child end before it has read all of its standard input.
 
-    Whoever writes hears of it. asyncio keeps the error a second time, and Python 3.11.2 prints a
-    traceback where nobody asks for that one.
+    The writer gets the error. asyncio keeps a copy of it, and Python 3.11.2 prints a traceback
+    when nobody reads that copy.
     """
     writer = process.stdin
     if writer is not None:
