@@ -60,7 +60,7 @@ def test_each_container_leaves_its_page(version: str, tmp_path: Path) -> None:
     assert (outcomes_of(found), found.words) == (FOUND, "")
     assert [one.order for one in found.answers[902][0].orders] == [1, 2]
     # The closed port failed, and so has room before all else.
-    assert set(outcomes_of(join_pages(pages[:1], RUN_IDENTITY, wanted))) == {3}
+    assert 3 in outcomes_of(join_pages(pages[:1], RUN_IDENTITY, wanted))
 
 
 @pytest.mark.parametrize("version", [next(iter(INTERPRETERS))])

@@ -18,5 +18,4 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(next_hops, "REFILL_S", 0)
-    for name in ("REFILL_S", "BATCH_S", "SMALL_BATCH_S"):
-        monkeypatch.setattr(rate_limits, name, 0)
+    monkeypatch.setattr(rate_limits, "REFILL_S", 0)

@@ -5,7 +5,7 @@ Two signs of a limit cost nothing: some ports answered only at a second look, or
 rejected is not rejected when it is asked alone. Only then ports are asked slowly, one destination
 at a time. Where a rule stops a range, four ports are asked twice and the result stays as it was.
 
-What follows: a limit of new connections per second, if a few alone, all slowly for at most 60 s,
+What follows: a limit of new connections per second, if a few alone, all slowly over at most 60 s,
 answer.
 """
 
@@ -97,9 +97,11 @@ class RateLimits(Check):
             return group
         found: list[Observation] = []
         async with scene.fleet.phases.turn(scene.fleet.slowly, "for a turn to ask slowly"):
-            end_s = _now_s() + BUDGET_S
+            left_s = BUDGET_S
             for pair in slow:
-                found += await _ask_slowly(pair, scene, end_s)
+                pending = _Pending(pair)
+                left_s = await _ask_slowly(pending, scene, left_s)
+                found += pending.result()
         found = [seen.noting(self.name, LimitNote(seen.limited)) for seen in found]
         if scene.round is not None:
             found = await with_witnesses(found, scene.round)
@@ -122,22 +124,26 @@ async def _is_limited(group: list[Observation], scene: Scene) -> bool:
     return False
 
 
-async def _ask_slowly(group: list[Observation], scene: Scene, end_s: float) -> list[Observation]:
-    """Ask every stopped port of a group again, as fast as the limit lets it through."""
-    pending = _Pending(group)
+async def _ask_slowly(pending: _Pending, scene: Scene, left_s: float) -> float:
+    """Ask every stopped port of a group again, as fast as the limit lets it through.
+
+    Only the time over which ports are asked counts, so a busy machine asks as many as an idle one.
+    Gives what is left of it.
+    """
     size = SMALL_BATCH
-    while _now_s() < end_s and pending.waits():
+    while left_s > 0 and pending.waits():
         batch = pending.take(size)
         small = len(batch) <= SMALL_BATCH
         controls = [pending.control] if small and pending.control else []
         over_s = SMALL_BATCH_S if small else BATCH_S
         began_s = _now_s()
-        answers = await _ask_spots(group, [*controls, *batch, *controls], over_s, scene)
+        answers = await _ask_spots(pending.group, [*controls, *batch, *controls], over_s, scene)
         mine = answers[len(controls) : len(controls) + len(batch)]
         pending.note(batch, mine, fair=bool(controls) and bool(answers[0] and answers[-1]))
         size = _next_size(size, mine)
+        left_s -= over_s
         await asyncio.sleep(max(0.0, began_s + over_s - _now_s()))
-    return pending.result()
+    return left_s
 
 
 async def _ask_spots(
@@ -220,12 +226,13 @@ class _Pending(Struct):
     def waits(self) -> bool:
         """Whether there is anything to ask; what is left waits again when nothing else does."""
         if not self.spots:
-            self._begin_round(sorted(self.left))
-            self.left = set()
+            self._begin_round()
         return bool(self.spots)
 
-    def _begin_round(self, spots: list[PartPort]) -> None:
+    def _begin_round(self) -> None:
         """Queue spokesmen of long runs first, then the rest in an order that no run dominates."""
+        spots = sorted(self.left.union(self.spots))
+        self.left = set()
         first: list[PartPort] = []
         rest: list[PartPort] = []
         self.runs = {}
@@ -239,9 +246,15 @@ class _Pending(Struct):
         self.spots = deque(first + rest)
 
     def take(self, size: int) -> list[PartPort]:
-        """Take the next ports to ask; spokesmen are asked few at a time, to be believed."""
-        if self.spots[0] in self.runs[self.spots[0]]:
-            size = min(size, SMALL_BATCH)
+        """Take the next ports to ask; spokesmen are asked few at a time, to be believed.
+
+        The others of their run are many at a time: where nothing answers, it gets new ones.
+        """
+        speak = self.runs[self.spots[0]]
+        if self.spots[0] in speak:
+            size = SMALL_BATCH
+        elif speak:
+            size = max(size, LEAST_RUN)
         return [self.spots.popleft() for _ in range(min(size, len(self.spots)))]
 
     def note(self, batch: list[PartPort], answers: list[Observation | None], *, fair: bool) -> None:
@@ -261,6 +274,9 @@ class _Pending(Struct):
         stopped = {self.runs[spot] for spot in batch if self._is_stopped_run(spot)}
         if stopped:
             self.spots = deque(spot for spot in self.spots if self.runs[spot] not in stopped)
+        if not any(answers) and batch[0] not in self.runs[batch[0]]:
+            # Others of the run have answered: what is left of it gets new spokesmen.
+            self._begin_round()
 
     def _is_stopped_run(self, spot: PartPort) -> bool:
         """Tell whether all spokesmen of its run stay stopped: then the run is."""

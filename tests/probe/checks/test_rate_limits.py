@@ -15,11 +15,16 @@ from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks import rate_limits
 from netprobe.probe.checks.rate_limits import (
+    BATCH_S,
+    BUDGET_S,
     SHOWN,
+    SMALL_BATCH,
+    SMALL_BATCH_S,
     SPOKESMEN,
     TRIES,
     RateLimits,
     _may_be_limited,
+    _next_size,
     _Pending,
 )
 from netprobe.probe.flows.prober import Observation
@@ -77,6 +82,35 @@ def test_what_answers_slowly_is_open_and_a_rule_beside_it_stays() -> None:
 
     assert found == {"open": ((1, 10), (7000, 7099), (7150, 7199)), "no-answer": ((7100, 7149),)}
     assert asked < 2 * 200
+
+
+@pytest.mark.parametrize(
+    ("silent", "opens"),
+    [
+        ((7097, 7149), ((7097, 7099),)),
+        ((7099, 7150), ((7099, 7099), (7150, 7150))),
+        ((7000, 7199), ((7000, 7099), (7150, 7199))),
+    ],
+)
+def test_open_ports_beside_a_rules_range_cost_little(silent: tuple[int, int], opens: Ports) -> None:
+    """However few wait beside it: a run that is cut by answers gets new spokesmen."""
+    pending = _Pending([observation(OPEN, (1, 10)), observation(SILENT, silent)])
+    size, spent_s = SMALL_BATCH, 0.0
+    while pending.waits():
+        batch = pending.take(size)
+        fair = len(batch) <= SMALL_BATCH
+        answers = [
+            observation(OPEN, (port, port)) if port_sets.intersect(((port, port),), opens) else None
+            for _, port in batch
+        ]
+        pending.note(batch, answers, fair=fair)
+        size = _next_size(size, answers)
+        spent_s += SMALL_BATCH_S if fair else BATCH_S
+
+    assert spent_s < BUDGET_S
+    assert {one.ports for one in pending.result() if one.outcome == SILENT} == {
+        port_sets.subtract((silent,), opens)
+    }
 
 
 def test_what_there_was_no_time_for_is_not_told() -> None:
