@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,13 +23,16 @@ from netprobe.history.looks import look_of_run
 from netprobe.history.outages import replay
 from netprobe.model.exit import PASS
 from netprobe.model.outage import History, Interval, Outage, RunLook
-from netprobe.model.ports import MAX_PORT, WITH_PORTS, intersect
+from netprobe.model.ports import MAX_PORT, WITH_PORTS, Ports, intersect
+from netprobe.model.result import ResultKey
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.page.times import word_time
 from netprobe.report.page.wording import plural
 from netprobe.report.record.record import read_run
 from netprobe.report.verbs.history import HISTORY_WRITERS
 
+# Source, destination, protocol, port.
+FlowName = tuple[str, str, str, int]
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -56,7 +60,10 @@ def history_verb(options: HistoryOptions) -> int:
     since = _read_moment("--since", options.since, now) if options.since is not None else None
     flow = _read_flow(options.flow) if options.flow is not None else None
     with open_ledger(options.history) as ledger:
-        history = replay(ledger.looks())
+        looks = list(ledger.looks())
+    if flow is not None and not _is_asked(looks, flow):
+        raise RequestError(f"--flow {options.flow}: no look of {options.history} asked this flow")
+    history = replay(looks)
     write_or_raise(wanted, HISTORY_WRITERS, _choose_part(history, since, flow))
     return PASS
 
@@ -98,7 +105,7 @@ def _read_look(path: str) -> tuple[RunLook, bytes]:
     return look, Path(path).read_bytes()
 
 
-def _read_flow(words: str) -> tuple[str, str, str, int]:
+def _read_flow(words: str) -> FlowName:
     """Read ``worker-0:master-0:tcp/6443``; port 0 where the protocol has none."""
     match = re.fullmatch(r"([^\s:]+):([^\s:]+):([a-z0-9]+)(?:/(\d{1,5}))?", words, re.ASCII)
     port = int(match[4] or 0) if match is not None else 0
@@ -111,9 +118,7 @@ def _read_flow(words: str) -> tuple[str, str, str, int]:
     return source, destination, protocol, port
 
 
-def _choose_part(
-    history: History, since: float | None, flow: tuple[str, str, str, int] | None
-) -> History:
+def _choose_part(history: History, since: float | None, flow: FlowName | None) -> History:
     """Give the outages that overlap the time since then, and have this flow."""
     outages = (one for one in history.outages if since is None or _is_since(one.times, since))
     blind = (one for one in history.blind if since is None or (one.until or since) >= since)
@@ -132,14 +137,20 @@ def _choose_part(
 
 
 def _is_since(times: Interval, since: float) -> bool:
-    return times.first_good is None or times.first_good >= since
+    return times.end is None or times.end >= since
 
 
-def _has_flow(outage: Outage, flow: tuple[str, str, str, int]) -> bool:
+def _is_asked(looks: Iterable[RunLook], flow: FlowName) -> bool:
+    """Tell whether a look asked this flow; most asked the same as others."""
+    distinct = {id(one.asked): one.asked for one in looks}.values()
+    return any(_is_flow(*one, flow) for asked in distinct for one in asked.items())
+
+
+def _has_flow(outage: Outage, flow: FlowName) -> bool:
+    return any(_is_flow(one.key, one.ports, flow) for one in outage.members)
+
+
+def _is_flow(key: ResultKey, ports: Ports, flow: FlowName) -> bool:
     source, destination, protocol, port = flow
-    return any(
-        one.key[2:4] == (source, destination)
-        and one.key[5] == protocol
-        and bool(intersect(one.ports, ((port, port),)))
-        for one in outage.members
-    )
+    ends, own = (source, destination), ((port, port),)
+    return key[2:4] == ends and key[5] == protocol and bool(intersect(ports, own))

@@ -31,10 +31,13 @@ from netprobe.history.looks import (
     flows_to_json,
     mark_from_json,
     mark_to_json,
+    required_from_json,
+    required_to_json,
 )
 from netprobe.model.outage import FlowPorts, RunLook, SeenFinding
 from netprobe.model.ports import Ports
 from netprobe.model.printable import clean
+from netprobe.model.required import RequiredFlows
 
 # What sqlite3 writes into the header of the file: "npHi", and the number of the schema.
 APPLICATION: Final = 0x6E704869
@@ -134,6 +137,8 @@ class HistoryFile:
             seen["marks"] = [mark_to_json(one) for one in look.marks]
         if look.unasked:
             seen["unasked"] = self._keep_json(flows_to_json(look.unasked))
+        if look.required is not None:
+            seen["required"] = self._keep_json(required_to_json(look.required))
         ids = [self._keep_json(asked_to_json(look.asked)), self._keep_json(seen)]
         return [look.begun, look.decided, look.retried, *ids]
 
@@ -205,10 +210,11 @@ class HistoryFile:
 
     def looks(self) -> Iterator[RunLook]:
         """Give all looks, in the order of their times. What they have in common is one object."""
-        read_asked, read_flows, read_finding = (
+        read_asked, read_flows, read_finding, read_required = (
             lru_cache(64)(self._read_asked),
             lru_cache(64)(self._read_flows),
             lru_cache(64)(self._read_finding),
+            lru_cache(64)(self._read_required),
         )
         with self._guard("read"):
             # All at once: a statement that is half read would hold the file.
@@ -222,7 +228,10 @@ class HistoryFile:
                 times = (_check_time(begun), _check_time(decided))
                 marks = tuple(map(mark_from_json, data.get("marks", ())))
                 unasked = read_flows(data["unasked"]) if "unasked" in data else {}
-                yield RunLook(*times, read_asked(asked), findings, blind, retried, marks, unasked)
+                required = read_required(data["required"]) if "required" in data else None
+                yield RunLook(
+                    *times, read_asked(asked), findings, blind, retried, marks, unasked, required
+                )
 
     def _read_asked(self, identity: int) -> FlowPorts:
         return AskedFlows(json.loads(self._read_text(identity)))
@@ -232,6 +241,9 @@ class HistoryFile:
 
     def _read_finding(self, identity: int) -> SeenFinding:
         return finding_from_json(json.loads(self._read_text(identity)))
+
+    def _read_required(self, identity: int) -> RequiredFlows:
+        return required_from_json(json.loads(self._read_text(identity)))
 
     def _read_run(self, identity: int) -> bytes:
         text = self._read_text(identity)

@@ -11,6 +11,7 @@ from typing import Any
 from netprobe.errors import RequestError
 from netprobe.model.outage import Cause, FlowPorts, RouteMark, RunLook, SeenFinding
 from netprobe.model.ports import PortRange, Ports, normalise
+from netprobe.model.required import RequiredBlock, RequiredFlows
 from netprobe.model.result import PORTLESS, Finding, Result, ResultKey
 from netprobe.model.run import RunInfo
 from netprobe.model.struct_json import Json
@@ -166,6 +167,29 @@ def finding_from_json(data: Iterable[Any]) -> SeenFinding:
     title, verdict, reason, where, by, proof, flows = data
     cause = Cause(verdict, reason, tuple(where), by)
     return SeenFinding(title, cause, proof, flows_from_json(flows))
+
+
+def required_to_json(required: RequiredFlows) -> list[Any]:
+    """Give what a plan requires as plain lists: the same text of the same flows."""
+    return [
+        [
+            *(block.matrix, block.requirement, block.protocol, sorted(block.sources)),
+            {name: sorted(texts) for name, texts in sorted(block.destinations.items())},
+        ]
+        for block in required.blocks
+    ]
+
+
+def required_from_json(data: Iterable[list[Any]]) -> RequiredFlows:
+    """Read what ``required_to_json`` gave."""
+    return RequiredFlows(tuple(_read_required(*block) for block in data))
+
+
+def _read_required(
+    matrix: str, row: str, protocol: str, sources: list[str], ends: dict[str, list[str]]
+) -> RequiredBlock:
+    addresses = {name: frozenset(texts) for name, texts in ends.items()}
+    return RequiredBlock(matrix, row, protocol, frozenset(sources), addresses)
 
 
 def mark_to_json(mark: RouteMark) -> list[Any]:

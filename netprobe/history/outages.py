@@ -1,8 +1,9 @@
 """Outages of looks: a replay in the order of time.
 
 A flow is bad from a look that found it blocked or exposed until one that asked it and found it
-good. A look that was blind for it, or did not ask it, changes nothing. Of two looks at the same
-time it is not known which saw a flow first: the one neither dates nor ends what the other saw.
+good, or until the plan of a watch requires it no more. A look that was blind for it, or did not ask
+it, changes nothing. Of two looks at the same time it is not known which saw a flow first: the one
+neither dates nor ends what the other saw.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from netprobe.model.outage import (
     SeenFinding,
 )
 from netprobe.model.ports import Ports, count, intersect, subtract
+from netprobe.model.required import RequiredFlows
 from netprobe.model.result import ResultKey
 
 
@@ -43,6 +45,7 @@ class _Part(Struct, eq=False):
     first_bad: float
     seen: RunLook
     first_good: float | None = None
+    not_required_since: float | None = None
 
     def split(self, ports: Ports) -> _Part:
         """Give the part of these ports of it; what is left stays this one."""
@@ -52,6 +55,12 @@ class _Part(Struct, eq=False):
         other = replace(self, ports=ports)
         self.course.parts.append(other)
         return other
+
+    @property
+    def times(self) -> Interval:
+        """Its times, as far as they are known."""
+        times = (self.last_good, self.first_bad, self.seen.begun, self.first_good)
+        return Interval(*times, self.not_required_since)
 
     def may_end(self, look: RunLook) -> bool:
         """Whether what a look found good of it was seen after it was bad."""
@@ -117,9 +126,11 @@ class OutageReplay:
         self._blind: dict[tuple[str, str], tuple[float, FlowPorts]] = {}
         self._blind_ended: list[Blindness] = []
         self._marks: list[RouteMark] = []
+        self._required: RequiredFlows | None = None
 
     def take(self, look: RunLook) -> None:
         """Go on to the next look."""
+        self._drop_flows(look)
         before, self._standing = self._standing, {}
         for finding in look.findings:
             if id(finding) in before:
@@ -127,11 +138,12 @@ class OutageReplay:
                 for part in same.parts:
                     part.seen = look
         gone = [part for one in before.values() for part in one.parts] + self._waiting
+        gone = [part for part in gone if part.times.end is None]
         for finding in look.findings:
             if id(finding) not in self._standing:
                 self._standing[id(finding)] = _Standing(finding, self._take_finding(look, finding))
         self._end_parts(look, [part for part in gone if part.seen is not look])
-        self._waiting = [one for one in gone if one.seen is not look and one.first_good is None]
+        self._waiting = [one for one in gone if one.seen is not look and one.times.end is None]
         for standing in self._standing.values():
             for course in standing.courses:
                 course.see(look)
@@ -154,6 +166,24 @@ class OutageReplay:
             ended.first_good = look.decided
             if ended is part:
                 self._open[part.key].remove(part)
+
+    def _drop_flows(self, look: RunLook) -> None:
+        """End what was required before and is required no more: nobody looks at it from now on."""
+        before, now = self._required, look.required or self._required
+        self._required = now
+        if before is None or now is None or before == now:
+            return
+
+        def is_dropped(key: ResultKey) -> bool:
+            return before.has_flow(key) and not now.has_flow(key)
+
+        for key in filter(is_dropped, list(self._open)):
+            for part in self._open.pop(key):
+                part.not_required_since = look.begun
+        for source, (since, flows) in list(self._blind.items()):
+            if all(map(is_dropped, flows)):
+                self._blind_ended.append(Blindness(*source, since, look.begun))
+                del self._blind[source]
 
     def _take_finding(self, look: RunLook, finding: SeenFinding) -> list[_Part]:
         """Let flows that are bad already go on, and new ones join the outage of most of these."""
@@ -265,6 +295,7 @@ def _are_alike(first: RunLook, *others: RunLook) -> bool:
     return all(
         one.asked is first.asked and one.findings is first.findings
         and one.blind is first.blind and one.unasked is first.unasked
+        and one.required is first.required
         for one in others
     )  # fmt: skip
 
@@ -290,20 +321,16 @@ def _name_outage(finding: SeenFinding, look: RunLook) -> str:
 
 def _make_outage(course: _Course) -> Outage:
     parts = sorted(course.parts, key=lambda one: (one.key, one.ports, one.first_bad))
-    members = tuple(
-        OutageMember(
-            one.key,
-            one.ports,
-            Interval(one.last_good, one.first_bad, one.seen.begun, one.first_good),
-        )
-        for one in parts
-    )
+    members = tuple(OutageMember(one.key, one.ports, one.times) for one in parts)
     first = min(parts, key=lambda one: (one.first_bad, one.last_good or 0.0))
-    ends = [one.first_good for one in parts]
+    # What is required no longer ends an outage only where nothing else of it is left.
+    stayed = [one.first_good for one in parts if one.not_required_since is None]
+    left = [one.not_required_since for one in parts if one.not_required_since is not None]
     times = Interval(
         first.last_good,
         first.first_bad,
         max(one.seen.begun for one in parts),
-        None if None in ends else max(end for end in ends if end is not None),
+        None if None in stayed else max((end for end in stayed if end is not None), default=None),
+        None if stayed else max(left),
     )
     return Outage(course.id, course.title, course.cause, course.proof, course.looks, times, members)

@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from netprobe.model.ports import Ports, intersect, subtract
+from netprobe.model.required import RequiredFlows
 from netprobe.model.result import Place, ResultKey, Verdict
 
 # Flows by key; ``PORTLESS`` stands for the one of a protocol without ports.
@@ -67,6 +68,7 @@ class RunLook(Struct, frozen=True):
     the run began of which it kept what passed, and asked again what did not; else None. ``marks``:
     routes that have changed since the look before. ``unasked``: flows of ``asked`` that it did not
     ask, such as outages that others look at; so ``asked`` stays the same from look to look.
+    ``required``: what the plan of a watch requires; None of other runs, and of looks at a part.
     """
 
     begun: float
@@ -77,6 +79,7 @@ class RunLook(Struct, frozen=True):
     retried: float | None = None
     marks: tuple[RouteMark, ...] = ()
     unasked: FlowPorts = {}
+    required: RequiredFlows | None = None
 
     def has_asked(self, key: ResultKey) -> bool:
         """Tell whether it asked this flow, on a port at least."""
@@ -94,12 +97,19 @@ class RunLook(Struct, frozen=True):
 
 class Interval(Struct, frozen=True):
     """Four times of an outage; ``last_good`` None: never seen good before, ``first_good`` None:
-    it goes on."""
+    never seen good again. ``not_required_since``: it was bad when its hosts or requirements left
+    the plan of a watch."""
 
     last_good: float | None
     first_bad: float
     last_bad: float
     first_good: float | None
+    not_required_since: float | None = None
+
+    @property
+    def end(self) -> float | None:
+        """When it was over, as far as looks know; None: it goes on."""
+        return self.not_required_since if self.first_good is None else self.first_good
 
 
 class OutageMember(Struct, frozen=True):
@@ -128,7 +138,7 @@ class Outage(Struct, frozen=True):
     @property
     def is_open(self) -> bool:
         """Whether it goes on, as far as the last look knows."""
-        return self.times.first_good is None
+        return self.times.end is None
 
     @property
     def requirements(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class RuleTexts:
         if not outage.is_open:
             return self._texts.pop(outage.id, "")
         if outage.id not in self._texts:
-            flows = {one.key: one.ports for one in outage.members if one.times.first_good is None}
+            flows = {one.key: one.ports for one in outage.members if one.times.end is None}
             self._texts[outage.id] = self._make_text(list(pick(self._failures, flows)))
         return self._texts[outage.id]
 

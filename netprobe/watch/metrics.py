@@ -157,7 +157,7 @@ class OutageSeries(MetricCollector):
         for outage in self._outages:
             for one in outage.members if outage.is_open else ():
                 pair = self._pairs.get(one.key[:4])
-                if one.times.first_good is None and pair is not None:
+                if one.times.end is None and pair is not None:
                     yield pair
 
     def _count_seconds(self) -> None:
@@ -190,7 +190,7 @@ class OutageSeries(MetricCollector):
 
     def _collect_outages(self) -> Iterator[Metric]:
         since = self._now() - ENDED_S
-        shown = [one for one in self._outages if one.is_open or (one.times.first_good or 0) > since]
+        shown = [one for one in self._outages if one.is_open or (one.times.end or 0) > since]
         opened: dict[tuple[str, ...], float] = {
             (one.id, requirement, one.cause.reason): float(one.is_open)
             for one in shown

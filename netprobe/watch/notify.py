@@ -160,7 +160,7 @@ def make_webhook_body(alert: Json) -> Json:
 def make_alert(outage: Outage, ends: float | None, rules: str) -> Json:
     """Make the alert of an outage; ``ends``: when it is over if nothing more is heard of it."""
     times = outage.times
-    over = times.first_good if times.first_good is not None else ends
+    over = times.end if times.end is not None else ends
     annotations = {
         "summary": outage.title,
         "description": f"{word_begin(times)}; {word_end(times)}",

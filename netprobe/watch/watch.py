@@ -18,6 +18,7 @@ from netprobe.judge.verdict import Rules
 from netprobe.model.maintenance import MaintenanceWindow
 from netprobe.model.outage import RunLook
 from netprobe.model.plan import Plan
+from netprobe.model.required import RequiredFlows, require_flows
 from netprobe.model.result import Result
 from netprobe.probe.agents.fleet import TellHost
 from netprobe.probe.agents.live_fleet import LiveFleet, open_fleet
@@ -89,6 +90,7 @@ class Watch:
         self._took_s = 0.0
         self._served: tuple[Plan, PortsHeld, Plan] | None = None
         self._last: RunLook | None = None
+        self._required: tuple[Plan, RequiredFlows] | None = None
 
     async def run(self, plan: Plan, windows: Sequence[MaintenanceWindow] = ()) -> None:
         """Watch until it is cancelled; ``windows``: the times of maintenance, as they are now."""
@@ -269,6 +271,7 @@ class Watch:
         seen = RoundSeen(seen.plan, seen.end, seen.results, seen.blind, uncounted)
         look = seen.make_look(asked_at if hard and self._open else seen.end.begun)
         marks = self._looker.ways.take_marks()
+        look = replace(look, required=self._require_flows(seen.plan))
         last = self._last
         if last is not None and self._is_same(look):
             # What is one object costs nothing to keep in mind.
@@ -284,11 +287,19 @@ class Watch:
         self._keeper.keep(look, run)
         self._last = look
 
+    def _require_flows(self, plan: Plan) -> RequiredFlows:
+        if self._required is None or self._required[0] is not plan:
+            self._required = plan, require_flows(plan)
+        return self._required[1]
+
     def _is_same(self, look: RunLook) -> bool:
         """Whether it saw what the last round saw, so that one report holds for both."""
         last = self._last
-        parts = (look.findings, look.blind, look.unasked, look.asked)
-        return last is not None and parts == (last.findings, last.blind, last.unasked, last.asked)
+        return last is not None and _list_seen(look) == _list_seen(last)
+
+
+def _list_seen(look: RunLook) -> tuple[object, ...]:
+    return look.findings, look.blind, look.unasked, look.asked, look.required
 
 
 def _name_hosts(plan: Plan) -> set[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.history.outages import replay
 from netprobe.model.outage import Cause, FlowPorts, Outage, RunLook, SeenFinding
 from netprobe.model.ports import Ports, intersect
+from netprobe.model.required import RequiredBlock, RequiredFlows
 from netprobe.model.result import PORTLESS, ResultKey
 
 TCP: ResultKey = ("m", "etcd", "a", "b", "10.0.0.2", "tcp")
@@ -51,6 +53,55 @@ def test_what_was_never_seen_good_or_goes_on() -> None:
 
     assert times(found) == (None, 11, 10, None)
     assert found.is_open
+
+
+def require(*sources: str) -> RequiredFlows:
+    """What a plan with these sources requires."""
+    rows = (("etcd", "tcp"), ("icmp", "icmp"))
+    ends = {"b": frozenset({"10.0.0.2"})}
+    return RequiredFlows(tuple(RequiredBlock("m", *row, frozenset(sources), ends) for row in rows))
+
+
+def test_what_is_required_no_more_ends() -> None:
+    """A plan without its host, where the one before had it; what no plan of a watch had stays."""
+    two = bad({TCP: ((5, 9),)}), bad({OTHER: ((5, 9),)}, REJECT)
+    both, one = require("a", "c"), require("a")
+    looks = [replace(look(10), required=both), replace(look(20, *two), required=both)]
+    blind = replace(look(30, two[0], blind={OTHER: ((1, 1),)}), required=one)
+    found = replay([*looks, blind, replace(look(40, two[0]), required=one)]).outages
+    left, stays = sorted(found, key=lambda one: one.is_open)
+
+    assert (left.times.first_good, left.times.not_required_since, left.is_open) == (None, 30, False)
+    assert stays.is_open
+    # A run that somebody adds requires nothing, and what it found is not the watch's to end.
+    rest = replace(look(30, asked={TCP: ((1, 20),)}), required=RequiredFlows(one.blocks[:1]))
+    (added,) = replay([replace(look(10), required=one), look(20, two[1]), rest]).outages
+    assert added.is_open
+    # Who returns and is bad still begins anew.
+    again = replay([*looks, blind, replace(look(40, *two), required=both)]).outages
+    assert sorted(one.is_open for one in again) == [False, True, True]
+
+
+def test_an_outage_of_which_a_part_is_required_no_more_ends_with_the_rest() -> None:
+    """Its end is that of the flows that stayed."""
+    drop = bad({TCP: ((5, 9),), OTHER: ((5, 9),)})
+    looks = [replace(look(20, drop), required=require("a", "c")), look(40)]
+    (going_on,) = replay(
+        [looks[0], replace(look(30, bad({TCP: ((5, 9),)})), required=require("a"))]
+    ).outages
+    (ended,) = replay([looks[0], replace(looks[1], required=require("a"))]).outages
+
+    assert going_on.is_open
+    assert (ended.times.first_good, ended.times.not_required_since) == (41, None)
+    assert {one.key: one.times.end for one in ended.members} == {TCP: 41, OTHER: 40}
+
+
+def test_nobody_is_blind_for_what_is_required_no_more() -> None:
+    """The host is gone, and so nothing of it can be seen again."""
+    blind = replace(look(10, blind={TCP: ((1, 20),)}), required=require("a", "c"))
+    (found,) = replay([blind, replace(look(20), required=require("c"))]).blind
+
+    assert (found.host, found.until) == ("a", 20)
 
 
 def test_each_flow_has_its_own_times() -> None:

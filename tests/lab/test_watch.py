@@ -278,6 +278,40 @@ def test_a_hangup_reads_the_inventory_again(lab: WatchLab) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("how", ["hangup", "restart"])
+def test_who_leaves_the_inventory_ends_its_outages(lab: WatchLab, how: str) -> None:
+    """Nobody looks at them any more; that of a host that stays goes on, and who returns begins
+    anew."""
+    lab.add_host(
+        "second", "client", lab.lab.host("second", lab["router"], "10.96.3.2"), "10.96.3.2"
+    )
+    whole = dict(lab.hosts)
+    with lab.watching() as process:
+        lab.plant("ip saddr 10.96.3.2 tcp dport 3000 drop", REJECT)
+        lab.wait_for(True, True)
+        del lab.hosts["second"]
+        lab.write_inventory()
+        if how == "hangup":
+            process.send_signal(signal.SIGHUP)
+            lab.wait_for(True, False)
+            assert "not required since" in lab.log()
+    with lab.watching():
+        left, stays = lab.wait_for(True, False)
+        if left.is_open:
+            left, stays = stays, left
+        assert {one.key[2] for one in left.members} == {"second"}
+        assert (left.times.first_good, left.times.not_required_since) == (None, left.times.end)
+        assert {one.key[2] for one in stays.members if one.times.end is None} == {"client"}
+        if how == "restart":
+            return
+    lab.hosts = whole
+    lab.write_inventory()
+    with lab.watching():
+        wait_until(lambda: lab.has_outage_of("second"), lab.log())
+    assert {one.times.end for one in lab.read().outages if one.id == left.id} == {left.times.end}
+
+
+@pytest.mark.full
 def test_a_hangup_at_the_start_is_kept_for_the_watch(lab: WatchLab) -> None:
     """It comes while files are read, and ends nothing: they are read again."""
     windows = lab.folder / "maintenance.yaml"

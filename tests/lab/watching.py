@@ -197,7 +197,7 @@ class WatchLab:
     def has_outage_of(self, source: str) -> bool:
         """Whether a flow from this host is in an outage."""
         members = [member for one in self.read().outages for member in one.members]
-        return any(one.key[2] == source and one.times.first_good is None for one in members)
+        return any(one.key[2] == source and one.times.end is None for one in members)
 
     def plant(self, *rules: str) -> Moment:
         """Let the router have these rules and no others; gives when it was done."""

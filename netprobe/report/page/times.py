@@ -23,6 +23,10 @@ def word_begin(times: Interval) -> str:
 def word_end(times: Interval) -> str:
     """Say when an outage ended, as far as looks know."""
     last = word_time(times.last_bad)
+    if times.not_required_since is not None:
+        return (
+            f"bad in the look of {last}, not required since {word_time(times.not_required_since)}"
+        )
     if times.first_good is None:
         return f"still there in the look of {last}"
     return f"ended between {last} and {word_time(times.first_good)}"

@@ -19,7 +19,7 @@ from netprobe.report.run.json import write_document
 from netprobe.report.verbs.history_page import write_history_page
 
 HISTORY_SCHEMA: Final = "netprobe.history/1"
-TIMES: Final = ("last_good", "first_bad", "last_bad", "first_good")
+TIMES: Final = ("last_good", "first_bad", "last_bad", "first_good", "not_required_since")
 _COLUMNS: Final = (
     "finding", "title", "requirement", *TIMES, "looks", "flows", "reason", "proof", "where",
     "rejected_by", "marks",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-from netprobe.model.outage import History, Outage
+from netprobe.model.outage import History, Interval, Outage
 from netprobe.model.ports import text
 from netprobe.model.result import PORTLESS
 from netprobe.report.page.marks import KINDS, word_marks
@@ -124,7 +124,7 @@ def _draw_lane(span: tuple[float, float], outage: Outage) -> Markup:
 def _draw_bars(span: tuple[float, float], outage: Outage, words: str) -> Markup:
     times = outage.times
     begin = span[0] if times.last_good is None else times.last_good
-    end = span[1] if times.first_good is None else times.first_good
+    end = span[1] if times.end is None else times.end
     sure_end = end if outage.is_open else max(times.last_bad, times.first_bad)
     bars = (
         (begin, times.first_bad, "unsure"),
@@ -157,6 +157,12 @@ def _word_times(outage: Outage) -> str:
     return f"{words[0].upper()}{words[1:]}. Seen by {plural(outage.looks, 'look')}."
 
 
+def _word_good(times: Interval) -> str:
+    if times.not_required_since is not None:
+        return "not required since " + word_time(times.not_required_since)
+    return "" if times.first_good is None else word_time(times.first_good)
+
+
 def _write_members(outage: Outage) -> Markup:
     rows = (
         (
@@ -165,7 +171,7 @@ def _write_members(outage: Outage) -> Markup:
             one.key[4],
             one.key[5] if one.ports == PORTLESS else f"{one.key[5]} {text(one.ports)}",
             word_time(one.times.first_bad),
-            word_time(one.times.first_good) if one.times.first_good else "",
+            _word_good(one.times),
         )
         for one in outage.members[:_MOST_MEMBERS]
     )
