@@ -32,7 +32,7 @@ from netprobe.report.record.record import read_run
 from netprobe.report.verbs.history import HISTORY_WRITERS
 
 # Source, destination, protocol, port.
-FlowName = tuple[str, str, str, int]
+WantedFlow = tuple[str, str, str, int]
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -105,7 +105,7 @@ def _read_look(path: str) -> tuple[RunLook, bytes]:
     return look, Path(path).read_bytes()
 
 
-def _read_flow(words: str) -> FlowName:
+def _read_flow(words: str) -> WantedFlow:
     """Read ``worker-0:master-0:tcp/6443``; port 0 where the protocol has none."""
     match = re.fullmatch(r"([^\s:]+):([^\s:]+):([a-z0-9]+)(?:/(\d{1,5}))?", words, re.ASCII)
     port = int(match[4] or 0) if match is not None else 0
@@ -118,7 +118,7 @@ def _read_flow(words: str) -> FlowName:
     return source, destination, protocol, port
 
 
-def _choose_part(history: History, since: float | None, flow: FlowName | None) -> History:
+def _choose_part(history: History, since: float | None, flow: WantedFlow | None) -> History:
     """Give the outages that overlap the time since then, and have this flow."""
     outages = (one for one in history.outages if since is None or _is_since(one.times, since))
     blind = (one for one in history.blind if since is None or (one.until or since) >= since)
@@ -140,17 +140,17 @@ def _is_since(times: Interval, since: float) -> bool:
     return times.end is None or times.end >= since
 
 
-def _is_asked(looks: Iterable[RunLook], flow: FlowName) -> bool:
+def _is_asked(looks: Iterable[RunLook], flow: WantedFlow) -> bool:
     """Tell whether a look asked this flow; most asked the same as others."""
     distinct = {id(one.asked): one.asked for one in looks}.values()
     return any(_is_flow(*one, flow) for asked in distinct for one in asked.items())
 
 
-def _has_flow(outage: Outage, flow: FlowName) -> bool:
+def _has_flow(outage: Outage, flow: WantedFlow) -> bool:
     return any(_is_flow(one.key, one.ports, flow) for one in outage.members)
 
 
-def _is_flow(key: ResultKey, ports: Ports, flow: FlowName) -> bool:
+def _is_flow(key: ResultKey, ports: Ports, flow: WantedFlow) -> bool:
     source, destination, protocol, port = flow
     ends, own = (source, destination), ((port, port),)
     return key[2:4] == ends and key[5] == protocol and bool(intersect(ports, own))

@@ -87,9 +87,9 @@ def test_a_part_of_the_history(three: Path) -> None:
         table = netprobe("history", *words, "-o", "csv", cwd=three).stdout.splitlines()
         assert len(table) == 1 + count, words
     never = netprobe("history", "--flow", "master-0:master-2:tcp/99", cwd=three)
-    words = "no look of netprobe.db asked this flow"
+    refused = "no look of netprobe.db asked this flow"
     assert (never.returncode, never.stdout) == (2, "")
-    assert never.stderr == f"netprobe: --flow master-0:master-2:tcp/99: {words}\n"
+    assert never.stderr == f"netprobe: --flow master-0:master-2:tcp/99: {refused}\n"
 
 
 def test_wrong_requests_are_one_line(three: Path) -> None:
