@@ -50,13 +50,17 @@ def test_who_leaves_files_open_is_named(tmp_path: Path) -> None:
     """Fixtures of a module keep theirs; what a failed test had in its hands is closed for it."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(TESTS)
-    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-c", os.devnull, "test_it.py"]
+    # Whatever else lies in the folders above is not its own.
+    own = ["-c", os.devnull, "--rootdir", ".", "--confcutdir", "."]
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", *own, "test_it.py"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
 
-    assert re.findall(r"^([A-Z]+) test_it\.py::(\w+)", done.stdout, re.MULTILINE) == [
+    found = re.findall(r"^([A-Z]+) test_it\.py::(\w+)", done.stdout, re.MULTILINE)
+    assert found, (done.returncode, done.stdout, done.stderr)
+    assert found == [
         ("PASSED", "test_borrows"),
         ("PASSED", "test_leaves"),
         ("PASSED", "test_is_tidy"),
