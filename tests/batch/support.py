@@ -130,3 +130,11 @@ def outcomes_of(found: HostRecording) -> dict[int, tuple[str | None, str | None]
 
 # What ``phases`` finds, whose first order is 1.
 FOUND = {1: (None, "nonce"), 2: (None, "nonce"), 3: ("refused", None)}
+
+
+def change_content(results: bytes) -> bytes:
+    """Change a letter of what the line behind the header says; with another beginning or end it
+    would be a line that was cut off, which may come again."""
+    header, line, rest = results.split(b"\n", 2)
+    letter = b"B" if line.endswith(b"A") else b"A"
+    return b"\n".join([header, line[:-1] + letter, rest])

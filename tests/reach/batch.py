@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from demo import estate
+from tests.batch.support import change_content
 from tests.lab.batch import (
     COMPARED,
     MOST_ROUNDS,
@@ -134,8 +135,7 @@ class DemoRuns:
 
     def _refuse_strangers(self, bundle: Path, there: list[Path]) -> None:
         first, second = there[0].read_bytes(), there[1].read_bytes()
-        middle = len(first) // 2
-        altered = first[:middle] + bytes([first[middle] ^ 1]) + first[middle + 1 :]
+        altered = change_content(first)
         for data, words in ((second, b"swapped"), (altered, b"not as the host wrote it")):
             there[0].write_bytes(data)
             done = netprobe("merge", str(bundle), str(there[0]), ok=(USAGE,))
