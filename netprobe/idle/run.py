@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
+from netprobe.idle.datagrams import DatagramMeetings, measure_datagrams
 from netprobe.idle.meeting import MeetingPorts
 from netprobe.idle.pairs import PlannedConnection, ZonePair
-from netprobe.idle.silences import PairState, measure_pair
+from netprobe.idle.silences import measure_connections
+from netprobe.idle.state import PairState
 from netprobe.model.idle import HeldKeepalive, IdleReport, MeasuredFlow, PairMemory
 from netprobe.model.inventory import Host
 from netprobe.model.run import Events
@@ -44,8 +46,13 @@ async def _measure_all(
         MeetingPorts(fleet, [state.pair for state in states], up_to_s) as ports,
         asyncio.TaskGroup() as tasks,
     ):
+        datagrams = DatagramMeetings(fleet)
         for state in states:
-            tasks.create_task(measure_pair(state, ports, up_to_s))
+            if state.pair.key.protocol == "udp":
+                work = measure_datagrams(state, datagrams, up_to_s)
+            else:
+                work = measure_connections(state, ports, up_to_s)
+            tasks.create_task(state.measure(work))
 
 
 def _list_hosts(pair: ZonePair) -> Iterator[Host]:
@@ -57,7 +64,7 @@ def _list_hosts(pair: ZonePair) -> Iterator[Host]:
 def tell_pair(state: PairState, stopped: bool) -> PairMemory:
     """Tell what is known of a pair; ``stopped``: a signal ended it."""
     key = state.pair.key
-    sides = [one for one in (state.by_source, state.by_destination) if one is not None]
+    sides = [one for one in (state.by_source, state.by_destination, state.one_exchange) if one]
     forgotten = [one.forgotten_s for one in sides if one.forgotten_s is not None]
     alive_s = min((one.alive_s for one in sides), default=0)
     forgotten_s = min(forgotten, default=None)
@@ -69,7 +76,7 @@ def tell_pair(state: PairState, stopped: bool) -> PairMemory:
     return PairMemory(
         from_=key.from_,
         to=key.to,
-        protocol="tcp",
+        protocol=key.protocol,
         family=key.family,
         via=key.via,
         alive_s=alive_s if is_measured else None,
@@ -78,6 +85,7 @@ def tell_pair(state: PairState, stopped: bool) -> PairMemory:
         flow=None if state.planned is None else _tell_flow(state.planned),
         by_source=state.by_source if is_measured else None,
         by_destination=state.by_destination if is_measured else None,
+        one_exchange=state.one_exchange if is_measured else None,
         # What ended the measurement may have ended that one.
         busy=state.busy if state.reason is None else None,
         keepalives=tuple(_hold_keepalives(state.pair, alive_s, forgotten_s)),

@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from netprobe.model.inventory import Family
 
-# How a connection ended: packets vanish, or a reset or a FIN came.
-Ended = Literal["dropped", "reset", "closed"]
+IdleProtocol = Literal["tcp", "udp"]
+# How a connection ended: packets vanish, or a reset, a FIN or an ICMP error came.
+Ended = Literal["dropped", "reset", "closed", "refused"]
 # The end that sends first after a silence.
 WokenBy = Literal["source", "destination"]
 
@@ -60,12 +61,14 @@ class PairMemory(Struct, frozen=True):
     ``via``: the balancer between them, None without one. ``alive_s``: silent for so many seconds, a
     connection lived, whichever end woke it; None where nothing was measured. ``forgotten_s``: the
     shortest silence after which one was dead for at least one end; None: none. ``reset``: whether
-    a reset or a FIN told an end of it. ``reason`` and ``because``: why nothing was measured.
+    a reset, a FIN or an ICMP error told an end of it. ``by_destination`` of UDP is what a
+    conversation of some seconds showed, and ``one_exchange`` one datagram each way.
+    ``reason`` and ``because``: why nothing was measured, or what else was seen.
     """
 
     from_: str
     to: str
-    protocol: Literal["tcp"]
+    protocol: IdleProtocol
     family: Family
     via: str | None
     alive_s: int | None = None
@@ -74,6 +77,7 @@ class PairMemory(Struct, frozen=True):
     flow: MeasuredFlow | None = None
     by_source: SideMemory | None = None
     by_destination: SideMemory | None = None
+    one_exchange: SideMemory | None = None
     busy: BusyConnection | None = None
     keepalives: tuple[HeldKeepalive, ...] = ()
     reason: str | None = None

@@ -6,7 +6,7 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.idle.pairs import MOST_PAIRS, PairKey, ZonePair, find_pairs
-from netprobe.idle.silences import list_silences
+from netprobe.idle.state import list_silences
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.plan import BALANCER
 from netprobe.plan.expand import make_plan
@@ -18,6 +18,7 @@ ROWS = [
     requirement("etcd", "master", "master", tcp=((2379, 2380),)),
     requirement("no", "external", "master", tcp=((1, 1),), expect="denied"),
     requirement("dns", "external", "master", tcp=(), udp=((53, 53),)),
+    requirement("vxlan", "master", "external", tcp=(), udp=((8472, 8472),), probe="vxlan"),
 ]
 
 
@@ -29,8 +30,9 @@ def pairs_of(*hosts: Host) -> dict[PairKey, ZonePair]:
     return {one.key: one for one in find_pairs(plan)}
 
 
-def test_pairs_are_those_of_rows_with_tcp() -> None:
-    """Each zone that a row leads from and to, for each family; a host alone is no pair."""
+def test_pairs_are_those_of_rows_with_tcp_and_udp() -> None:
+    """Each zone that a row leads from and to, for each family; a host alone is no pair. No answer
+    comes to what goes into a tunnel."""
     found = pairs_of(
         host("m1", "master", addresses=("10.0.0.1", "fd00::1")),
         host("m2", "master", addresses=("10.0.0.2",)),
@@ -41,6 +43,11 @@ def test_pairs_are_those_of_rows_with_tcp() -> None:
         PairKey(workers, masters, 4, None),
         PairKey("fd00:1::/64", "fd00::/64", 6, None),
         PairKey(masters, masters, 4, None),
+        PairKey(workers, masters, 4, None, "udp"),
+        PairKey("fd00:1::/64", "fd00::/64", 6, None, "udp"),
+    }
+    assert {one.requirement for one in found[PairKey(workers, masters, 4, None, "udp")].tries} == {
+        "dns"
     }
     api = found[PairKey(workers, masters, 4, None)]
     assert [one.keepalive_s for one in api.keepalives] == [30]
@@ -52,11 +59,11 @@ def test_pairs_are_those_of_rows_with_tcp() -> None:
 
 def test_a_host_without_an_agent_is_named() -> None:
     """Nothing is tried there, and nothing is forgotten of the pair."""
-    (pair,) = pairs_of(
+    found = pairs_of(
         host("m1", "master", addresses=("10.0.0.1",), vantage=Vantage("none")),
         host("w1", "external", addresses=("10.0.1.1",)),
     ).values()
-    assert (pair.tries, pair.closed) == ([], "m1")
+    assert [(pair.tries, pair.closed) for pair in found] == [([], "m1")] * 2
 
 
 def test_too_many_pairs_are_refused() -> None:

@@ -12,7 +12,7 @@ import pytest
 from netprobe.cli.main import status_of
 from netprobe.idle.pairs import PairKey, RowKeepalive, ZonePair
 from netprobe.idle.run import tell_pair
-from netprobe.idle.silences import PairState
+from netprobe.idle.state import PairState
 from netprobe.model.idle import BusyConnection, IdleReport, PairMemory, SideMemory
 from netprobe.report.verbs.idle import write_idle_json, write_idle_text
 
@@ -76,6 +76,23 @@ def test_what_was_not_silent_for_so_long_cannot_be_told() -> None:
     assert text.startswith("OK: no silent connection was forgotten within 60 s (1 pair of zones)")
     assert "row etcd (m) sends every 30s: that is enough\n" in text
     assert "cannot be told, no silence was so long; --up-to 1h would tell\n" in text
+
+
+def test_udp_has_two_memories() -> None:
+    """One question and its answer, and a conversation; the shorter one counts."""
+    state = PairState(
+        ZonePair(PairKey("a", "b", 4, None, "udp")),
+        by_destination=SideMemory(60),
+        one_exchange=SideMemory(15, 30, "dropped"),
+    )
+    pair = tell_pair(state, stopped=False)
+    assert (pair.protocol, pair.alive_s, pair.forgotten_s, pair.reset) == ("udp", 15, 30, False)
+    text = text_of(pair)
+    assert "silent UDP is forgotten between 15 and 30 s, without a word\n" in text
+    assert (
+        "after one question and its answer: forgotten between 15 and 30 s, without a word\n" in text
+    )
+    assert "after a conversation of 3 s: lives for 60 s at least\n" in text
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ PARTS = {
     "balancer": "balancer removal removal_ends held_pool",
     "segment": "segment segment_dhcp segment_multicast",
     "quality": "quality",
-    "idle": "memories",
+    "idle": "memories memories_udp",
     "session": "rehearsed_faults",
 }
 
