@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from netprobe.errors import RequestError
 from netprobe.model.idle import IdleProtocol
 from netprobe.model.inventory import Address, Family, Host
+from netprobe.model.matrix import Keepalive
 from netprobe.model.plan import Block, Plan, find_row
 from netprobe.plan.cover.zones import zone_of_end, zone_of_source
 from netprobe.protocols import Protocol, packets, protocol_for
@@ -48,11 +49,11 @@ class PlannedConnection(Struct, frozen=True):
 
 
 class RowKeepalive(NamedTuple):
-    """How often a row's programs send, in seconds."""
+    """How often a row's programs send."""
 
     matrix: str
     requirement: str
-    keepalive_s: int
+    keepalive: Keepalive
 
 
 class ZonePair(Struct):

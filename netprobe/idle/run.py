@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -13,8 +13,16 @@ from netprobe.idle.meeting import MeetingPorts
 from netprobe.idle.pairs import PlannedConnection, ZonePair
 from netprobe.idle.silences import measure_connections
 from netprobe.idle.state import PairState
-from netprobe.model.idle import HeldKeepalive, IdleReport, MeasuredFlow, PairMemory
+from netprobe.model.idle import (
+    Ended,
+    HeldKeepalive,
+    IdleReport,
+    KeepaliveKind,
+    MeasuredFlow,
+    PairMemory,
+)
 from netprobe.model.inventory import Host
+from netprobe.model.matrix import Keepalive
 from netprobe.model.run import Events
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.signals import run_until_signal
@@ -88,7 +96,7 @@ def tell_pair(state: PairState, stopped: bool) -> PairMemory:
         one_exchange=state.one_exchange if is_measured else None,
         # What ended the measurement may have ended that one.
         busy=state.busy if state.reason is None else None,
-        keepalives=tuple(_hold_keepalives(state.pair, alive_s, forgotten_s)),
+        keepalives=tuple(_hold_keepalives(state.pair, alive_s, forgotten_s, ended)),
         reason=reason,
         because=because,
     )
@@ -105,13 +113,28 @@ def _tell_flow(planned: PlannedConnection) -> MeasuredFlow:
 
 
 def _hold_keepalives(
-    pair: ZonePair, alive_s: int, forgotten_s: int | None
+    pair: ZonePair, alive_s: int, forgotten_s: int | None, ended: Container[Ended | None]
 ) -> Iterator[HeldKeepalive]:
     """Hold what rows' programs send against the memory; each keepalive was a silence itself."""
+    # Only what ends TCP itself sends a FIN. A balancer that forgot nothing may do that, too.
+    counts_tcp = "closed" not in ended if forgotten_s is not None else pair.key.via is None
     for one in pair.keepalives:
+        kind, keepalive_s = _choose_kind(one.keepalive, counts_tcp)
         outcome: Literal["lives", "too-long", "untold"] = "untold"
-        if one.keepalive_s <= alive_s:
+        if kind == "tcp" and not counts_tcp:
+            pass
+        elif keepalive_s <= alive_s:
             outcome = "lives"
-        elif forgotten_s is not None and one.keepalive_s >= forgotten_s:
+        elif forgotten_s is not None and keepalive_s >= forgotten_s:
             outcome = "too-long"
-        yield HeldKeepalive(one.matrix, one.requirement, one.keepalive_s, outcome)
+        uncounted_s = None if counts_tcp or kind == "tcp" else one.keepalive.tcp_s
+        yield HeldKeepalive(one.matrix, one.requirement, keepalive_s, outcome, kind, uncounted_s)
+
+
+def _choose_kind(keepalive: Keepalive, counts_tcp: bool) -> tuple[KeepaliveKind, int]:
+    """Choose what comes first of what counts."""
+    data_s, tcp_s = keepalive.data_s, keepalive.tcp_s
+    if tcp_s is not None and (data_s is None or (counts_tcp and tcp_s < data_s)):
+        return "tcp", tcp_s
+    assert data_s is not None
+    return "data", data_s

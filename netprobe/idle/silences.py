@@ -39,7 +39,7 @@ _ENDS: Final[Mapping[EventKind, Ended]] = {"fin": "closed", "reset": "reset"}
 async def measure_connections(state: PairState, ports: MeetingPorts, up_to_s: int) -> None:
     """Measure a pair's TCP. Raises NotOpenedError and AgentError, and groups of them."""
     state.require_tries()
-    keepalives = [one.keepalive_s for one in state.pair.keepalives]
+    keepalives = [one for row in state.pair.keepalives for one in row.keepalive.times_s]
     silences = list_silences(up_to_s, keepalives)
     async with contextlib.AsyncExitStack() as opened:
         first, planned = await _open_first(opened, ports, state.pair)

@@ -11,6 +11,7 @@ from netprobe.model.inventory import Family
 IdleProtocol = Literal["tcp", "udp"]
 # How a connection ended: packets vanish, or a reset, a FIN or an ICMP error came.
 Ended = Literal["dropped", "reset", "closed", "refused"]
+KeepaliveKind = Literal["data", "tcp"]
 # The end that sends first after a silence.
 WokenBy = Literal["source", "destination"]
 
@@ -29,12 +30,15 @@ class SideMemory(Struct, frozen=True):
 
 class HeldKeepalive(Struct, frozen=True):
     """How often a row's programs send, held against the memory. ``untold``: nothing was silent for
-    so long."""
+    so long. ``kind`` `tcp`: keepalives of the kernel. ``uncounted_s``: how often these come that
+    do not count, because something on the way ends TCP, or may."""
 
     matrix: str
     requirement: str
     keepalive_s: int
     outcome: Literal["lives", "too-long", "untold"]
+    kind: KeepaliveKind = "data"
+    uncounted_s: int | None = None
 
 
 class BusyConnection(Struct, frozen=True):

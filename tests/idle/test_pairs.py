@@ -8,13 +8,14 @@ from netprobe.errors import RequestError
 from netprobe.idle.pairs import MOST_PAIRS, PairKey, ZonePair, find_pairs
 from netprobe.idle.state import list_silences
 from netprobe.model.inventory import Host, Inventory, Vantage
+from netprobe.model.matrix import Keepalive
 from netprobe.model.plan import BALANCER
 from netprobe.plan.expand import make_plan
 from netprobe.plan.rehearsals import with_rehearsals
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 
 ROWS = [
-    requirement("api", "external", "master", tcp=((6443, 6443),), keepalive=30),
+    requirement("api", "external", "master", tcp=((6443, 6443),), keepalive=Keepalive(30, 15)),
     requirement("etcd", "master", "master", tcp=((2379, 2380),)),
     requirement("no", "external", "master", tcp=((1, 1),), expect="denied"),
     requirement("dns", "external", "master", tcp=(), udp=((53, 53),)),
@@ -50,7 +51,7 @@ def test_pairs_are_those_of_rows_with_tcp_and_udp() -> None:
         "dns"
     }
     api = found[PairKey(workers, masters, 4, None)]
-    assert [one.keepalive_s for one in api.keepalives] == [30]
+    assert [one.keepalive.times_s for one in api.keepalives] == [(30, 15)]
     assert {(one.source.name, one.port) for one in api.tries} == {("w1", 6443)}
     etcd = found[PairKey(masters, masters, 4, None)]
     assert {one.port for one in etcd.tries} == {2379, 2380}

@@ -15,7 +15,7 @@ from netprobe.model.idle import (
     PairMemory,
     SideMemory,
 )
-from netprobe.model.matrix import write_keepalive
+from netprobe.model.matrix import write_time
 from netprobe.model.struct_json import to_json
 from netprobe.report.page.page import Line, PagePart, Style, field, write_page
 from netprobe.report.page.wording import duration, plural
@@ -157,13 +157,16 @@ def _word_side(side: SideMemory, protocol: IdleProtocol) -> str:
 
 
 def _word_keepalive(one: HeldKeepalive, pair: PairMemory) -> str:
-    words = f"row {one.requirement} ({one.matrix}) sends every {write_keepalive(one.keepalive_s)}"
+    what = "sends TCP keepalives every" if one.kind == "tcp" else "sends every"
+    words = f"row {one.requirement} ({one.matrix}) {what} {write_time(one.keepalive_s)}"
+    if one.uncounted_s is not None:
+        words += f" (its TCP keepalives every {write_time(one.uncounted_s)} keep no proxy awake)"
     if one.outcome == "too-long":
         return f"{words}: too long"
     if one.outcome == "lives":
         return f"{words}: that is enough"
     if pair.forgotten_s is None and pair.reason is None:
-        wanted = write_keepalive(one.keepalive_s)
+        wanted = write_time(one.keepalive_s)
         return f"{words}: cannot be told, no silence was so long; --up-to {wanted} would tell"
     return f"{words}: cannot be told"
 
