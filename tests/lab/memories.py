@@ -103,7 +103,7 @@ class RememberedLab(Lab):
 
     def write_files(
         self,
-        keepalive: str | None = None,
+        keepalive: str | Mapping[str, str] | None = None,
         hosts: Mapping[str, object] = MappingProxyType({}),
         protocol: str = "tcp",
     ) -> list[str]:
@@ -134,7 +134,7 @@ class RememberedLab(Lab):
         }  # fmt: skip
 
     def measure(
-        self, up_to: str, *words: str, keepalive: str | None = None,
+        self, up_to: str, *words: str, keepalive: str | Mapping[str, str] | None = None,
         hosts: Mapping[str, object] = MappingProxyType({}), protocol: str = "tcp",
     ) -> Finished:  # fmt: skip
         """Run ``netprobe measure idle`` between the zones."""
