@@ -31,12 +31,13 @@ from netprobe.idle.state import (
     run_meanwhile,
     word_try,
 )
+from netprobe.model import ports as port_sets
 from netprobe.model.idle import BusyConnection, Ended, SideMemory
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.batches import probe_order
-from netprobe.probe.flows.listeners import Round, Spot
+from netprobe.probe.flows.listeners import Round, Spot, holds
 from netprobe.probe.flows.work import family_of
 from netprobe.probe.settings import Timing
 from netprobe.protocols import Protocol, protocol_for
@@ -48,6 +49,7 @@ ASKING: Final = Timing(1000, 1000, 2)
 CONVERSATION_S = 3.0
 # Ports of the source: below those that Linux chooses itself, and NodePorts.
 OWN_PORTS: Final = (20000, 29000)
+HELD: Final = frozenset(("live", "loopback", "bound"))
 
 
 class DatagramFlow(Struct, frozen=True):
@@ -95,7 +97,7 @@ class DatagramMeetings:
         route = await source.route(planned.address.text, find_source(planned))
         if route.source is None:
             raise NotOpenedError("row-stopped", f"no route ({route.failure})")
-        ports = [next(self._own_ports) for _ in range(count)]
+        ports = await self._choose_ports(source, route.source, count)
         end = SendingEnd(source, route.source, planned.packet, destination.index)
         if talks:
             await self._ask_all(planned, end, ports[:talks])
@@ -132,6 +134,17 @@ class DatagramMeetings:
             words = "what the destination sends right after an answer does not arrive"
             raise NotOpenedError("row-stopped", words)
 
+    async def _choose_ports(self, source: AgentMethods, address: str, count: int) -> list[int]:
+        """Choose ports of the source that nobody holds. Raises NotOpenedError and AgentError."""
+        some = [next(self._own_ports) for _ in range(2 * count)]
+        round_ = Round(source, next(self._fleet.order_ids))
+        known = (await round_.held([_make_spot(address, protocol_for(None), some)])).known()
+        held = port_sets.union(ports for _, ports, one in known if one.state in HELD)
+        free = [port for port in some if not holds(held, port)]
+        if len(free) < count:
+            raise NotOpenedError("port-held", f"{source.host.name} has no free UDP ports")
+        return free[:count]
+
     def _find_lock(self, planned: PlannedConnection) -> asyncio.Lock:
         return self._locks[planned.address.text, planned.port]
 
@@ -144,8 +157,9 @@ class DatagramMeetings:
             for _, ports, listener in states.known():
                 if listener.state != "ours":
                     why = listener.owner or listener.note or listener.state
-                    words = f"{agent.host.name}: UDP port {ports[0][0]} is in use ({why})"
-                    raise NotOpenedError("port-held", words)
+                    words = f"{agent.host.name} cannot listen at UDP port {ports[0][0]} ({why})"
+                    is_held = listener.state in HELD
+                    raise NotOpenedError("port-held" if is_held else "no-permission", words)
             yield round_
         finally:
             await round_.close()

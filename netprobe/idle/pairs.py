@@ -107,7 +107,7 @@ def _add_block(
         if len(pairs) > MOST_PAIRS:
             raise RequestError(
                 f"more than {MOST_PAIRS} pairs of zones, which is too many at once: choose some "
-                "with --from, --to or --limit, or name larger zones (--zone-groups)"
+                "with --from, --to, --protocol or --limit, or name larger zones (--zone-groups)"
             )
 
 

@@ -6,6 +6,8 @@ zone cross the same router, which does not track them.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.memories import ADDRESSES, RememberedLab, read_pairs
+from tests.lab.memories import ADDRESSES, PORT, RememberedLab, read_pairs
 from tests.lab.netlab import wait_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.needs("conntrack")]
@@ -122,6 +124,38 @@ def test_sources_that_are_translated(lab: RememberedLab, forget_s: int) -> None:
         expected = (0, 3, "refused") if forget_s == 1 else (3, None, None)
         assert sides(pairs["cluster", family]) == [expected] * 2
         assert pairs["cluster", family]["reset"] is (True if forget_s == 1 else None)
+
+
+@pytest.mark.full
+def test_ports_in_use(lab: RememberedLab) -> None:
+    """At the destination the row's port: nothing is measured, with the reason. At the source some
+    of those that netprobe may take: it takes others."""
+    lab.start_firewall(600)
+    lab.forget_datagrams(600, 600)
+    hold_ports(lab, "b", range(PORT, PORT + 1))
+    hold_ports(lab, "a", range(20000, 29001, 2))
+    pairs = read_pairs(lab.measure("2s", protocol="udp"))
+    for family in FAMILIES:
+        held = pairs["cluster", family]
+        assert (held["reason"], held["alive_s"]) == ("port-held", None)
+        assert f"b cannot listen at UDP port {PORT} (" in held["because"]
+        assert sides(pairs["open", family]) == [(2, None, None)] * 2
+
+
+def hold_ports(lab: RememberedLab, name: str, ports: range) -> None:
+    """Let a program hold UDP ports of a host."""
+    count = f"{len(ports)}\n".encode()
+    program = (
+        "import resource, socket, time\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (9000, 9000))\n"
+        f"held = [socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) for _ in {ports!r}]\n"
+        f"for one, port in zip(held, {ports!r}): one.bind(('::', port))\n"
+        "print(len(held), flush=True)\n"
+        "time.sleep(600)"
+    )
+    started = lab[name].spawn(sys.executable, "-c", program, stdout=subprocess.PIPE)
+    assert started.stdout is not None
+    assert started.stdout.readline() == count
 
 
 @pytest.mark.full
