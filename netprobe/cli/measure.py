@@ -32,7 +32,8 @@ def idle_verb(options: IdleOptions) -> int:
     plan = make_plan(options, options.zone_groups, probing=True, rehearse=(BALANCER,))
     pairs = find_pairs(plan)
     if not pairs:
-        raise RequestError("no row of this plan requires TCP between two hosts: nothing to measure")
+        words = "no row of this plan requires TCP, or UDP with answers, between two hosts"
+        raise RequestError(f"{words}: nothing to measure")
     launcher = make_launcher(options)
     for note in plan.notes:
         if not note.startswith("--rehearse="):  # of the balancers' rehearsal, which is not played

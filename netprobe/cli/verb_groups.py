@@ -186,8 +186,8 @@ def measure() -> None:
 @measure.command("idle", epilog=IDLE_STATUS)
 @take_options(IdleOptions)
 def measure_idle(options: IdleOptions) -> int:
-    """Tell after which silence firewalls and balancers between zones forget a TCP connection, and
-    hold that against `keepalive:` of the matrix's rows.
+    """Tell after which silence firewalls and balancers between zones forget a TCP connection or a
+    UDP flow, and hold that against `keepalive:` of the matrix's rows.
 
     Agents open connections on ports that rows require, which must be free. Each is silent for
     another time, and is then woken from one end. It takes as long as the longest silence.

@@ -218,7 +218,12 @@ def _list_rehearsed(
     if isinstance(seen, SegmentFacts | MulticastFacts):
         return cast("dict[str, Any]", _list_plainly(seen))
     if isinstance(seen, WaySamples):
-        return {"by": seen.by, "rtts_us": list(seen.rtts_us), "lost": seen.lost}
+        return {
+            "by": seen.by,
+            "rtts_us": list(seen.rtts_us),
+            "lost": seen.lost,
+            "refused": seen.refused,
+        }
     if isinstance(seen, BalancerFacts):
         checks = [one._asdict() for one in seen.checks]
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in seen._asdict().items()}

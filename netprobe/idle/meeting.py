@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from netprobe.idle.pairs import PlannedConnection, ZonePair
+from netprobe.idle.state import NotOpenedError
 from netprobe.model.konnectivity import IdleClock, Pipe
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
@@ -29,14 +30,6 @@ NO_ADDRESS: Final = "address-not-available"
 HELD: Final = "address-in-use"
 NO_RIGHT: Final = frozenset(("access-denied", "not-permitted"))
 ANYWHERE: Final = {4: "0.0.0.0", 6: "::"}
-
-
-class NotOpenedError(Exception):
-    """No connection of this run; ``reason`` is its word, and the text says why."""
-
-    def __init__(self, reason: str, words: str) -> None:
-        super().__init__(words)
-        self.reason = reason
 
 
 class ConnectionEnd(Struct):
@@ -58,7 +51,7 @@ class MeetingPorts:
     """The ports where agents wait, each opened once. A context: it closes them."""
 
     def __init__(self, fleet: Fleet, pairs: Iterable[ZonePair], up_to_s: float) -> None:
-        self._fleet = fleet
+        self.fleet = fleet
         # A balancer may use any address of these, and two sockets cannot share a port.
         self._balanced = {
             (host.name, planned.port)
@@ -90,8 +83,8 @@ class MeetingPorts:
         word = secrets.token_hex(WORD_BYTES // 2).encode()
         self._waiting[word] = asyncio.get_running_loop().create_future()
         self._over[word] = asyncio.Event()
-        agent = self._fleet.agent(planned.source)
-        target = Target(planned.address.text, planned.port, _find_source(planned), timeout_s=OPEN_S)
+        agent = self.fleet.agent(planned.source)
+        target = Target(planned.address.text, planned.port, find_source(planned), timeout_s=OPEN_S)
         try:
             async with agent.open_stream(target) as stream:
                 if stream.opened.failure is not None:
@@ -101,12 +94,6 @@ class MeetingPorts:
         finally:
             self._waiting.pop(word).cancel()
             self._over.pop(word).set()
-
-    async def require_agents(self, planned: PlannedConnection) -> None:
-        """Raise AgentError where an agent of a connection is lost."""
-        await asyncio.sleep(HEARD_S)
-        for host in (planned.source, *planned.listeners):
-            await self._fleet.agent(host).wait_ready()
 
     async def _meet_agent(self, stream: Pipe, word: bytes) -> MetConnection:
         await stream.send(word)
@@ -127,7 +114,7 @@ class MeetingPorts:
         """Let agents listen, where they do not yet. Raises NotOpenedError and AgentError."""
         anywhere = ANYWHERE[planned.address.family or 4]
         for host in planned.listeners:
-            agent = self._fleet.agent(host)
+            agent = self.fleet.agent(host)
             is_balanced = (host.name, planned.port) in self._balanced
             place = anywhere if is_balanced else planned.address.text
             failure = await self._open_place(agent, place, planned)
@@ -166,7 +153,15 @@ class MeetingPorts:
             await stream.close(reset=True)
 
 
-def _find_source(planned: PlannedConnection) -> str | None:
+async def require_agents(fleet: Fleet, planned: PlannedConnection) -> None:
+    """Raise AgentError where an agent of a connection is lost."""
+    await asyncio.sleep(HEARD_S)
+    for host in (planned.source, *planned.listeners):
+        await fleet.agent(host).wait_ready()
+
+
+def find_source(planned: PlannedConnection) -> str | None:
+    """Find the address that the inventory lets the source send from; None: any."""
     usable = planned.source.source_addresses
     return next((one.text for one in usable if one.family == planned.address.family), None)
 

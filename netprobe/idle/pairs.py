@@ -9,9 +9,12 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from netprobe.errors import RequestError
+from netprobe.model.idle import IdleProtocol
 from netprobe.model.inventory import Address, Family, Host
+from netprobe.model.matrix import Keepalive
 from netprobe.model.plan import Block, Plan, find_row
 from netprobe.plan.cover.zones import zone_of_end, zone_of_source
+from netprobe.protocols import Protocol, packets, protocol_for
 
 # Each has some 25 connections, all open at once.
 MOST_PAIRS = 50
@@ -28,10 +31,12 @@ class PairKey(NamedTuple):
     to: str
     family: Family
     via: str | None
+    protocol: IdleProtocol = "tcp"
 
 
 class PlannedConnection(Struct, frozen=True):
-    """A connection that a row requires; ``listeners`` are the hosts where agents wait for it."""
+    """A connection that a row requires, or datagrams; ``listeners`` are the hosts where agents wait
+    for it, and ``packet`` is the row's own."""
 
     requirement: str
     source: Host
@@ -39,14 +44,16 @@ class PlannedConnection(Struct, frozen=True):
     destination: Host
     port: int
     listeners: tuple[Host, ...]
+    protocol: IdleProtocol
+    packet: Protocol
 
 
 class RowKeepalive(NamedTuple):
-    """How often a row's programs send, in seconds."""
+    """How often a row's programs send."""
 
     matrix: str
     requirement: str
-    keepalive_s: int
+    keepalive: Keepalive
 
 
 class ZonePair(Struct):
@@ -59,7 +66,7 @@ class ZonePair(Struct):
 
 
 def find_pairs(plan: Plan) -> tuple[ZonePair, ...]:
-    """Find the pairs of zones between which rows require TCP, in the order of the plan.
+    """Find the pairs of zones between which rows require TCP or UDP, in the order of the plan.
 
     ``plan`` has what is rehearsed of balancers. Raises RequestError where there are too many.
     """
@@ -83,8 +90,9 @@ def find_pairs(plan: Plan) -> tuple[ZonePair, ...]:
 def _add_block(
     pairs: dict[PairKey, ZonePair], block: Block, sources: Iterable[Host], ends: Iterable[PlacedEnd]
 ) -> None:
-    if block.protocol != "tcp" or block.family is None or block.requirement.expect == "denied":
+    if block.family is None or block.requirement.expect == "denied" or not _is_remembered(block):
         return
+    protocol: IdleProtocol = "udp" if block.protocol == "udp" else "tcp"
     starts: dict[str, list[Host]] = {}
     for host in sources:
         starts.setdefault(zone_of_source(host, block.family), []).append(host)
@@ -94,18 +102,18 @@ def _add_block(
         goals.setdefault((zone_of_end(host, address), via), []).append((host, address))
     for (from_, hosts), ((to, via), some) in product(starts.items(), goals.items()):
         if any(host.name != end.name for host, (end, _) in product(hosts[:2], some[:2])):
-            key = PairKey(from_, to, block.family, via)
+            key = PairKey(from_, to, block.family, via, protocol)
             _add_tries(pairs.setdefault(key, ZonePair(key)), block, hosts, some)
         if len(pairs) > MOST_PAIRS:
             raise RequestError(
                 f"more than {MOST_PAIRS} pairs of zones, which is too many at once: choose some "
-                "with --from, --to or --limit, or name larger zones (--zone-groups)"
+                "with --from, --to, --protocol or --limit, or name larger zones (--zone-groups)"
             )
 
 
 def _add_tries(pair: ZonePair, block: Block, sources: list[Host], ends: list[PlacedEnd]) -> None:
     row = find_row(block.requirement.id)
-    if block.requirement.keepalive is not None:
+    if block.requirement.keepalive is not None and pair.key.protocol == "tcp":
         pair.keepalives[RowKeepalive(block.matrix, row, block.requirement.keepalive)] = None
     able = [host for host in sources if host.may_start]
     reachable = [end for end in ends if all(one.may_start for one in _list_listeners(block, end))]
@@ -118,8 +126,20 @@ def _add_tries(pair: ZonePair, block: Block, sources: list[Host], ends: list[Pla
     ):
         if len(pair.tries) < MOST_TRIES:
             listeners = _list_listeners(block, end)
-            made = PlannedConnection(row, source, end[1], end[0], port, tuple(listeners))
+            packet = protocol_for(block.requirement.probe, port)
+            made = PlannedConnection(
+                row, source, end[1], end[0], port, tuple(listeners), pair.key.protocol, packet
+            )
             pair.tries.append(made)
+
+
+def _is_remembered(block: Block) -> bool:
+    """Tell whether what a row requires is remembered: TCP, and UDP where an answer comes back to
+    the port that asked. Each way of a tunnel is a flow of its own."""
+    if block.protocol != "udp":
+        return block.protocol == "tcp"
+    sent = packets("udp", block.requirement.probe, block.ports)
+    return not any(packet.one_way for _, packet in sent)
 
 
 def _list_listeners(block: Block, end: PlacedEnd) -> Sequence[Host]:

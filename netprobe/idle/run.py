@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
+from netprobe.idle.datagrams import DatagramMeetings, measure_datagrams
 from netprobe.idle.meeting import MeetingPorts
 from netprobe.idle.pairs import PlannedConnection, ZonePair
-from netprobe.idle.silences import PairState, measure_pair
-from netprobe.model.idle import HeldKeepalive, IdleReport, MeasuredFlow, PairMemory
+from netprobe.idle.silences import measure_connections
+from netprobe.idle.state import PairState
+from netprobe.model.idle import (
+    Ended,
+    HeldKeepalive,
+    IdleReport,
+    KeepaliveKind,
+    MeasuredFlow,
+    PairMemory,
+)
 from netprobe.model.inventory import Host
+from netprobe.model.matrix import Keepalive
 from netprobe.model.run import Events
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.signals import run_until_signal
@@ -44,8 +54,13 @@ async def _measure_all(
         MeetingPorts(fleet, [state.pair for state in states], up_to_s) as ports,
         asyncio.TaskGroup() as tasks,
     ):
+        datagrams = DatagramMeetings(fleet)
         for state in states:
-            tasks.create_task(measure_pair(state, ports, up_to_s))
+            if state.pair.key.protocol == "udp":
+                work = measure_datagrams(state, datagrams, up_to_s)
+            else:
+                work = measure_connections(state, ports, up_to_s)
+            tasks.create_task(state.measure(work))
 
 
 def _list_hosts(pair: ZonePair) -> Iterator[Host]:
@@ -57,7 +72,7 @@ def _list_hosts(pair: ZonePair) -> Iterator[Host]:
 def tell_pair(state: PairState, stopped: bool) -> PairMemory:
     """Tell what is known of a pair; ``stopped``: a signal ended it."""
     key = state.pair.key
-    sides = [one for one in (state.by_source, state.by_destination) if one is not None]
+    sides = [one for one in (state.by_source, state.by_destination, state.one_exchange) if one]
     forgotten = [one.forgotten_s for one in sides if one.forgotten_s is not None]
     alive_s = min((one.alive_s for one in sides), default=0)
     forgotten_s = min(forgotten, default=None)
@@ -69,7 +84,7 @@ def tell_pair(state: PairState, stopped: bool) -> PairMemory:
     return PairMemory(
         from_=key.from_,
         to=key.to,
-        protocol="tcp",
+        protocol=key.protocol,
         family=key.family,
         via=key.via,
         alive_s=alive_s if is_measured else None,
@@ -78,9 +93,10 @@ def tell_pair(state: PairState, stopped: bool) -> PairMemory:
         flow=None if state.planned is None else _tell_flow(state.planned),
         by_source=state.by_source if is_measured else None,
         by_destination=state.by_destination if is_measured else None,
+        one_exchange=state.one_exchange if is_measured else None,
         # What ended the measurement may have ended that one.
         busy=state.busy if state.reason is None else None,
-        keepalives=tuple(_hold_keepalives(state.pair, alive_s, forgotten_s)),
+        keepalives=tuple(_hold_keepalives(state.pair, alive_s, forgotten_s, ended)),
         reason=reason,
         because=because,
     )
@@ -97,13 +113,28 @@ def _tell_flow(planned: PlannedConnection) -> MeasuredFlow:
 
 
 def _hold_keepalives(
-    pair: ZonePair, alive_s: int, forgotten_s: int | None
+    pair: ZonePair, alive_s: int, forgotten_s: int | None, ended: Container[Ended | None]
 ) -> Iterator[HeldKeepalive]:
     """Hold what rows' programs send against the memory; each keepalive was a silence itself."""
+    # Only what ends TCP itself sends a FIN. A balancer that forgot nothing may do that, too.
+    counts_tcp = "closed" not in ended if forgotten_s is not None else pair.key.via is None
     for one in pair.keepalives:
+        kind, keepalive_s = _choose_kind(one.keepalive, counts_tcp)
         outcome: Literal["lives", "too-long", "untold"] = "untold"
-        if one.keepalive_s <= alive_s:
+        if kind == "tcp" and not counts_tcp:
+            pass
+        elif keepalive_s <= alive_s:
             outcome = "lives"
-        elif forgotten_s is not None and one.keepalive_s >= forgotten_s:
+        elif forgotten_s is not None and keepalive_s >= forgotten_s:
             outcome = "too-long"
-        yield HeldKeepalive(one.matrix, one.requirement, one.keepalive_s, outcome)
+        uncounted_s = None if counts_tcp or kind == "tcp" else one.keepalive.tcp_s
+        yield HeldKeepalive(one.matrix, one.requirement, keepalive_s, outcome, kind, uncounted_s)
+
+
+def _choose_kind(keepalive: Keepalive, counts_tcp: bool) -> tuple[KeepaliveKind, int]:
+    """Choose what comes first of what counts."""
+    data_s, tcp_s = keepalive.data_s, keepalive.tcp_s
+    if tcp_s is not None and (data_s is None or (counts_tcp and tcp_s < data_s)):
+        return "tcp", tcp_s
+    assert data_s is not None
+    return "data", data_s

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from msgspec import Struct
-
-from netprobe.errors import AgentError
-from netprobe.idle.meeting import ConnectionEnd, MeetingPorts, MetConnection, NotOpenedError
+from netprobe.idle.meeting import ConnectionEnd, MeetingPorts, MetConnection, require_agents
 from netprobe.idle.pairs import PlannedConnection, ZonePair
+from netprobe.idle.state import (
+    SILENCES_S,
+    NotOpenedError,
+    PairState,
+    Waking,
+    add_waking,
+    list_silences,
+    run_meanwhile,
+    word_try,
+)
 from netprobe.model.idle import BusyConnection, Ended, SideMemory, WokenBy
 from netprobe.model.konnectivity import Event, EventKind
 
-# Usual timeouts of firewalls and balancers, and what lies between.
-SILENCES_S: Final = (15, 30, 60, 120, 240, 350, 600, 900, 1800, 3600)
 # A kernel repeats what is not answered after 0.2, 0.5, 0.9, 1.7 and 3.4 s (measured: round trips of
 # 1 ms): six packets and their answers would have to be lost by chance.
 WAKE_S = 5.0
@@ -29,54 +33,13 @@ WAKE_S = 5.0
 BALANCER_S = 30.0
 PAUSE_S = 1.0
 LEAST_WAIT_S = 0.05
-# By so much a timer may be early.
-CLOCK_S = 0.05
 _ENDS: Final[Mapping[EventKind, Ended]] = {"fin": "closed", "reset": "reset"}
 
 
-class Waking(Struct, frozen=True):
-    """How a connection was after its silence; ``ended`` None: alive."""
-
-    silent_s: float
-    ended: Ended | None
-
-
-class PairState(Struct):
-    """What is known of a pair so far: a signal may end the measurement at any time.
-
-    ``reason`` and ``because``: why it ended before its end, None and empty where it did not.
-    """
-
-    pair: ZonePair
-    planned: PlannedConnection | None = None
-    by_source: SideMemory | None = None
-    by_destination: SideMemory | None = None
-    busy: BusyConnection | None = None
-    reason: str | None = None
-    because: str = ""
-
-
-def list_silences(up_to_s: int, keepalives: Iterable[int]) -> list[int]:
-    """List the silences of a pair: usual ones, those between keepalives, and the longest."""
-    known = {*SILENCES_S, *keepalives}
-    return [*sorted(one for one in known if one < up_to_s), up_to_s]
-
-
-async def measure_pair(state: PairState, ports: MeetingPorts, up_to_s: int) -> None:
-    """Measure one pair; why it ended before its end stands in its state."""
-    try:
-        await _measure_all(state, ports, up_to_s)
-    except* (NotOpenedError, AgentError) as group:
-        error = group.exceptions[0]
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        assert isinstance(error, NotOpenedError | AgentError)
-        state.reason, state.because = error.reason, str(error)
-
-
-async def _measure_all(state: PairState, ports: MeetingPorts, up_to_s: int) -> None:
-    """Raises NotOpenedError and AgentError, and groups of them."""
-    keepalives = [one.keepalive_s for one in state.pair.keepalives]
+async def measure_connections(state: PairState, ports: MeetingPorts, up_to_s: int) -> None:
+    """Measure a pair's TCP. Raises NotOpenedError and AgentError, and groups of them."""
+    state.require_tries()
+    keepalives = [one for row in state.pair.keepalives for one in row.keepalive.times_s]
     silences = list_silences(up_to_s, keepalives)
     async with contextlib.AsyncExitStack() as opened:
         first, planned = await _open_first(opened, ports, state.pair)
@@ -87,23 +50,12 @@ async def _measure_all(state: PairState, ports: MeetingPorts, up_to_s: int) -> N
             return [*zip(silences, await asyncio.gather(*ways), strict=True)]
 
         every_s = min((*keepalives, SILENCES_S[0]))
-        async with _run_meanwhile(_keep_busy(state, first, every_s)):
+        async with run_meanwhile(_keep_busy(state, first, every_s)):
             by_source, by_destination = await open_all(), await open_all()
             state.by_source = state.by_destination = SideMemory()
             async with asyncio.TaskGroup() as sides:
                 sides.create_task(_wake_all(state, ports, by_source, "source"))
                 sides.create_task(_wake_all(state, ports, by_destination, "destination"))
-
-
-@contextlib.asynccontextmanager
-async def _run_meanwhile(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Do some work meanwhile, and end it."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _open_first(
@@ -112,15 +64,12 @@ async def _open_first(
     """Open the first connection that opens. Raises NotOpenedError with the last one's reason."""
     loop = asyncio.get_running_loop()
     until = loop.time() + (BALANCER_S if pair.key.via else 0.0)
-    if not pair.tries:
-        words = f"both ends need an agent, and none can be started on {pair.closed}"
-        raise NotOpenedError("no-vantage", words)
     while True:
         for planned in pair.tries:
             try:
                 return await opened.enter_async_context(ports.connect(planned)), planned
             except NotOpenedError as error:
-                last = NotOpenedError(error.reason, _word_try(planned, error))
+                last = NotOpenedError(error.reason, word_try(planned, error))
         if last.reason != "row-stopped" or loop.time() >= until:
             raise last
         await asyncio.sleep(PAUSE_S)
@@ -135,11 +84,6 @@ async def _open_further(
         return await opened.enter_async_context(ports.connect(planned))
     except NotOpenedError:
         return await opened.enter_async_context(ports.connect(planned))
-
-
-def _word_try(planned: PlannedConnection, error: NotOpenedError) -> str:
-    ends = f"{planned.source.name} to {planned.destination.name} ({planned.address.text})"
-    return f"{ends} tcp {planned.port}, row {planned.requirement}: {error}"
 
 
 async def _wake_all(
@@ -158,20 +102,13 @@ async def _wake_all(
             await _try_fresh(state, ports)
         memory = state.by_source if woken_by == "source" else state.by_destination
         assert memory is not None
-        known = _add_waking(memory, waking)
+        known = add_waking(memory, waking)
         if woken_by == "source":
             state.by_source = known
         else:
             state.by_destination = known
         if waking.ended is not None:
             return
-
-
-def _add_waking(memory: SideMemory, waking: Waking) -> SideMemory:
-    if waking.ended is None:
-        return SideMemory(max(memory.alive_s, math.floor(waking.silent_s + CLOCK_S)))
-    forgotten_s = max(round(waking.silent_s), memory.alive_s + 1)
-    return SideMemory(memory.alive_s, forgotten_s, waking.ended)
 
 
 async def _try_fresh(state: PairState, ports: MeetingPorts) -> None:
@@ -182,7 +119,7 @@ async def _try_fresh(state: PairState, ports: MeetingPorts) -> None:
         async with contextlib.AsyncExitStack() as opened:
             await _open_further(opened, ports, state.planned)
     except NotOpenedError as error:
-        await ports.require_agents(state.planned)
+        await require_agents(ports.fleet, state.planned)
         words = f"a connection was dead, and a new one does not open either: {error}"
         raise NotOpenedError("row-stopped", words) from None
 

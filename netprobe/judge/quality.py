@@ -22,6 +22,7 @@ from netprobe.judge.intervals import (
     count_needed_for_mean,
 )
 from netprobe.model.quality import (
+    INTERVAL_MS,
     MOST_SAMPLES,
     Bar,
     Quality,
@@ -73,6 +74,8 @@ def judge_quality(base: Result, seen: WaySamples, limits: QualityLimits) -> Resu
     undecided = [one.words for one in held if one.is_past is None]
     row, words = _choose_row(limits, past, undecided)
     beside = [f"slow: {one}" for one in past] if row.reason != "slow" else []
+    if seen.refused:
+        beside.append(_word_refused(seen))
     beside += (
         [f"undecided: {one}" for one in undecided] if row.reason != "quality-undecided" else []
     )
@@ -88,6 +91,14 @@ def judge_quality(base: Result, seen: WaySamples, limits: QualityLimits) -> Resu
         attempts=shown.samples,
         warnings=(*base.warnings, *beside),
         quality=shown,
+    )
+
+
+def _word_refused(seen: WaySamples) -> str:
+    count = len(seen.rtts_us) + seen.lost + seen.refused
+    return (
+        f"{seen.refused} of {count} {SAMPLED[seen.by]} were refused, which is no loss of the way: "
+        f"netprobe sends {1000 // INTERVAL_MS} a second, and something limits what is new"
     )
 
 

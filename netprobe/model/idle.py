@@ -8,8 +8,10 @@ from msgspec import Struct
 
 from netprobe.model.inventory import Family
 
-# How a connection ended: packets vanish, or a reset or a FIN came.
-Ended = Literal["dropped", "reset", "closed"]
+IdleProtocol = Literal["tcp", "udp"]
+# How a connection ended: packets vanish, or a reset, a FIN or an ICMP error came.
+Ended = Literal["dropped", "reset", "closed", "refused"]
+KeepaliveKind = Literal["data", "tcp"]
 # The end that sends first after a silence.
 WokenBy = Literal["source", "destination"]
 
@@ -28,12 +30,15 @@ class SideMemory(Struct, frozen=True):
 
 class HeldKeepalive(Struct, frozen=True):
     """How often a row's programs send, held against the memory. ``untold``: nothing was silent for
-    so long."""
+    so long. ``kind`` `tcp`: keepalives of the kernel. ``uncounted_s``: how often these come that
+    do not count, because something on the way ends TCP, or may."""
 
     matrix: str
     requirement: str
     keepalive_s: int
     outcome: Literal["lives", "too-long", "untold"]
+    kind: KeepaliveKind = "data"
+    uncounted_s: int | None = None
 
 
 class BusyConnection(Struct, frozen=True):
@@ -60,12 +65,14 @@ class PairMemory(Struct, frozen=True):
     ``via``: the balancer between them, None without one. ``alive_s``: silent for so many seconds, a
     connection lived, whichever end woke it; None where nothing was measured. ``forgotten_s``: the
     shortest silence after which one was dead for at least one end; None: none. ``reset``: whether
-    a reset or a FIN told an end of it. ``reason`` and ``because``: why nothing was measured.
+    a reset, a FIN or an ICMP error told an end of it. ``by_destination`` of UDP is what a
+    conversation of some seconds showed, and ``one_exchange`` one datagram each way.
+    ``reason`` and ``because``: why nothing was measured, or what else was seen.
     """
 
     from_: str
     to: str
-    protocol: Literal["tcp"]
+    protocol: IdleProtocol
     family: Family
     via: str | None
     alive_s: int | None = None
@@ -74,6 +81,7 @@ class PairMemory(Struct, frozen=True):
     flow: MeasuredFlow | None = None
     by_source: SideMemory | None = None
     by_destination: SideMemory | None = None
+    one_exchange: SideMemory | None = None
     busy: BusyConnection | None = None
     keepalives: tuple[HeldKeepalive, ...] = ()
     reason: str | None = None

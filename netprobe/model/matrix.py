@@ -165,8 +165,28 @@ def probe_to_file(probe: AnyProbe | None) -> str | dict[str, Any] | None:
     return probe.to_file() if isinstance(probe, HttpProbe) else probe
 
 
-def write_keepalive(seconds: int) -> str:
-    """Give the value of ``keepalive:`` in a matrix file."""
+class Keepalive(Struct, frozen=True):
+    """After how many seconds a row's programs send something over a silent connection; at least one
+    is known. ``tcp_s``: keepalives of the kernel, which a proxy that ends TCP does not count."""
+
+    data_s: int | None = None
+    tcp_s: int | None = None
+
+    @property
+    def times_s(self) -> tuple[int, ...]:
+        """All times that are known."""
+        return tuple(one for one in (self.data_s, self.tcp_s) if one is not None)
+
+    def to_file(self) -> str | dict[str, str]:
+        """Give the value of ``keepalive:`` in a matrix file."""
+        if self.tcp_s is None:
+            return write_time(self.data_s or 0)
+        known = {"data": self.data_s, "tcp": self.tcp_s}
+        return {key: write_time(one) for key, one in known.items() if one is not None}
+
+
+def write_time(seconds: int) -> str:
+    """Write a time as matrix files have it: ``90s``, ``1m``, ``1h``."""
     for unit, length_s in (("h", 3600), ("m", 60)):
         if seconds % length_s == 0:
             return f"{seconds // length_s}{unit}"
@@ -196,8 +216,8 @@ class Requirement(PartlyCompared, frozen=True):
     ``stops``: what does not work while it fails; None where nobody says it. ``any_of``: of all
     rows of this name one that passes is enough for a pair of hosts. ``multicast``: the group that
     its packets go to in truth, which no probe proves. ``quality``: how good the way
-    must be. ``keepalive``: after so many seconds its programs send something over a connection that
-    is silent. ``place`` is its ``file:line:column``.
+    must be. ``keepalive``: how often its programs send something over a connection that is
+    silent. ``place`` is its ``file:line:column``.
     """
 
     UNCOMPARED = ("place",)
@@ -227,7 +247,7 @@ class Requirement(PartlyCompared, frozen=True):
     any_of: Name | None = None
     multicast: str | None = None
     quality: QualityLimits | None = None
-    keepalive: int | None = None
+    keepalive: Keepalive | None = None
     place: str = ""
 
     @property

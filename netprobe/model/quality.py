@@ -14,7 +14,7 @@ SampledBy = Literal["tcp", "udp", "icmp"]
 INTERVAL_MS = 20
 FLOWS_AT_ONCE = 4
 MOST_SAMPLES = 10_000
-THREE_DIGITS, WHOLE = 100, 0.995
+THREE_DIGITS = 100
 
 
 class QualityLimits(Struct, frozen=True):
@@ -42,12 +42,14 @@ class QualityLimits(Struct, frozen=True):
 
 class WaySamples(NamedTuple):
     """The samples of one flow: the round trips of those that were answered, in their order, and how
-    many were lost. ``why``: why not by packets of the row, in words; empty where it was."""
+    many were lost, and ``refused`` by a reset or an ICMP error. ``why``: why not by packets of
+    the row, in words; empty where it was."""
 
     by: SampledBy
     rtts_us: tuple[int, ...]
     lost: int
     why: str = ""
+    refused: int = 0
 
 
 class Bar(Struct, frozen=True):
@@ -89,5 +91,7 @@ def word_us(time_us: int | None) -> str:
 
 
 def word_share(share: float) -> str:
-    """Give a share in two digits."""
-    return f"{share * 100:.2g} %" if share < WHOLE else "100 %"
+    """Give a share in percent: below 1 % in two digits, above it with one decimal."""
+    percent = share * 100
+    digits = f"{percent:.2g}" if percent < 1 else f"{percent:.1f}".removesuffix(".0")
+    return f"{digits} %"

@@ -22,8 +22,7 @@ from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, Want, WantKey, Work
-from netprobe.probe.rehearsals.playing import SkipFlow, play_all
-from netprobe.probe.rehearsals.rehearsal import RowArrivals
+from netprobe.probe.rehearsals.rehearsal import RowArrivals, SkipFlow
 from netprobe.probe.settings import ProbeSettings
 
 # How long a destination's round waits for sources that are still starting; the rest has its own.
@@ -73,7 +72,10 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
             probed, played = further.split_rehearsals()
             listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
             await _work_through(listed, fleet, settings, note)
-            await play_all(stage.all_wants(), fleet, arrived, emit, skip)
+            if played.blocks:
+                from netprobe.probe.rehearsals.playing import play_all
+
+                await play_all(stage.all_wants(), fleet, arrived, emit, skip)
             further, done = next_plan(), None
         await fleet.tell_losses()
     finally:

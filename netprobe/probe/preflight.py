@@ -19,8 +19,6 @@ from netprobe.probe.agents.live_fleet import find_strangeness, open_fleet
 from netprobe.probe.destination import runs_platform
 from netprobe.probe.flows.listeners import Listeners, Round, spots
 from netprobe.probe.flows.work import Want, Work, join
-from netprobe.probe.rehearsals.playing import try_parts
-from netprobe.probe.rehearsals.segment_hearing import hear_foreign
 from netprobe.vantage.launch import Launcher
 
 # What the holders of a host's ports mean, as fields of its facts.
@@ -47,6 +45,8 @@ async def check_hosts(
         if report.state == "agent" and host in work.destinations:
             report = await _add_held_ports(report, host, fleet, work, say_held)
         if report.state == "agent" and played.blocks:
+            from netprobe.probe.rehearsals.playing import try_parts
+
             lacking = await try_parts(host, fleet, played)
             report = replace(report, cost=(*report.cost, *lacking))
         if report.state == "agent":
@@ -89,6 +89,8 @@ def _add_strange_addresses(host: Host, fleet: Fleet) -> HostReport:
 
 async def _add_heard_routers(report: HostReport, host: Host, fleet: Fleet) -> HostReport:
     """Give the report with the routers of nobody in the plan that the host hears; it is silent."""
+    from netprobe.probe.rehearsals.segment_hearing import hear_foreign
+
     agent, hello = fleet.agent(host), fleet.agent(host).hello
     own = hello.addresses if hello is not None and hello.net_raw else []
     if all(ip_address(text).is_loopback for text in own):

@@ -12,7 +12,7 @@ from netprobe.protocols.packets.ike import Ike, IkeNat
 from netprobe.protocols.packets.memberlist import Memberlist
 from netprobe.protocols.packets.ntp import Ntp
 from netprobe.protocols.packets.openvpn import OpenVpn
-from netprobe.protocols.packets.plain import Plain, Raw
+from netprobe.protocols.packets.plain import Plain, Raw, Vrrp
 from netprobe.protocols.packets.tunnels import Geneve, IpIp, Vxlan
 
 __all__ = ["PROTOCOLS", "Protocol", "Reading", "packets", "protocol_for"]
@@ -46,7 +46,7 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 
 _BY_PORT: dict[tuple[str, int], Protocol] = {("ike", 4500): _IKE_NAT}
-_BY_NUMBER: dict[int, Protocol] = {4: _IPIP}
+_BY_NUMBER: dict[int, Protocol] = {4: _IPIP, 112: Vrrp()}
 
 
 def protocol_for(

@@ -6,18 +6,20 @@ import pytest
 
 from netprobe.errors import RequestError
 from netprobe.idle.pairs import MOST_PAIRS, PairKey, ZonePair, find_pairs
-from netprobe.idle.silences import list_silences
+from netprobe.idle.state import list_silences
 from netprobe.model.inventory import Host, Inventory, Vantage
+from netprobe.model.matrix import Keepalive
 from netprobe.model.plan import BALANCER
 from netprobe.plan.expand import make_plan
 from netprobe.plan.rehearsals import with_rehearsals
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 
 ROWS = [
-    requirement("api", "external", "master", tcp=((6443, 6443),), keepalive=30),
+    requirement("api", "external", "master", tcp=((6443, 6443),), keepalive=Keepalive(30, 15)),
     requirement("etcd", "master", "master", tcp=((2379, 2380),)),
     requirement("no", "external", "master", tcp=((1, 1),), expect="denied"),
     requirement("dns", "external", "master", tcp=(), udp=((53, 53),)),
+    requirement("vxlan", "master", "external", tcp=(), udp=((8472, 8472),), probe="vxlan"),
 ]
 
 
@@ -29,8 +31,9 @@ def pairs_of(*hosts: Host) -> dict[PairKey, ZonePair]:
     return {one.key: one for one in find_pairs(plan)}
 
 
-def test_pairs_are_those_of_rows_with_tcp() -> None:
-    """Each zone that a row leads from and to, for each family; a host alone is no pair."""
+def test_pairs_are_those_of_rows_with_tcp_and_udp() -> None:
+    """Each zone that a row leads from and to, for each family; a host alone is no pair. No answer
+    comes to what goes into a tunnel."""
     found = pairs_of(
         host("m1", "master", addresses=("10.0.0.1", "fd00::1")),
         host("m2", "master", addresses=("10.0.0.2",)),
@@ -41,9 +44,14 @@ def test_pairs_are_those_of_rows_with_tcp() -> None:
         PairKey(workers, masters, 4, None),
         PairKey("fd00:1::/64", "fd00::/64", 6, None),
         PairKey(masters, masters, 4, None),
+        PairKey(workers, masters, 4, None, "udp"),
+        PairKey("fd00:1::/64", "fd00::/64", 6, None, "udp"),
+    }
+    assert {one.requirement for one in found[PairKey(workers, masters, 4, None, "udp")].tries} == {
+        "dns"
     }
     api = found[PairKey(workers, masters, 4, None)]
-    assert [one.keepalive_s for one in api.keepalives] == [30]
+    assert [one.keepalive.times_s for one in api.keepalives] == [(30, 15)]
     assert {(one.source.name, one.port) for one in api.tries} == {("w1", 6443)}
     etcd = found[PairKey(masters, masters, 4, None)]
     assert {one.port for one in etcd.tries} == {2379, 2380}
@@ -52,11 +60,11 @@ def test_pairs_are_those_of_rows_with_tcp() -> None:
 
 def test_a_host_without_an_agent_is_named() -> None:
     """Nothing is tried there, and nothing is forgotten of the pair."""
-    (pair,) = pairs_of(
+    found = pairs_of(
         host("m1", "master", addresses=("10.0.0.1",), vantage=Vantage("none")),
         host("w1", "external", addresses=("10.0.1.1",)),
     ).values()
-    assert (pair.tries, pair.closed) == ([], "m1")
+    assert [(pair.tries, pair.closed) for pair in found] == [([], "m1")] * 2
 
 
 def test_too_many_pairs_are_refused() -> None:

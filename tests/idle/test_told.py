@@ -12,8 +12,9 @@ import pytest
 from netprobe.cli.main import status_of
 from netprobe.idle.pairs import PairKey, RowKeepalive, ZonePair
 from netprobe.idle.run import tell_pair
-from netprobe.idle.silences import PairState
+from netprobe.idle.state import PairState
 from netprobe.model.idle import BusyConnection, IdleReport, PairMemory, SideMemory
+from netprobe.model.matrix import Keepalive
 from netprobe.report.verbs.idle import write_idle_json, write_idle_text
 
 MATRIX = """schema: netprobe.matrix/1
@@ -35,7 +36,8 @@ def told(
 ) -> PairMemory:
     """The pair with keepalives of 30 s and 1 h."""
     pair = ZonePair(PairKey("a", "b", 4, None))
-    pair.keepalives = {RowKeepalive("m", "etcd", 30): None, RowKeepalive("m", "tunnel", 3600): None}
+    rows = {"etcd": Keepalive(30), "tunnel": Keepalive(3600)}
+    pair.keepalives = {RowKeepalive("m", name, one): None for name, one in rows.items()}
     state = PairState(pair, by_source=source, by_destination=destination, **more)
     return tell_pair(state, stopped)
 
@@ -76,6 +78,64 @@ def test_what_was_not_silent_for_so_long_cannot_be_told() -> None:
     assert text.startswith("OK: no silent connection was forgotten within 60 s (1 pair of zones)")
     assert "row etcd (m) sends every 30s: that is enough\n" in text
     assert "cannot be told, no silence was so long; --up-to 1h would tell\n" in text
+
+
+@pytest.mark.parametrize(
+    ("via", "ended", "kind", "outcome"),
+    [
+        (None, "dropped", "tcp", "lives"),
+        ("lb", "dropped", "tcp", "lives"),
+        ("lb", "closed", "data", "too-long"),
+        (None, "closed", "data", "too-long"),
+        (None, None, "tcp", "lives"),
+        ("lb", None, "data", "untold"),
+    ],
+)
+def test_keepalives_of_the_kernel_count_against_firewalls(
+    via: str | None, ended: Any, kind: str, outcome: str
+) -> None:
+    """Not where a FIN came, which only what ends TCP itself sends; nor where a balancer may be of
+    that kind."""
+    pair = ZonePair(PairKey("a", "b", 4, via))
+    pair.keepalives = {RowKeepalive("k0s", "konnectivity", Keepalive(3600, 15)): None}
+    memory = SideMemory(30, 60 if ended else None, ended)
+    told = tell_pair(PairState(pair, by_source=memory, by_destination=memory), stopped=False)
+    (held,) = told.keepalives
+    assert (held.kind, held.outcome) == (kind, outcome)
+    seconds = {"tcp": 15, "data": 3600}
+    assert held.keepalive_s == seconds[kind]
+    assert held.uncounted_s == (15 if kind == "data" else None)
+    words = {
+        "tcp": "row konnectivity (k0s) sends TCP keepalives every 15s: that is enough\n",
+        "data": "sends every 1h (its TCP keepalives every 15s keep no proxy awake): ",
+    }
+    assert words[kind] in text_of(told)
+
+
+def test_keepalives_of_the_kernel_alone_say_nothing_of_a_proxy() -> None:
+    """Whether its programs send data too, nobody says."""
+    pair = ZonePair(PairKey("a", "b", 4, "lb"))
+    pair.keepalives = {RowKeepalive("m", "api", Keepalive(None, 15)): None}
+    memory = SideMemory(60)
+    told = tell_pair(PairState(pair, by_source=memory, by_destination=memory), stopped=False)
+    assert outcomes(told) == ["untold"]
+
+
+def test_udp_has_two_memories() -> None:
+    """One question and its answer, and a conversation; the shorter one counts."""
+    state = PairState(
+        ZonePair(PairKey("a", "b", 4, None, "udp")),
+        by_destination=SideMemory(60),
+        one_exchange=SideMemory(15, 30, "dropped"),
+    )
+    pair = tell_pair(state, stopped=False)
+    assert (pair.protocol, pair.alive_s, pair.forgotten_s, pair.reset) == ("udp", 15, 30, False)
+    text = text_of(pair)
+    assert "silent UDP is forgotten between 15 and 30 s, without a word\n" in text
+    assert (
+        "after one question and its answer: forgotten between 15 and 30 s, without a word\n" in text
+    )
+    assert "after a conversation of 3 s: lives for 60 s at least\n" in text
 
 
 @pytest.mark.parametrize(

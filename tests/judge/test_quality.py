@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import get_args
 
+import pytest
 from msgspec.structs import replace
 
 from netprobe.judge.findings import fold
 from netprobe.judge.quality import ROWS, judge_quality
 from netprobe.model.codec import result_from_json, result_to_json
-from netprobe.model.quality import QualityLimits, SampledBy, WaySamples
+from netprobe.model.quality import QualityLimits, SampledBy, WaySamples, word_share
 from netprobe.model.result import Result
 from netprobe.request.rules import RequestWishes
 from pages.combinations import QUALITIES
@@ -66,7 +67,9 @@ def test_the_gravest_is_the_reason_and_the_rest_warns() -> None:
     limits = QualityLimits(rtt_p99_us=66_000, loss=0.001, required=True)
     one = told(limits, STEADY[:100], lost=50)
     assert one.reason == "slow"
-    assert one.because.startswith("50 of 150 lost (95 %: 26 % to 41 %), past the 0.1 % of the row")
+    assert one.because.startswith(
+        "50 of 150 lost (95 %: 25.9 % to 41.5 %), past the 0.1 % of the row"
+    )
     assert one.warnings[-1].startswith("undecided: whether 66 ms holds")
 
 
@@ -114,3 +117,26 @@ def test_no_rule_helps() -> None:
     request = ask([one], RequestWishes(), INFO)
     assert not request.rules
     assert request.unmended
+
+
+def test_a_refusal_is_no_loss() -> None:
+    """What was refused is told of, and counts neither as a sample nor as a loss."""
+    seen = WaySamples("tcp", (1000,) * 150, 0, refused=50)
+    found = judge_quality(BASE, seen, QualityLimits(loss=0.1, required=True))
+    assert (found.verdict, found.reason) == ("pass", "way-quality")
+    assert found.quality is not None
+    assert (found.quality.samples, found.quality.lost) == (150, 0)
+    (warning,) = found.warnings
+    assert warning.startswith("50 of 200 connections were refused, which is no loss of the way: ")
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.125, "12.5 %"), (0.12, "12 %"), (0.0123, "1.2 %"), (0.00125, "0.12 %"), (1.0, "100 %"),
+        (0.9999, "100 %"), (0.0, "0 %"),
+    ],
+)  # fmt: skip
+def test_words_of_a_share(share: float, words: str) -> None:
+    """One decimal where the percent are no whole number; below 1 % two digits."""
+    assert word_share(share) == words

@@ -1,4 +1,4 @@
-"""A router between two zones that forgets silent TCP connections, or forgets nothing.
+"""A router between two zones that forgets silent connections and UDP flows, or forgets nothing.
 
 The truth is the kernel's: ``conntrack -L`` lists what it remembers, and the counters of the rules
 say how many packets of unknown connections they dropped.
@@ -41,7 +41,8 @@ table inet memory {
     ct state invalid counter name unknown INVALID
     ct state established,related accept
     tcp dport PORT accept
-    meta l4proto tcp counter name unknown drop
+    udp dport PORT accept
+    meta l4proto { tcp, udp } counter name unknown UDP
   }
 }
 """
@@ -65,11 +66,23 @@ class RememberedLab(Lab):
         ``picks_up``: packets of unknown connections to the port make new ones. ``unknown``: what
         happens to those of no connection.
         """
-        self["r"].nft(FIREWALL.replace("PORT", str(PORT)).replace("INVALID", unknown))
+        # What the destination sends by itself begins a flow.
+        refusal = "drop" if unknown == "drop" else "reject"
+        rules = FIREWALL.replace("INVALID", unknown).replace("UDP", refusal)
+        self["r"].nft(rules.replace("PORT", str(PORT)))
         self["r"].run(
             "sysctl", "-qw",
             f"net.netfilter.nf_conntrack_tcp_loose={int(picks_up)}",
             f"net.netfilter.nf_conntrack_tcp_timeout_established={forget_s}",
+        )  # fmt: skip
+
+    def forget_datagrams(self, exchange_s: int, conversation_s: int) -> None:
+        """Forget UDP flows after so many seconds of silence: those of one question and its answer,
+        and others."""
+        self["r"].run(
+            "sysctl", "-qw",
+            f"net.netfilter.nf_conntrack_udp_timeout={exchange_s}",
+            f"net.netfilter.nf_conntrack_udp_timeout_stream={conversation_s}",
         )  # fmt: skip
 
     def count_dropped(self) -> int:
@@ -79,20 +92,26 @@ class RememberedLab(Lab):
         assert found is not None, listed
         return int(found[1])
 
-    def list_remembered(self) -> list[str]:
-        """List the connections to the port that the router remembers as established."""
-        lines = self["r"].run("conntrack", "-L", "-f", "ipv4", check=False).splitlines()
-        lines += self["r"].run("conntrack", "-L", "-f", "ipv6", check=False).splitlines()
-        return [one for one in lines if "ESTABLISHED" in one and f"dport={PORT}" in one]
+    def list_remembered(self, protocol: str = "tcp") -> list[str]:
+        """List the connections to the port that the router remembers as established, or the UDP
+        flows."""
+        words = ("conntrack", "-L", "-p", protocol)
+        lines = self["r"].run(*words, "-f", "ipv4", check=False).splitlines()
+        lines += self["r"].run(*words, "-f", "ipv6", check=False).splitlines()
+        state = "ESTABLISHED" if protocol == "tcp" else protocol
+        return [one for one in lines if state in one and f"dport={PORT}" in one]
 
     def write_files(
-        self, keepalive: str | None = None, hosts: Mapping[str, object] = MappingProxyType({})
+        self,
+        keepalive: str | Mapping[str, str] | None = None,
+        hosts: Mapping[str, object] = MappingProxyType({}),
+        protocol: str = "tcp",
     ) -> list[str]:
         """Write a matrix and an inventory, and give the words that name them.
 
         ``hosts``: further ones, or others of the same name; None: it is left out.
         """
-        row = {"id": "api", "from": "client", "to": "server", "tcp": [PORT], "purpose": "API"}
+        row = {"id": "api", "from": "client", "to": "server", protocol: [PORT], "purpose": "API"}
         matrix = {
             "schema": "netprobe.matrix/1", "name": "m", "title": "M",
             "roles": {"client": {}, "server": {}},
@@ -115,11 +134,11 @@ class RememberedLab(Lab):
         }  # fmt: skip
 
     def measure(
-        self, up_to: str, *words: str, keepalive: str | None = None,
-        hosts: Mapping[str, object] = MappingProxyType({}),
+        self, up_to: str, *words: str, keepalive: str | Mapping[str, str] | None = None,
+        hosts: Mapping[str, object] = MappingProxyType({}), protocol: str = "tcp",
     ) -> Finished:  # fmt: skip
         """Run ``netprobe measure idle`` between the zones."""
-        files = self.write_files(keepalive, hosts)
+        files = self.write_files(keepalive, hosts, protocol)
         return netprobe(
             "measure", "idle", *files, "--up-to", up_to, "-o", "json", *words, limit_s=200
         )

@@ -6,7 +6,6 @@ import json
 import signal
 import socket
 import struct
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -110,11 +109,19 @@ class Switch:
             "-i", str(self.lab.write("inventory.yaml", inventory)),
         ]  # fmt: skip
 
-    def keep_alive(self, host: Namespace, version: int, family: int, vrid: int = VRID) -> None:
-        """Start a real keepalived with another virtual address than ours."""
+    def keep_alive(
+        self, host: Namespace, version: int, family: int, vrid: int = VRID, *, priority: int = 150,
+        peer: Namespace | None = None,
+    ) -> Path:  # fmt: skip
+        """Start a real keepalived with another virtual address than ours; gives its log, with all
+        that it can say. ``peer``: it speaks to that machine alone, and not to VRRP's group."""
         end = f"{'10.96.0.' if family == 4 else 'fd96::'}200"
-        extra = f"    virtual_ipaddress_excluded {{ {end}/64 }}" if family == 6 else ""
+        extra = f"    virtual_ipaddress_excluded {{ {end}/64 }}\n" if family == 6 else ""
         first = end + "/24" if family == 4 else "fe80::200/64"
+        at = 0 if family == 4 else 1
+        if peer is not None:
+            extra += f"    unicast_src_ip {host.addresses[at]}\n"
+            extra += f"    unicast_peer {{ {peer.addresses[at]} }}"
         text = f"""
 global_defs {{ router_id {host.name}
   vrrp_garp_master_repeat 1 }}
@@ -122,7 +129,7 @@ vrrp_instance other {{
     state BACKUP
     interface e0
     virtual_router_id {vrid}
-    priority 150
+    priority {priority}
     advert_int 1
     version {version}
     virtual_ipaddress {{ {first} }}
@@ -132,10 +139,11 @@ vrrp_instance other {{
         config = self.lab.write(f"keepalived-{host.name}-{family}.conf", text)
         folder = self.lab.folder
         files = [f"--{one}={folder}/{one}-{host.name}-{family}" for one in ("pid", "vrrp_pid")]
-        quiet = subprocess.DEVNULL
-        host.spawn(
-            "keepalived", "-n", "-l", "-P", "-f", str(config), *files, stdout=quiet, stderr=quiet
-        )
+        words = ("-n", "-l", "-D", "-P", "-f", str(config), *files)
+        path = folder / f"keepalived-{host.name}-{family}.log"
+        with path.open("wb") as log:
+            host.spawn("keepalived", *words, stdout=log, stderr=log)
+        return path
 
 
 def speak_vrrp_6(host: Namespace, link: str, vrid: int = VRID) -> None:

@@ -17,9 +17,9 @@ import pytest
 PARTS = {
     "overlay": "overlay overlay_ends",
     "balancer": "balancer removal removal_ends held_pool",
-    "segment": "segment segment_dhcp segment_multicast",
+    "segment": "segment segment_dhcp segment_multicast segment_keepalived",
     "quality": "quality",
-    "idle": "memories",
+    "idle": "memories memories_udp",
     "session": "rehearsed_faults",
 }
 

@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from tests.lab.balancers import BALANCER, HOSTS, HTTPS_CHECK, PORT, STRANGER, BalancedHosts, pools
+from tests.lab.balancers import (
+    BALANCER,
+    HOSTS,
+    HTTPS_CHECK,
+    PORT,
+    STRANGER,
+    BalancedHosts,
+    BalancedSixes,
+    pools,
+)
 from tests.lab.cli import Finished, netprobe
 from tests.lab.konnectivity.pki import authority, issue
 from tests.lab.netlab import wait_for
@@ -25,19 +34,26 @@ REHEARSE = ("--rehearse=balancer", "-o", "json")
 SOURCES = {"client", *HOSTS}
 # A server of its own, in Python: whatever asks gets an answer in TLS by a certificate of its own.
 FOREIGN = """
-import http.server, ssl, sys
+import http.server, socket, ssl, sys
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(sys.argv[1])
 handler = http.server.SimpleHTTPRequestHandler
-server = http.server.ThreadingHTTPServer(("", int(sys.argv[2])), handler)
+kind = http.server.ThreadingHTTPServer
+kind.address_family = socket.AF_INET6 if ":" in sys.argv[3] else socket.AF_INET
+server = kind((sys.argv[3], int(sys.argv[2])), handler)
 server.socket = context.wrap_socket(server.socket, server_side=True)
 server.serve_forever()
 """
 
 
-@pytest.fixture
-def lab() -> Iterator[BalancedHosts]:
-    with BalancedHosts() as made:
+@pytest.fixture(
+    params=[
+        pytest.param(BalancedHosts, id="ipv4"),
+        pytest.param(BalancedSixes, id="ipv6", marks=pytest.mark.full),
+    ]
+)
+def lab(request: pytest.FixtureRequest) -> Iterator[BalancedHosts]:
+    with request.param() as made:
         yield made
 
 
@@ -70,7 +86,8 @@ def make_certificate(lab: BalancedHosts, name: str) -> str:
 
 def start_stranger(lab: BalancedHosts) -> None:
     """Something else that speaks TLS at the port, at a host of its own."""
-    words = ("-c", FOREIGN, make_certificate(lab, "somebody.lab"), str(PORT))
+    address = lab.write_address(STRANGER)
+    words = ("-c", FOREIGN, make_certificate(lab, "somebody.lab"), str(PORT), address)
     stranger = lab["stranger"]
     stranger.spawn(sys.executable, *words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     wait_for(lambda: any(one.endswith(f":{PORT}") for one in stranger.listening()), "a stranger")
@@ -115,7 +132,8 @@ def test_a_back_end_that_is_missing(lab: BalancedHosts) -> None:
     assert all("reached cp3 in" in one["because"] for one in found.values())
     assert set(lab.count_connections()) == {"s1", "s2"}
     (finding,) = done.document["findings"]
-    assert finding["title"] == "lb hands tcp 6443 on to less than all of its back ends (4 flows)"
+    port = "tcp 6443" if lab.family == 4 else "tcp 6443 (IPv6)"
+    assert finding["title"] == f"lb hands {port} on to less than all of its back ends (4 flows)"
 
 
 @pytest.mark.full
@@ -190,15 +208,19 @@ def test_a_health_port_of_its_own(lab: BalancedHosts) -> None:
 
 def start_translation(lab: BalancedHosts, *more: str) -> None:
     """Balance in the kernel: each new connection gets one of three back ends."""
-    pairs = ", ".join(f"{at} : {one}" for at, one in enumerate(HOSTS.values()))
+    ip = "ip" if lab.family == 4 else "ip6"
+    hosts = enumerate(map(lab.write_address, HOSTS.values()))
+    pairs = ", ".join(f"{at} : {one}" for at, one in hosts)
+    front = lab.write_address(BALANCER)
     lines = "\n".join((
         "chain pre { type nat hook prerouting priority dstnat;",
-        f"ip daddr {BALANCER} tcp dport {PORT} dnat to numgen inc mod 3 map {{ {pairs} }}",
+        f"{ip} daddr {front} tcp dport {PORT} dnat to numgen inc mod 3 map {{ {pairs} }}",
         "}",
         "chain post { type nat hook postrouting priority srcnat;", *more, "}",
     ))  # fmt: skip
-    lab["lb"].run("sysctl", "-qw", "net.ipv4.ip_forward=1")
-    lab["lb"].nft(f"table ip lab {{\n{lines}\n}}")
+    setting = {4: "net.ipv4.ip_forward", 6: "net.ipv6.conf.all.forwarding"}[lab.family]
+    lab["lb"].run("sysctl", "-qw", f"{setting}=1")
+    lab["lb"].nft(f"table {ip} lab {{\n{lines}\n}}")
 
 
 @pytest.mark.full
@@ -206,7 +228,9 @@ def test_back_ends_that_do_not_reach_themselves(lab: BalancedHosts) -> None:
     """A connection of a back end to itself that keeps its source is dropped by its own kernel.
     Translation of all sources is the healthy twin. What the row says is left
     open: behind such a balancer netprobe's own listeners answer while they are there."""
-    own = (f"ip saddr {one} ip daddr {one} accept" for one in HOSTS.values())
+    ip = "ip" if lab.family == 4 else "ip6"
+    addresses = map(lab.write_address, HOSTS.values())
+    own = (f"{ip} saddr {one} {ip} daddr {one} accept" for one in addresses)
     start_translation(lab, *own, "masquerade")
     found = _list_all(lab.run(*REHEARSE))
     assert {name: one["reason"] for name, one in found.items()} == {
@@ -217,13 +241,18 @@ def test_back_ends_that_do_not_reach_themselves(lab: BalancedHosts) -> None:
     assert reasons(_list_all(lab.run(*REHEARSE))) == {("pass", "balancer-pool")}
 
 
+def hold_port(lab: BalancedHosts, name: str) -> None:
+    """A server of somebody else at the port of a host."""
+    start = (sys.executable, "-m", "http.server", "-b", lab.write_address(HOSTS[name]), str(PORT))
+    lab[name].spawn(*start, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    wait_for(lambda: any(f":{PORT}" in one for one in lab[name].listening()), "a server")
+
+
 @pytest.mark.full
 def test_a_port_that_is_in_use(lab: BalancedHosts) -> None:
     """After the installation nothing is played: the host and the port are named."""
     lab.start_haproxy()
-    start = (sys.executable, "-m", "http.server", str(PORT))
-    lab["cp2"].spawn(*start, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    wait_for(lambda: any(f":{PORT}" in one for one in lab["cp2"].listening()), "a server")
+    hold_port(lab, "cp2")
     found = pools(lab.run(*REHEARSE))
     assert reasons(found) == {("not-tested", "port-held")}
     assert all("TCP port 6443 of cp2 is in use" in one["because"] for one in found.values())
@@ -244,9 +273,7 @@ def test_a_matrix_without_a_role_for_balancers(lab: BalancedHosts) -> None:
 @pytest.mark.full
 def test_what_hosts_lack(lab: BalancedHosts) -> None:
     """``check --hosts`` tries the ports of back ends."""
-    start = (sys.executable, "-m", "http.server", str(PORT))
-    lab["cp2"].spawn(*start, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    wait_for(lambda: any(f":{PORT}" in one for one in lab["cp2"].listening()), "a server")
+    hold_port(lab, "cp2")
     words = ("--hosts", "--rehearse=balancer", "-o", "json", *lab.write_files())
     hosts = {one["name"]: " ".join(one["cost"])
              for one in netprobe("check", *words).document["hosts"]}  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.balancers import HOSTS, PORT, BalancedHosts, pools
+from tests.lab.balancers import HOSTS, PORT, BalancedHosts, BalancedSixes, pools
 from tests.lab.cli import Finished
 from tests.lab.konnectivity.pki import authority, issue
 from tests.lab.netlab import wait_for
@@ -24,9 +24,14 @@ TWO = [HOSTS["cp1"], HOSTS["cp2"]]
 READYZ = {"health": {PORT: {"https": "/readyz"}}}
 
 
-@pytest.fixture
-def lab() -> Iterator[BalancedHosts]:
-    with BalancedHosts() as made:
+@pytest.fixture(
+    params=[
+        pytest.param(BalancedHosts, id="ipv4"),
+        pytest.param(BalancedSixes, id="ipv6", marks=pytest.mark.full),
+    ]
+)
+def lab(request: pytest.FixtureRequest) -> Iterator[BalancedHosts]:
+    with request.param() as made:
         yield made
 
 
@@ -43,7 +48,8 @@ def start_servers(lab: BalancedHosts, *, alike: bool = False, ready: bool = True
     one = make_certificate(lab, "api")
     for host in HOSTS:
         shown = one if alike else make_certificate(lab, host)
-        words = (sys.executable, "-c", FOREIGN, shown, str(PORT))
+        address = lab.write_address(HOSTS[host])
+        words = (sys.executable, "-c", FOREIGN, shown, str(PORT), address)
         quiet = subprocess.DEVNULL
         lab[host].spawn(*words, stderr=quiet, stdout=quiet, cwd=lab.folder)
         wait_for(lambda at=host: any(f":{PORT}" in one for one in lab[at].listening()), host)

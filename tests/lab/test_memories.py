@@ -162,12 +162,13 @@ def test_a_firewall_that_says_so(lab: RememberedLab) -> None:
 @pytest.mark.needs("haproxy")
 @pytest.mark.parametrize(
     ("tunnel", "family", "expected"),
-    [("3s", 4, (0, 3, True)), ("3s", 6, (0, 3, True)), ("1h", 4, (5, None, None))],
+    [("3s", 4, (1, 3, True)), ("3s", 6, (1, 3, True)), ("1h", 4, (5, None, None))],
 )
 def test_a_balancer_that_ends_silent_tunnels(
     lab: RememberedLab, tunnel: str, family: int, expected: tuple[Any, ...]
 ) -> None:
-    """HAProxy closes them at its `timeout tunnel`, to the second; the back end's own way lives."""
+    """HAProxy closes them at its `timeout tunnel`, to the second; the back end's own way lives.
+    TCP keepalives of a row do not count through it, and count on the own way."""
     front, back = lab["c"].address(family), lab["b"].address(family)
     text = HAPROXY.format(tunnel=tunnel, port=PORT, front=front, back=back)
     lab["c"].spawn(
@@ -179,7 +180,9 @@ def test_a_balancer_that_ends_silent_tunnels(
         "balances": ["back-end"], "health": {PORT: "tcp"},
     }  # fmt: skip
     back_end = lab.describe("b") | {"roles": ["server", "back-end"]}
-    pairs = read_pairs(lab.measure("5s", hosts={"c": balancer, "b": back_end}))
+    kinds = {"data": "5s", "tcp": "1s"}
+    done = lab.measure("5s", hosts={"c": balancer, "b": back_end}, keepalive=kinds)
+    pairs = read_pairs(done)
     assert {key: one["via"] for key, one in pairs.items()} == {
         ("open", family): "c", ("cluster", 4): None, ("cluster", 6): None,
     }  # fmt: skip
@@ -187,6 +190,13 @@ def test_a_balancer_that_ends_silent_tunnels(
     assert all(memory(pairs["cluster", one]) == (5, None, None) for one in FAMILIES)
     ended = pairs["open", family]["by_source"]["ended"]
     assert ended == ("closed" if expected[1] else None)
+    (through,) = pairs["open", family]["keepalives"]
+    assert (through["kind"], through["keepalive_s"], through["uncounted_s"]) == ("data", 5, 1)
+    assert through["outcome"] == ("too-long" if expected[1] else "lives")
+    for one in FAMILIES:
+        (direct,) = pairs["cluster", one]["keepalives"]
+        assert (direct["kind"], direct["outcome"]) == ("tcp", "lives")
+    assert done.status == (1 if expected[1] else 0)
 
 
 @pytest.mark.full

@@ -90,11 +90,12 @@ class MeasuredWay:
             f"address add {texts[1]}/64 dev {device} nodad",
         )
 
-    def lose(self, when: str) -> None:
+    def lose(self, when: str, tcp: str = "drop") -> None:
         """Let the router lose some of what goes to b, and count all of it and what is lost."""
         assert self.router is not None
-        kinds = [rule for one in SAMPLES.values() for rule in (
-            f"oifname to2 {one} counter", f"oifname to2 {one} {when} counter drop",
+        kinds = [rule for (wire, _), one in SAMPLES.items() for rule in (
+            f"oifname to2 {one} counter",
+            f"oifname to2 {one} {when} counter {tcp if wire == 'tcp' else 'drop'}",
         )]  # fmt: skip
         lines = "\n".join(("type filter hook forward priority 0;", *kinds))
         self.router.nft(f"table inet lab {{ chain forward {{\n{lines}\n}}\n}}")
@@ -204,6 +205,27 @@ def test_a_way_that_loses(lab: Lab, when: str) -> None:
     assert fates(measured(way.run({"large": limits["large"]}, "--quality=50"), "large")) == {
         ("pass", "way-quality")
     }
+
+
+@pytest.mark.full
+def test_refusals_are_no_losses(lab: Lab) -> None:
+    """A router that refuses most connections loses nothing: as many are told of as it refused, and
+    the way is good. What it drops of the others is lost."""
+    way = MeasuredWay(lab)
+    way.lose("limit rate over 20/second burst 5 packets", tcp="reject with tcp reset")
+    limits = {"few": {"loss": "5%", "required": True}}
+    done = way.run(limits, "--quality=200")
+    refused = way.count()
+    for kind, one in measured(done, "few").items():
+        if kind[0] != "tcp":
+            assert (one["verdict"], one["reason"]) == ("blocked", "slow")
+            continue
+        assert (one["verdict"], one["reason"]) == ("pass", "way-quality"), one
+        (warning,) = one["warnings"]
+        count = int(warning.split()[0])
+        assert 100 < count <= refused[kind][1]
+        assert "were refused, which is no loss of the way" in warning
+        assert (one["quality"]["samples"], one["quality"]["lost"]) == (200 - count, 0)
 
 
 @pytest.mark.full

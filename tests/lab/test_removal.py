@@ -32,14 +32,8 @@ ALL = {"s1", "s2", "s3"}
 NAMES = ", ".join(HOSTS)
 
 
-@pytest.fixture
-def lab() -> Iterator[BalancedHosts]:
-    with BalancedHosts() as made:
-        yield made
-
-
 @pytest.fixture(params=[BalancedHosts, BalancedSixes], ids=["ipv4", "ipv6"])
-def either(request: pytest.FixtureRequest) -> Iterator[BalancedHosts]:
+def lab(request: pytest.FixtureRequest) -> Iterator[BalancedHosts]:
     with request.param() as made:
         yield made
 
@@ -69,19 +63,19 @@ def rehearse(
     return str(found["client"]["because"])
 
 
-def test_one_that_does_all_right(either: BalancedHosts) -> None:
+def test_one_that_does_all_right(lab: BalancedHosts) -> None:
     """Each back end that fails its HTTPS check is out soon, and comes again; the others stay."""
-    either.start_haproxy(HTTPS_CHECK, options=SOON)
-    because = rehearse(either, "balancer-pool", ALL)
+    lab.start_haproxy(HTTPS_CHECK, options=SOON)
+    because = rehearse(lab, "balancer-pool", ALL)
     assert f"one after the other (answered /readyz with 500), {NAMES} got" in because
     assert "and the first again" in because
     assert "not measured" not in because
 
 
-def test_one_that_only_connects(either: BalancedHosts) -> None:
+def test_one_that_only_connects(lab: BalancedHosts) -> None:
     """A TCP check passes whatever /readyz says: the balancer never takes a back end out."""
-    either.start_haproxy(options="check inter 1s fall 3 rise 2")
-    because = rehearse(either, "balancer-never-removes", set())
+    lab.start_haproxy(options="check inter 1s fall 3 rise 2")
+    because = rehearse(lab, "balancer-never-removes", set())
     assert "cp1 in 45 s" in because
     assert "; no health checks came that did more than connect" in because
 

@@ -238,7 +238,7 @@ SETTINGS: dict[str, dict[str, Shape]] = {
 KEYS = {
     *("id", "from", "to", "tcp", "udp", "icmp", "ipproto", "purpose", "row", "when", "unless"),
     *("family", "optional", "stops", "expect", "probe", "sni", "process", "owner", "warnings"),
-    *("binds", "any_of", "multicast"),
+    *("binds", "any_of", "multicast", "keepalive"),
 }
 # What runs before the installation; roles that are not named here do not.
 HCP_EXISTING = {
@@ -496,3 +496,20 @@ def can_be(shape: Shape, value: Any) -> bool:
     if kind == "port":
         return isinstance(value, int)
     return value in values
+
+
+def test_keepalives_are_those_of_the_decision() -> None:
+    """Rows have the numbers that decision 0056 names a source for, and no other row has any."""
+    found = {
+        (name, key): requirement["keepalive"]
+        for name in NAMES
+        for key, requirement in requirements(name).items()
+        if "keepalive" in requirement
+    }
+
+    assert found == {
+        ("k0s", "konnectivity"): {"data": "1h", "tcp": "15s"},
+        ("hypershift-hcp", "worker-konnectivity"): "30s",
+        ("hypershift-hcp", "worker-konnectivity-route"): "30s",
+        ("kubeadm", "etcd-external"): "30s",
+    }

@@ -48,6 +48,7 @@ class Sampling:
         self._begun_at = agent.loop.now()
         self._timer: Optional[Timer] = None
         self._failure: Optional[str] = None
+        self._refused = 0
         self.out: Dict[int, SentAt] = {}
         self._rtts_us: Dict[int, int] = {}
 
@@ -80,7 +81,8 @@ class Sampling:
             self._rtts_us[place] = max(1, int(rtt_s * 1000000))
 
     def note_failure(self, code: int) -> None:
-        """Note why a sample did not leave, or came back as an error."""
+        """Note why a sample did not leave, or came back as an error; a refusal is no loss."""
+        self._refused += code in (errno.ECONNREFUSED, errno.ECONNRESET)
         self._failure = NO_PERMISSION if code in PERMISSION else name_of(code)
 
     def end(self) -> None:
@@ -88,7 +90,7 @@ class Sampling:
         self.close()
         rtts_us = [self._rtts_us[place] for place in sorted(self._rtts_us)]
         failure = None if rtts_us else self._failure
-        lost = self.order.samples - len(rtts_us)
+        lost = max(0, self.order.samples - len(rtts_us) - self._refused)
         self.agent.send(SamplesTaken(self.order.id, rtts_us, lost, failure))
         self._ended(self)
 

@@ -25,9 +25,9 @@ class SampleOrder(NamedTuple):
 
 
 class SamplesTaken(NamedTuple):
-    """The round trips of what was answered, in the order of asking, and how many samples were lost.
-    ``failure``: why this host could not ask, or the last error that it met where nothing was
-    answered."""
+    """The round trips of what was answered, in the order of asking, and how many samples were lost;
+    all others were refused. ``failure``: why this host could not ask, or the last error that it met
+    where nothing was answered."""
 
     id: int
     rtts_us: List[int]

@@ -256,8 +256,9 @@ class ChangeFile(FileModel):
     keepalive: KeepaliveField | None = Field(
         default=None,
         description="How often the row's programs send something over a connection that is silent "
-        "otherwise: `30s`, `5m` or `1h`. `netprobe measure idle` alone holds it against what "
-        "firewalls forget. Only with `tcp`.",
+        "otherwise: `30s`, `5m` or `1h`; or `{data: 1h, tcp: 15s}`, where `tcp` are keepalives of "
+        "the kernel, which firewalls count, and proxies do not. `netprobe measure idle` alone "
+        "holds it against what is forgotten. Only with `tcp`.",
     )
     warnings: list[WarnFile] = Field(
         default=[],

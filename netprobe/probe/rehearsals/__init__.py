@@ -2,26 +2,7 @@
 
 A rehearsal is a part of the platform that agents play for a moment, such as the tunnel of an
 overlay. Four places say it: ``plan/rehearsals.py`` which flows there are beside those of rows, a
-file here (and a line of the table) how agents play it, ``judge/rehearsed.py`` what it means, and
+file here (and a line of ``table.py``) how agents play it, ``judge/rehearsed.py`` what it means, and
 ``model/rehearsal_reasons.py`` its reasons. The word stands in ``REHEARSALS`` of ``model/plan.py``.
 It comes after all is probed, when no listener of the run holds a port.
 """
-
-from collections.abc import Mapping
-from typing import Final
-
-from netprobe.model.plan import BALANCER, MULTICAST, OVERLAY, QUALITY, SEGMENT
-from netprobe.probe.rehearsals.balancer import BalancerRehearsal
-from netprobe.probe.rehearsals.multicast import MulticastRehearsal
-from netprobe.probe.rehearsals.overlay import OverlayRehearsal
-from netprobe.probe.rehearsals.quality import QualityRehearsal
-from netprobe.probe.rehearsals.rehearsal import Rehearsal
-from netprobe.probe.rehearsals.segment import SegmentRehearsal
-
-PLAYED: Final[Mapping[str, Rehearsal]] = {
-    OVERLAY: OverlayRehearsal(),
-    BALANCER: BalancerRehearsal(),
-    SEGMENT: SegmentRehearsal(),
-    MULTICAST: MulticastRehearsal(),
-    QUALITY: QualityRehearsal(),
-}

@@ -24,22 +24,22 @@ from netprobe.probe.flows.names import resolve_names
 from netprobe.probe.flows.prober import find_source_address
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.work import Want, addresses, family_of
-from netprobe.probe.rehearsals import PLAYED
 from netprobe.probe.rehearsals.rehearsal import (
     NotPlayedError,
     PairRehearsal,
     Played,
     RowArrivals,
+    SkipFlow,
     Stage,
     TogetherRehearsal,
 )
+from netprobe.probe.rehearsals.table import PLAYED
 
 # The word of the rehearsal, and what flows share that are played together.
 GroupKey = tuple[object, ...]
 # What was seen, or what went wrong.
 Shown = RehearsedFacts | Exception
 PlayedFlow = Callable[[Want, list[Evidence]], None]
-SkipFlow = Callable[[Skipped, int], None]
 
 
 async def play_all(

@@ -80,7 +80,8 @@ class QualityRehearsal(TogetherRehearsal):
         if not told.rtts_us:
             words = "no echo request" if way.by == "icmp" else f"none of {samples} samples"
             raise NotPlayedError("no-samples", f"{words} was answered{way.word_by()}")
-        return WaySamples(way.by, tuple(told.rtts_us), told.lost, way.why)
+        refused = samples - len(told.rtts_us) - told.lost
+        return WaySamples(way.by, tuple(told.rtts_us), told.lost, way.why, refused)
 
 
 class SampledWay(Struct, frozen=True):

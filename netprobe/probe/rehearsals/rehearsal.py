@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, field
 
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, RehearsedFacts
-from netprobe.model.plan import Block, Flow, Plan, find_row
+from netprobe.model.plan import Block, Flow, Plan, Skipped, find_row
 from netprobe.model.ports import PortRange, Ports
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
@@ -21,6 +21,9 @@ from netprobe.probe.flows.work import family_of
 RowKey = tuple[str, str, str, str, str, int]
 # Of a key, whether packets to these ports of this address arrived.
 PortArrivals = dict[tuple[str, PortRange], bool]
+
+# Gets what is left out on purpose, and how many ports.
+SkipFlow = Callable[[Skipped, int], None]
 
 
 class NotPlayedError(Exception):

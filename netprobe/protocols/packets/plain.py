@@ -8,6 +8,8 @@ from netprobe.protocols.base import Reading, Transport, make_template, printable
 REQUEST_MAGIC = b"NETPROBE"
 ANSWER_MAGIC = b"NETPROBA"
 MARK = REQUEST_MAGIC + bytes(wire.NONCE_BYTES + wire.MAC_BYTES)
+# Version 3, an advertisement; id 0; priority 1; no addresses.
+VRRP_START = bytes((0x31, 0, 1, 0))
 
 _SHORTEST_BANNER = 4
 
@@ -53,3 +55,16 @@ class Raw(Plain):
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the same bytes with empty holes: a host without a handler answers ICMP 3/2."""
         return MARK
+
+
+class Vrrp(Raw):
+    """The same bytes behind the beginning of a VRRPv3 advertisement of the id 0, which no router
+    has: keepalived with `unicast_peer` takes any packet of its peer for an advertisement, and
+    `NETPROBE` has the id 69 (it logged "vrrp packet too short").
+    """
+
+    name = "vrrp"
+
+    def template(self, transport: str, family: int) -> wire.Template:
+        """Give the beginning of an advertisement, magic, nonce and MAC."""
+        return make_template(VRRP_START + MARK, None)

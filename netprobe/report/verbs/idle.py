@@ -7,15 +7,23 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TextIO
 
 import netprobe
-from netprobe.model.idle import Ended, HeldKeepalive, IdleReport, PairMemory, SideMemory
-from netprobe.model.matrix import write_keepalive
+from netprobe.model.idle import (
+    Ended,
+    HeldKeepalive,
+    IdleProtocol,
+    IdleReport,
+    PairMemory,
+    SideMemory,
+)
+from netprobe.model.matrix import write_time
 from netprobe.model.struct_json import to_json
 from netprobe.report.page.page import Line, PagePart, Style, field, write_page
 from netprobe.report.page.wording import duration, plural
 
 IDLE_SCHEMA: Final = "netprobe.idle/1"
 _ENDS: Final[Mapping[Ended | None, str]] = {
-    "dropped": "without a reset", "reset": "with a reset", "closed": "with a FIN", None: "",
+    "dropped": "without a reset", "reset": "with a reset", "closed": "with a FIN",
+    "refused": "with an ICMP error", None: "",
 }  # fmt: skip
 # By the rank of a pair.
 _STYLES: Final[tuple[Style, ...]] = ("bad", "doubt", "good", "doubt")
@@ -90,9 +98,11 @@ def _word_pair(pair: PairMemory) -> str:
     if pair.alive_s is None:
         return f"not measured ({pair.reason})"
     if pair.forgotten_s is None:
-        return f"silent TCP lives for {pair.alive_s:,} s at least"
-    how = "with a reset or a FIN" if pair.reset else "without a reset"
-    words = f"silent TCP is forgotten between {pair.alive_s:,} and {pair.forgotten_s:,} s, {how}"
+        return f"silent {pair.protocol.upper()} lives for {pair.alive_s:,} s at least"
+    words = (
+        f"silent {pair.protocol.upper()} is forgotten between {pair.alive_s:,} and "
+        f"{pair.forgotten_s:,} s, {_word_end(pair)}"
+    )
     busy = pair.busy
     if busy is None:
         return words
@@ -100,14 +110,20 @@ def _word_pair(pair: PairMemory) -> str:
     return f"{words}; with a packet every {busy.every_s} s it {lives}"
 
 
+def _word_end(pair: PairMemory) -> str:
+    if pair.protocol == "udp":
+        return "with an ICMP error" if pair.reset else "without a word"
+    return "with a reset or a FIN" if pair.reset else "without a reset"
+
+
 def _pair_fields(pair: PairMemory) -> Iterator[PagePart]:
     flow = pair.flow
     if flow is not None:
-        ends = f"{flow.source} → {flow.destination} ({flow.address})  tcp {flow.port}"
+        ends = f"{flow.source} → {flow.destination} ({flow.address})  {pair.protocol} {flow.port}"
         yield from field("flow", [f"{ends}, row {flow.requirement}"])
-    if pair.forgotten_s is not None and pair.by_source != pair.by_destination:
-        sides = (("source", pair.by_source), ("destination", pair.by_destination))
-        seen = (f"if the {end} sends first: {_word_side(one)}" for end, one in sides if one)
+    sides = [(words, one) for words, one in _list_sides(pair) if one is not None]
+    if pair.forgotten_s is not None and len({one for _, one in sides}) > 1:
+        seen = (f"{words}: {_word_side(one, pair.protocol)}" for words, one in sides)
         yield from field("seen", seen)
     yield from field("why", [pair.because])
     yield from field("keepalive", [_word_keepalive(one, pair) for one in pair.keepalives])
@@ -120,20 +136,37 @@ def _pair_fields(pair: PairMemory) -> Iterator[PagePart]:
         yield from field("to do", [to_do])
 
 
-def _word_side(side: SideMemory) -> str:
+def _list_sides(pair: PairMemory) -> tuple[tuple[str, SideMemory | None], ...]:
+    if pair.protocol == "udp":
+        return (
+            ("after one question and its answer", pair.one_exchange),
+            ("after a conversation of 3 s", pair.by_destination),
+        )
+    return (
+        ("if the source sends first", pair.by_source),
+        ("if the destination sends first", pair.by_destination),
+    )
+
+
+def _word_side(side: SideMemory, protocol: IdleProtocol) -> str:
     if side.forgotten_s is None:
         return f"lives for {side.alive_s:,} s at least"
-    return f"forgotten between {side.alive_s:,} and {side.forgotten_s:,} s, {_ENDS[side.ended]}"
+    is_silent = protocol == "udp" and side.ended == "dropped"
+    how = "without a word" if is_silent else _ENDS[side.ended]
+    return f"forgotten between {side.alive_s:,} and {side.forgotten_s:,} s, {how}"
 
 
 def _word_keepalive(one: HeldKeepalive, pair: PairMemory) -> str:
-    words = f"row {one.requirement} ({one.matrix}) sends every {write_keepalive(one.keepalive_s)}"
+    what = "sends TCP keepalives every" if one.kind == "tcp" else "sends every"
+    words = f"row {one.requirement} ({one.matrix}) {what} {write_time(one.keepalive_s)}"
+    if one.uncounted_s is not None:
+        words += f" (its TCP keepalives every {write_time(one.uncounted_s)} keep no proxy awake)"
     if one.outcome == "too-long":
         return f"{words}: too long"
     if one.outcome == "lives":
         return f"{words}: that is enough"
     if pair.forgotten_s is None and pair.reason is None:
-        wanted = write_keepalive(one.keepalive_s)
+        wanted = write_time(one.keepalive_s)
         return f"{words}: cannot be told, no silence was so long; --up-to {wanted} would tell"
     return f"{words}: cannot be told"
 

@@ -13,6 +13,7 @@ from netprobe.model.matrix import (
     Condition,
     DocumentedPorts,
     DocumentSource,
+    Keepalive,
     Matrix,
     PortEntry,
     Requirement,
@@ -24,7 +25,7 @@ from netprobe.model.matrix import (
     Waiver,
     Warn,
     probe_to_file,
-    write_keepalive,
+    write_time,
 )  # fmt: skip
 from netprobe.model.printable import yaml_scalar
 from netprobe.model.quality import QualityLimits
@@ -143,7 +144,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "any_of": requirement.any_of,
             "multicast": requirement.multicast,
             "quality": requirement.quality and requirement.quality.to_file(),
-            "keepalive": requirement.keepalive and write_keepalive(requirement.keepalive),
+            "keepalive": requirement.keepalive and requirement.keepalive.to_file(),
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
@@ -283,9 +284,16 @@ def _requirement_parts(
     yield from field("any of", [requirement.any_of or ""])
     yield from field("multicast", [requirement.multicast or ""])
     yield from field("quality", [_quality_text(requirement.quality)])
-    keepalive = "" if requirement.keepalive is None else write_keepalive(requirement.keepalive)
-    yield from field("keepalive", [keepalive])
+    yield from field("keepalive", [_keepalive_text(requirement.keepalive)])
     yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
+
+
+def _keepalive_text(keepalive: Keepalive | None) -> str:
+    if keepalive is None:
+        return ""
+    data = write_time(keepalive.data_s) if keepalive.data_s else ""
+    tcp = f"TCP keepalives {write_time(keepalive.tcp_s)}" if keepalive.tcp_s else ""
+    return ", ".join(one for one in (data, tcp) if one)
 
 
 def _stops_text(stops: Stops | None) -> str:

@@ -18,6 +18,7 @@ from netprobe.load.matrix.file import load_matrices
 from netprobe.load.yaml.source import head
 from netprobe.model.matrix import (
     Condition,
+    Keepalive,
     Matrix,
     Requirement,
     Role,
@@ -26,7 +27,6 @@ from netprobe.model.matrix import (
     Stops,
     Waiver,
     Warn,
-    write_keepalive,
 )
 from netprobe.model.quality import QualityLimits
 
@@ -421,16 +421,18 @@ requirements:
 
 
 def test_a_row_says_how_often_its_programs_send(tmp_path: Path) -> None:
-    """A time in the units that people use, and the same words again in what is shown."""
+    """Times in the units that people use, and the same words again in what is shown."""
     matrix = extending(
         tmp_path,
         """
 override: {etcd: {keepalive: 30s}}
 requirements:
-  - {id: one, from: node, to: node, tcp: [1], keepalive: 60m}
+  - {id: one, from: node, to: node, tcp: [1], keepalive: {data: 60m, tcp: 15s}}
 """,
     )
 
     found = {one.id: one.keepalive for one in matrix.requirements}
-    assert (found["etcd"], found["one"], found["vxlan"]) == (30, 3600, None)
-    assert [write_keepalive(one) for one in (30, 60, 90, 3600)] == ["30s", "1m", "90s", "1h"]
+    assert (found["etcd"], found["vxlan"]) == (Keepalive(30), None)
+    assert found["one"] == Keepalive(3600, 15)
+    assert (Keepalive(30).to_file(), Keepalive(None, 90).to_file()) == ("30s", {"tcp": "90s"})
+    assert Keepalive(3600, 60).to_file() == {"data": "1h", "tcp": "1m"}
