@@ -18,7 +18,7 @@ from netprobe.cluster.run import FURTHER_S, MOST_FURTHER
 from tests.batch.merging import World, make_world
 from tests.batch.world import plan_of
 from tests.cluster.api import Api, Json, make_node, serving, status
-from tests.cluster.kubelets import KUBECTL
+from tests.cluster.kubelets import KUBECTL, READY
 from tests.cluster.playing import HOUR_S, Played, verdicts, verdicts_of_files
 from tests.cluster.pods import make_pages
 
@@ -62,8 +62,8 @@ class Cluster:
             for at, message in enumerate(self.pages.get(node, [])[:PAGES], 1)
         ]
         rest = {"name": "rest", "state": {"running": {}}}
-        pod["status"] = {"phase": "Running", "initContainerStatuses": ended, "ready": True,
-                         "containerStatuses": [rest]}  # fmt: skip
+        pod["status"] = {"phase": "Running", "initContainerStatuses": ended,
+                         "conditions": READY, "containerStatuses": [rest]}  # fmt: skip
         self.pages[node] = self.pages.get(node, [])[PAGES:]
 
     def _end(self, message: str) -> Json:

@@ -1,0 +1,151 @@
+"""A thousand nodes behind a real API server: how many calls the command makes, and what it takes.
+
+Pods and their statuses are real objects; what nodes found is made up, by the ideal agents of the
+dry run, and three nodes have so much to tell that it takes further rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netprobe.batch.bundle import open_bundle
+from netprobe.batch.request import BatchRequest, read_request
+from netprobe.batch.rounds import make_first_round
+from netprobe.cluster.manifest import LIMITS, PAGES, PAUSE_S
+from tests.batch.world import BEGAN_S, carry_out, hear_each_other
+from tests.cli.command import environment
+from tests.cluster.api import make_node
+from tests.cluster.kubelets import READY
+from tests.cluster.pods import make_pages
+from tests.cluster.real import RealCluster, find_kubectl, starting
+from tests.cluster.real_kubelets import RealKubelets
+from tests.patience import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.alone]
+
+Json = dict[str, Any]
+MATRIX = """\
+schema: netprobe.matrix/1
+name: linear
+title: Between control planes and workers
+roles: {control-plane: {common: control-plane}, worker: {common: worker}}
+requirements:
+  - {id: api, from: worker, to: control-plane, tcp: [6443, 8132], purpose: x}
+  - {id: kubelet, from: control-plane, to: worker, tcp: [10250], purpose: x}
+  - {id: ping, from: control-plane, to: worker, icmp: echo, purpose: x}
+"""
+COUNT, MASTERS = 1000, 3
+TOOL, EVERYTHING = "netprobe", [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+MOST_CALLS = 12
+MOST_BYTES = 300 << 20
+MOST_LATE_S = 20
+
+
+class PagedKubelets(RealKubelets):
+    """Kubelets whose nodes have found what ideal agents find."""
+
+    def __init__(self, cluster: RealCluster, folder: Path, plan: Path) -> None:
+        super().__init__(cluster, folder)
+        self._plan = plan
+        self.pages: dict[str, list[str]] = {}
+        self.last = 0.0
+
+    def make_all_pages(self) -> BatchRequest:
+        """Make the pages of all nodes by the plan that the command has kept."""
+        wait_until(self._plan.exists, "the plan")
+        request = read_request(open_bundle(self._plan).plan, "plan")
+        _, scripts = make_first_round(request, request.plan)
+        hosts = tuple(request.plan.hosts().values())
+        assert request.starts_at is not None
+        ahead_s = request.starts_at - BEGAN_S
+        told = hear_each_other([carry_out(one, ahead_s=ahead_s, hosts=hosts) for one in scripts])
+        self.pages = {
+            script.start.name: make_pages(script, one, LIMITS)
+            for script, one in zip(scripts, told, strict=True)
+        }
+        return request
+
+    def read_orders(self, pod: Json) -> bytes:
+        """Nobody carries them out."""
+        return b""
+
+    def run_pod(self, pod: Json, bundle: bytes) -> None:
+        """The containers end one after the other."""
+        wait_until(lambda: self.pages, "pages")
+        pages = self.pages[pod["spec"]["nodeName"]]
+        ended = [
+            {"name": f"page-{at}", "state": _end_with(page)}
+            for at, page in enumerate(pages[:PAGES], 1)
+        ]
+        status = {"phase": "Running", "initContainerStatuses": ended, "conditions": READY}
+        self.report(pod, {"phase": "Pending", "initContainerStatuses": ended[:1]})
+        self.report(pod, status)
+        for page in pages[PAGES:]:
+            if self._is_over.wait(PAUSE_S):
+                return
+            rest = {"name": "rest", "state": {"running": {}}, "lastState": _end_with(page)}
+            self.report(pod, {**status, "containerStatuses": [rest]})
+
+    def report(self, pod: Json, status: Json) -> None:
+        """Tell it, and note when."""
+        super().report(pod, status)
+        self.last = time.time()
+
+
+def _end_with(page: str) -> Json:
+    return {"terminated": {"exitCode": 0, "reason": "Completed", "message": page}}
+
+
+def list_all_nodes() -> list[Json]:
+    """A thousand nodes, three of them control planes."""
+    linux = {"kubernetes.io/os": "linux"}
+    return [
+        make_node(
+            f"n{at:04}", f"10.1.{at // 250}.{at % 250 + 1}",
+            *(("control-plane",) if at < MASTERS else ()), labels=linux,
+        )
+        for at in range(COUNT)
+    ]  # fmt: skip
+
+
+def test_what_a_thousand_nodes_cost(tmp_path: Path) -> None:
+    """Twelve calls and one paged list of pods a round, none for one node; all results are there;
+    and in so little memory."""
+    (tmp_path / "matrix.yaml").write_text(MATRIX)
+    plan = tmp_path / "plan.pyz"
+    with starting(tmp_path / "cluster", list_all_nodes()) as real:
+        kubectl = find_kubectl()
+        path = f"{kubectl.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        variables = environment(PATH=path, KUBECONFIG=str(real.add_account(TOOL, EVERYTHING)))
+        words = ("run", "-m", "./matrix.yaml", "--image", "x", "--plan", str(plan), "-o", "json")
+        with (
+            PagedKubelets(real, tmp_path / "pods", plan) as kubelets,
+            (tmp_path / "report.json").open("wb") as out,
+            (tmp_path / "lines").open("wb") as lines,
+        ):
+            running = subprocess.Popen(
+                [kubectl, "netprobe", *words], cwd=tmp_path, env=variables, stdout=out, stderr=lines
+            )
+            kubelets.make_all_pages()
+            _, status, usage = os.wait4(running.pid, 0)
+            late_s = time.time() - kubelets.last
+        running.returncode = os.waitstatus_to_exitcode(status)
+        said = (tmp_path / "lines").read_text()
+        assert running.returncode == 0, said
+        calls = real.count_calls(TOOL)
+
+    rounds = 1 + said.count("had no room so far: round ")
+    assert rounds > 1
+    assert calls["list pods"] == rounds * 2
+    assert calls.total() - calls["list pods"] <= MOST_CALLS, calls
+    assert usage.ru_maxrss << 10 < MOST_BYTES
+    results = json.loads((tmp_path / "report.json").read_bytes())["results"]
+    assert {one["verdict"] for one in results} == {"pass"}
