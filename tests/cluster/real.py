@@ -95,6 +95,8 @@ class RealCluster:
             "--endpoint-reconciler-type=none", f"--cert-dir={certificates}",
             "--service-cluster-ip-range=198.51.100.0/24", "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
+            # No node has such an address: where logs are asked for, nobody is dialled.
+            "--kubelet-preferred-address-types=Hostname",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
             "--service-account-issuer=https://cluster.test",
@@ -225,8 +227,8 @@ class RealCluster:
         assert program is not None
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
-                ["setpriv", "--pdeathsig=KILL", program, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self.folder, start_new_session=True,
+                ["setpriv", "--pdeathsig=KILL", program, *words], cwd=self.folder,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
     def _stop(self, name: str) -> None:
@@ -243,16 +245,25 @@ def _name_object(event: Mapping[str, Any]) -> str:
     return "/".join(filter(None, (about["resource"], about.get("subresource", ""))))
 
 
-def find_kubectl() -> Path:
-    """The client of the server's version where it is beside it, else that of the package index."""
+def start_plugin(
+    words: Sequence[str], cwd: Path, variables: Mapping[str, str], **streams: Any
+) -> subprocess.Popen[str]:
+    """Start ``kubectl netprobe WORDS`` with the client of the server's version where it is beside
+    it, else with that of the package index."""
     found = shutil.which("kubectl", path=os.environ.get(FOLDER, ""))
-    return KUBECTL if found is None else Path(found)
+    kubectl = KUBECTL if found is None else Path(found)
+    path = f"{kubectl.parent}:{KUBECTL.parent}:{os.environ['PATH']}"
+    return subprocess.Popen(
+        [kubectl, "netprobe", *words], cwd=cwd, env={**variables, "PATH": path}, text=True,
+        start_new_session=True, **streams,
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
 def starting(folder: Path, nodes: Sequence[Json]) -> Iterator[RealCluster]:
     """Start a cluster that has these nodes."""
     with RealCluster(folder, [one["metadata"]["name"] for one in nodes]) as cluster:
-        for node in nodes:
-            cluster.ask("POST", "/api/v1/nodes", node)
+        with cluster.open_client() as client:
+            for node in nodes:
+                cluster.ask("POST", "/api/v1/nodes", node, client=client)
         yield cluster

@@ -14,7 +14,7 @@ import pytest
 from netprobe.batch.results import StoredRun
 from netprobe.cluster.kubectl import Kubectl
 from netprobe.cluster.manifest import FURTHER_PAGES, PAGES, PAUSE_S
-from netprobe.cluster.run import FURTHER_S, MOST_FURTHER
+from netprobe.cluster.run import AGAIN_S, FURTHER_S, MOST_FURTHER
 from tests.batch.merging import World, make_world
 from tests.batch.world import plan_of
 from tests.cluster.api import Api, Json, make_node, serving, status
@@ -167,7 +167,7 @@ def test_a_node_that_tells_no_more(world: World, cluster: Cluster) -> None:
 
 
 def test_an_api_that_goes_between_rounds(cluster: Cluster) -> None:
-    """What has arrived is reported, and what has not is said."""
+    """What has arrived is reported, and what has not is said; no further round is waited for."""
     lists: list[str] = []
 
     def is_later(_method: str, path: str) -> bool:
@@ -175,7 +175,9 @@ def test_an_api_that_goes_between_rounds(cluster: Cluster) -> None:
         return path.endswith("/pods") and len(lists) > 1
 
     cluster.api.gone_at = is_later
-    _, stored = cluster.play()
+    played, stored = cluster.play()
+    assert len(lists) == 1 + len(AGAIN_S)
+    assert sum("had no room so far: round" in line for line in played.lines) == 1
     assert len(stored.recordings) == 3
     assert stored.missing == {}
     assert any("had no room in its messages" in words for words in words_of(stored))

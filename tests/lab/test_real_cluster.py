@@ -4,12 +4,10 @@ own nodes, and an account that has the rights of docs/cluster.md and no other.""
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +16,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cluster.real import RealCluster, find_kubectl, starting
+from tests.cluster.real import RealCluster, start_plugin, starting
 from tests.cluster.real_kubelets import MERGE, RealKubelets, find_path
 from tests.lab.cli import ROOT, environment
 from tests.lab.netlab import Lab
-from tests.lab.test_in_cluster import DROPPED, MATRIX, build_nodes, flows, list_nodes
+from tests.lab.printed import check_output, read_commands
+from tests.lab.test_in_cluster import DROPPED, MATRIX, SERVER, build_nodes, flows, list_nodes
 from tests.patience import PATIENCE_S, wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.full]
@@ -36,12 +35,12 @@ WAITING_S = 1.0
 # Who asks the API: with the rights of the page, and with none.
 TOOL, NOBODY = "netprobe", "nobody"
 GROUPS = {"daemonsets": "apps"}
+PAGE, KILLED = ROOT / "docs" / "cluster.md", "Killed"
 
 
 def read_rights() -> list[Json]:
     """The rules that the page lists: verbs, then kinds, with semicolons between."""
-    page = (ROOT / "docs" / "cluster.md").read_text()
-    found = re.search(r"Rights: ([^.]*)\.", page)
+    found = re.search(r"Rights: ([^.]*)\.", PAGE.read_text())
     assert found is not None
     rules = []
     for part in found[1].split(";"):
@@ -63,14 +62,9 @@ class Place:
 
     def start(self, *words: str, user: str = TOOL) -> subprocess.Popen[str]:
         """Begin ``kubectl netprobe WORDS``."""
-        kubectl = find_kubectl()
-        path = f"{kubectl.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         kubeconfig = str(self.real.folder / f"{user}.kubeconfig")
-        variables = environment() | {"PATH": path, "KUBECONFIG": kubeconfig}
-        return subprocess.Popen(
-            [kubectl, "netprobe", *words], cwd=self.folder, env=variables, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return start_plugin(words, self.folder, environment() | {"KUBECONFIG": kubeconfig}, **pipes)
 
     def ask(self, *words: str, status: int, user: str = TOOL) -> tuple[str, list[str]]:
         """Carry it out; give what it printed, and the lines beside it."""
@@ -183,6 +177,31 @@ def test_a_run_through_a_real_api_server(place: Place) -> None:
     assert place.ask("clean", status=0) == ("", ["netprobe: no run is in the cluster"])
 
 
+def mask(text: str) -> str:
+    """What a session says without what differs from run to run: names, times, waits."""
+    for form, word in (
+        (r"[0-9a-f]{16}", "RUN"), (r"\d{4}-\d\d-\d\dT[\d:]{8}Z", "TIME"), (r"[\d.]+ s\b", "TIME"),
+    ):  # fmt: skip
+        text = re.sub(form, word, text)
+    return text
+
+
+def test_the_session_of_the_page(place: Place) -> None:
+    """Each command prints what the page shows, up to names and times; one of them is killed."""
+    commands = read_commands(PAGE, "$ kubectl netprobe ")
+    assert [line.split()[0] for line, _ in commands] == ["plan", *["run"] * 3, *["clean"] * 2]
+    for line, shown in commands:
+        running = place.start(*line.split())
+        if shown[-1].endswith(KILLED):
+            wait_until(lambda: len(place.list_running()) == len(NODES), "the first containers")
+            running.send_signal(signal.SIGKILL)
+        out, err = running.communicate(timeout=PATIENCE_S)
+        printed = err + out + KILLED * (running.returncode < 0)
+        check_output(line, [mask(part) for part in shown], mask(printed))
+        if "is deleted" in " ".join(shown):
+            place.wait_until_empty()
+
+
 def test_kill_and_clean(place: Place) -> None:
     """A second run says that one is there, and touches nothing; what a killed one left is found."""
     running = place.start(*RUN, "--start", "+1h")
@@ -290,4 +309,54 @@ def test_an_api_server_that_goes(place: Place) -> None:
     (name,) = place.list_spaces()
     _, (said,) = place.ask("clean", status=0)
     assert f"{name} (since " in said
+    place.wait_until_empty()
+
+
+WIDE = """\
+schema: netprobe.matrix/1
+name: wide
+title: Many ports
+roles: {control-plane: {common: control-plane}, worker: {common: worker}}
+requirements:
+  - {id: wide, from: worker, to: worker, tcp: [20000-24999], purpose: x}
+"""
+
+
+def test_an_api_server_that_goes_between_two_rounds(place: Place) -> None:
+    """What has arrived is reported, what had no room is not tested, and nothing is blocked."""
+    (place.folder / "wide.yaml").write_text(WIDE)
+    place.real.count_calls(TOOL)
+    running = place.start("run", "-m", "./wide.yaml", *RUN[3:], *SHORT, "-o", "json")
+    wait_until(lambda: place.real.count_calls(TOOL)["list pods"], "the first list")
+    place.real.stop_api()
+    out, err = running.communicate(timeout=PATIENCE_S)
+    place.real.start_api()
+    assert running.returncode == 3, err
+    assert "round 2 of at most 8 in 35 s" in err
+    found = {one["verdict"] for one in json.loads(out)["results"] if one["requirement"] == "wide"}
+    assert found == {"pass", "not-tested"}
+    place.ask("clean", status=0)
+    place.wait_until_empty()
+
+
+def test_the_contrast_where_no_log_can_be_read(place: Place) -> None:
+    """All nodes report through the kubelet all the same, and one of them cannot dial."""
+    user = "contrast"
+    logs = {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}
+    place.real.add_account(user, [*read_rights(), logs])
+    words = ("diagnose", "konnectivity", "--server", f"{SERVER}:8132", *RUN[3:])
+    with place.lab["konnectivity"].socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.bind((SERVER, 8132))
+        listening.listen(16)
+        when = ("--start", "+20s", "--margin", "10s")
+        out, _ = place.ask(*words, *when, "-o", "json", status=1, user=user)
+    document = json.loads(out)
+    assert {one["node"]: (one["dial"], one["logs"]) for one in document["nodes"]} == {
+        "cp": ("opens", "fail"), "w1": ("opens", "fail"), "w2": ("fails", "fail"),
+        "old": ("unknown", "not-asked"),
+    }  # fmt: skip
+    assert "no preferred addresses found" in json.dumps(document)
+    calls = place.real.count_calls(user)
+    assert calls.pop("get pods/log") == len(NODES)
+    assert calls.total() <= MOST_CALLS
     place.wait_until_empty()
