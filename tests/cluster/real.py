@@ -47,13 +47,18 @@ def find_program(name: str) -> str | None:
     return shutil.which(name, path=os.environ.get(FOLDER, "")) or shutil.which(name)
 
 
+def require_programs() -> None:
+    """Skip the test that runs where one of them is missing."""
+    lacking = [name for name in PROGRAMS if find_program(name) is None]
+    if lacking:
+        skip(f"no {', '.join(lacking)} here", f"{FOLDER}=FOLDER, which has them")
+
+
 class RealCluster:
     """One API server on loopback, and who may ask it. ``nodes``: the names of its kubelets."""
 
     def __init__(self, folder: Path, nodes: Collection[str]) -> None:
-        lacking = [name for name in PROGRAMS if find_program(name) is None]
-        if lacking:
-            skip(f"no {', '.join(lacking)} here", f"{FOLDER}, a folder with these of Kubernetes")
+        require_programs()
         self.folder = folder
         self.port = free_port()
         self._etcd = f"http://{HERE}:{free_port()}"

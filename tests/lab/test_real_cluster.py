@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cluster.real import RealCluster, start_plugin, starting
+from tests.cluster.real import RealCluster, require_programs, start_plugin, starting
 from tests.cluster.real_kubelets import MERGE, RealKubelets, find_path
 from tests.lab.cli import ROOT, environment
 from tests.lab.netlab import Lab
@@ -105,6 +105,7 @@ SHORT = ("--start", "+20s", "--window", "12s", "--margin", "10s")
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The nodes, the API server, and the two accounts."""
+    require_programs()
     folder = tmp_path_factory.mktemp("real")
     (folder / "small.yaml").write_text(MATRIX)
     with Lab() as lab:
