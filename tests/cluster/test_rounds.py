@@ -128,6 +128,9 @@ def test_what_is_left_after_the_last_page_is_said(
     _, stored = cluster.play()
     assert count_lists(cluster) == 2
     assert all("had no room in its messages" in words for words in words_of(stored))
+    assert [one.source for one in stored.recordings] == [
+        f"{at} (pod netprobe-{at})" for at in "abc"
+    ]
     found, whole = verdicts(stored), verdicts_of_files(world)
     assert found["not-tested"] > 0
     assert found["blocked"] == whole["blocked"]
