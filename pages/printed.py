@@ -49,6 +49,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "signs of answers": tables.print_signs,
     "demo": tables.print_demo,
     "kinds of pods": tables.print_pod_kinds,
+    "refusals": tables.print_refusals,
     "rules of subnets": tables.print_subnet_rules,
     "stages": tables.print_stages,
     "syntaxes": rules.print_syntaxes,

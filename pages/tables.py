@@ -9,6 +9,7 @@ from pathlib import Path
 from demo.estate import DESCRIPTION
 from netprobe.audit.declared import POD_KINDS
 from netprobe.batch.engine_folder import ENGINE_KEYS
+from netprobe.cluster.kubectl import REMEDIES
 from netprobe.konnectivity.guide import STAGE_WORDS
 from netprobe.load.manifest import subnets
 from netprobe.load.manifest.kind_words import KIND_WORDS
@@ -74,6 +75,13 @@ def print_pod_kinds() -> str:
     """What the audit finds of pods."""
     return print_table(
         ("kind", "what it means"), ((f"`{kind}`", words) for kind, words in POD_KINDS.items())
+    )
+
+
+def print_refusals() -> str:
+    """What a cluster's API refuses with words that are known, and what helps."""
+    return print_table(
+        ("the API says", "netprobe adds"), ((f"`{sign}`", words) for sign, words in REMEDIES)
     )
 
 

@@ -36,7 +36,7 @@ _BEGINNINGS = (
     "Unable to connect to the server",
 )  # fmt: skip
 # What helps, by what the words of the API have.
-_REMEDIES = (
+REMEDIES = (
     ("exceeded quota", "the namespace needs a larger quota, or none"),
     ("violates PodSecurity", "the namespace needs the level privileged, for hostNetwork"),
     (
@@ -215,5 +215,5 @@ def _word_refusal(what: str, errors: str, status: int) -> ApiRefusal:
 
 def add_remedy(words: str) -> str:
     """Add what helps to words of the API, where that is known."""
-    remedy = next((then for sign, then in _REMEDIES if sign in words.partition(": ")[2]), "")
+    remedy = next((then for sign, then in REMEDIES if sign in words.partition(": ")[2]), "")
     return f"{words}: {remedy}" if remedy else words

@@ -160,8 +160,8 @@ def _check_size(wanted: ManifestOf) -> None:
     if len(wanted.bundle) > MOST_BYTES:
         raise RequestError(
             f"what {wanted.nodes:,} nodes have to do is {len(wanted.bundle):,} bytes, and a "
-            f"ConfigMap holds {MOST_BYTES:,}: choose a part (--limit, --from, --to, --only), or "
-            "--cover zones"
+            f"ConfigMap holds {MOST_BYTES:,}: choose a part (--nodes, --limit, --from, --to, "
+            "--only), or the least between zones (--cover zones)"
         )
 
 

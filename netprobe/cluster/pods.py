@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct, convert
 from msgspec import ValidationError as WrongShape
+from msgspec.structs import replace
 
 from netprobe.batch.checked_lines import ResultsRefused
 from netprobe.batch.request import BatchRequest
@@ -224,7 +225,9 @@ class ArrivedPods:
                 continue
             try:
                 pages, refused = self._open_pages(seen)
-                found.append(join_pages(pages, self._request.identity, script))
+                joined = join_pages(pages, self._request.identity, script)
+                source = f"{script.start.name} (pod {clean(seen.pod.metadata.name)})"
+                found.append(replace(joined, source=source))
                 notes += map(str, refused)
             except ResultsRefused as error:
                 missing.setdefault(node, []).append(str(error))

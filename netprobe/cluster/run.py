@@ -206,7 +206,8 @@ class ClusterRun:
             await self._wait(over + last * request.margin_s)
 
     async def _read_further(self) -> None:
-        """Read what had no room in the first messages of nodes, round by round."""
+        """Read what had no room in the first messages of nodes, round by round, while the API
+        answers."""
         for number in range(2, MOST_FURTHER + 2):
             nodes, answers = self._arrived.count_waiting(len(LIMITS))
             if not nodes:
@@ -216,7 +217,8 @@ class ClusterRun:
                 f"most {MOST_FURTHER + 1} in {FURTHER_S:.0f} s"
             )
             await self._wait(time.time() + FURTHER_S)
-            await self._read_pods()
+            if not await self._read_pods():
+                return
 
     async def _count_pods(self) -> PodCounts | None:
         """Ask the DaemonSet; None where the API does not answer: the nodes go on without it."""
@@ -239,17 +241,19 @@ class ClusterRun:
             return ""
         return add_remedy(clean(" ".join(said[-1].split()))[:MOST_WORDS]) if said else ""
 
-    async def _read_pods(self) -> None:
-        """Read all pods; where the list breaks off, again, and at last what has come of it."""
+    async def _read_pods(self) -> bool:
+        """Read all pods; where the list breaks off, again, and at last what has come of it. Tell
+        whether all have been read."""
         for pause_s in AGAIN_S:
             refusal = await self._try_to_read()
             if refusal is None:
                 self._gone = ""
-                return
+                return True
             self._gone = f"its results have not arrived: {refusal}"
             if pause_s:
                 await self._wait(time.time() + pause_s)
         self._tell(f"{refusal}; {len(self._arrived):,} pods have arrived")
+        return False
 
     async def _try_to_read(self) -> NetprobeError | None:
         """Read pods, page by page; give why some are missing."""

@@ -127,7 +127,7 @@ class Api:
         made, pods = self.made.get(space, {}).get(name), self.pods.get(space, ())
         if made is None:
             raise ApiError(404, "NotFound", f'daemonsets.apps "{name}" not found')
-        ready = sum(pod["status"].get("ready", False) for pod in pods)
+        ready = sum(is_ready(pod) for pod in pods)
         wanted = sum(fits(made, node) for node in self.nodes)
         counts = {"desiredNumberScheduled": wanted, "currentNumberScheduled": len(pods),
                   "numberReady": ready}  # fmt: skip
@@ -169,6 +169,12 @@ class Api:
         ("POST", DAEMONS, _create_daemons),
         ("GET", f"{DAEMONS}/([^/]+)", _get_daemons),
     )
+
+
+def is_ready(pod: Json) -> bool:
+    """Whether a kubelet has said that a pod is ready."""
+    said = pod["status"].get("conditions", ())
+    return ("Ready", "True") in {(one["type"], one["status"]) for one in said}
 
 
 def is_selected(item: Json, selector: str) -> bool:

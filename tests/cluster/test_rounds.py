@@ -14,11 +14,11 @@ import pytest
 from netprobe.batch.results import StoredRun
 from netprobe.cluster.kubectl import Kubectl
 from netprobe.cluster.manifest import FURTHER_PAGES, PAGES, PAUSE_S
-from netprobe.cluster.run import FURTHER_S, MOST_FURTHER
+from netprobe.cluster.run import AGAIN_S, FURTHER_S, MOST_FURTHER
 from tests.batch.merging import World, make_world
 from tests.batch.world import plan_of
 from tests.cluster.api import Api, Json, make_node, serving, status
-from tests.cluster.kubelets import KUBECTL
+from tests.cluster.kubelets import KUBECTL, READY
 from tests.cluster.playing import HOUR_S, Played, verdicts, verdicts_of_files
 from tests.cluster.pods import make_pages
 
@@ -62,8 +62,8 @@ class Cluster:
             for at, message in enumerate(self.pages.get(node, [])[:PAGES], 1)
         ]
         rest = {"name": "rest", "state": {"running": {}}}
-        pod["status"] = {"phase": "Running", "initContainerStatuses": ended, "ready": True,
-                         "containerStatuses": [rest]}  # fmt: skip
+        pod["status"] = {"phase": "Running", "initContainerStatuses": ended,
+                         "conditions": READY, "containerStatuses": [rest]}  # fmt: skip
         self.pages[node] = self.pages.get(node, [])[PAGES:]
 
     def _end(self, message: str) -> Json:
@@ -128,6 +128,9 @@ def test_what_is_left_after_the_last_page_is_said(
     _, stored = cluster.play()
     assert count_lists(cluster) == 2
     assert all("had no room in its messages" in words for words in words_of(stored))
+    assert [one.source for one in stored.recordings] == [
+        f"{at} (pod netprobe-{at})" for at in "abc"
+    ]
     found, whole = verdicts(stored), verdicts_of_files(world)
     assert found["not-tested"] > 0
     assert found["blocked"] == whole["blocked"]
@@ -167,7 +170,7 @@ def test_a_node_that_tells_no_more(world: World, cluster: Cluster) -> None:
 
 
 def test_an_api_that_goes_between_rounds(cluster: Cluster) -> None:
-    """What has arrived is reported, and what has not is said."""
+    """What has arrived is reported, and what has not is said; no further round is waited for."""
     lists: list[str] = []
 
     def is_later(_method: str, path: str) -> bool:
@@ -175,7 +178,9 @@ def test_an_api_that_goes_between_rounds(cluster: Cluster) -> None:
         return path.endswith("/pods") and len(lists) > 1
 
     cluster.api.gone_at = is_later
-    _, stored = cluster.play()
+    played, stored = cluster.play()
+    assert len(lists) == 1 + len(AGAIN_S)
+    assert sum("had no room so far: round" in line for line in played.lines) == 1
     assert len(stored.recordings) == 3
     assert stored.missing == {}
     assert any("had no room in its messages" in words for words in words_of(stored))

@@ -64,11 +64,27 @@ class Played:
         return merged
 
 
+def build_nodes(lab: Lab) -> None:
+    """Build the nodes, and a router between them that drops two flows, and one to Konnectivity."""
+    router = lab.router("router", "10.97.0.1")
+    for number, name in enumerate(ROLES):
+        lab.host(name, router, f"10.97.{number + 1}.2")
+    lab.host("konnectivity", router, SERVER)
+    lab.wait_until_ready()
+    router.nft(
+        "table inet cluster { chain forward { type filter hook forward priority 0;\n"
+        "ip saddr 10.97.1.2 ip daddr 10.97.3.2 tcp dport 10250 drop\n"
+        "ip saddr 10.97.2.2 ip daddr 10.97.3.2 udp dport 8472 drop\n"
+        f"ip saddr 10.97.3.2 ip daddr {SERVER} tcp dport 8132 drop\n}}\n}}"
+    )
+
+
 def list_nodes(lab: Lab) -> Json:
     """The nodes, one of them not ready."""
     items = []
     for name, roles in ROLES.items():
-        labels = {"node-role.kubernetes.io/control-plane": ""} if roles[0] != "worker" else {}
+        labels = {"kubernetes.io/os": "linux"}
+        labels |= {"node-role.kubernetes.io/control-plane": ""} if roles[0] != "worker" else {}
         addresses = [{"type": "InternalIP", "address": one} for one in lab[name].addresses]
         ready = {"type": "Ready", "status": "Unknown" if name == "old" else "True",
                  "message": "Kubelet stopped posting node status."}  # fmt: skip
@@ -139,20 +155,10 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     """Three nodes and one that is not ready, and a router that drops two flows."""
     folder = tmp_path_factory.mktemp("cluster")
     with Lab() as lab:
-        router = lab.router("router", "10.97.0.1")
-        for number, name in enumerate(ROLES):
-            lab.host(name, router, f"10.97.{number + 1}.2")
-        server = lab.host("konnectivity", router, SERVER)
-        lab.wait_until_ready()
-        listening = server.socket(socket.AF_INET, socket.SOCK_STREAM)
+        build_nodes(lab)
+        listening = lab["konnectivity"].socket(socket.AF_INET, socket.SOCK_STREAM)
         listening.bind((SERVER, 8132))
         listening.listen(16)
-        router.nft(
-            "table inet cluster { chain forward { type filter hook forward priority 0;\n"
-            "ip saddr 10.97.1.2 ip daddr 10.97.3.2 tcp dport 10250 drop\n"
-            "ip saddr 10.97.2.2 ip daddr 10.97.3.2 udp dport 8472 drop\n"
-            f"ip saddr 10.97.3.2 ip daddr {SERVER} tcp dport 8132 drop\n}}\n}}"
-        )
         matrix = lab.write("matrix.yaml", MATRIX)
         inventory = lab.inventory(ROLES, without_agent=["old"])
         words = ("-m", str(matrix), "-i", str(inventory), "-o", "json")
