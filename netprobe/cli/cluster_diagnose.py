@@ -224,5 +224,5 @@ def _make_request(
     )
     request, scripts = make_first_round(request, plan)
     if not scripts:
-        raise RequestError("no node can dial (`netprobe cluster plan` says why)")
+        raise RequestError("no node can dial (`kubectl netprobe plan` says why)")
     return move_start(request, scripts, read_start(options.start, datetime.now(UTC)))

@@ -66,7 +66,7 @@ def run_cluster_verb(options: ClusterRunOptions) -> int:
             prepare=lambda plan: close_hosts(plan, options.machines),
         )  # fmt: skip
     if not scripts:
-        raise RequestError("no node has anything to do (`netprobe cluster plan`)")
+        raise RequestError("no node has anything to do (`kubectl netprobe plan`)")
     read_marks(options, request.plan)
     # From now on it takes no longer in a large cluster.
     starts_at = read_start(options.start, datetime.now(UTC))

@@ -130,7 +130,7 @@ def cluster_manifest(options: ManifestOptions) -> int:
 
     \b
       kubectl get nodes -o json > nodes.json
-      netprobe cluster manifest -m rke2 -i nodes.json --start +5m \\
+      kubectl netprobe manifest -m rke2 -i nodes.json --start +5m \\
         --image IMAGE --plan plan.pyz > run.yaml
       kubectl create -f run.yaml                         # before the start
       kubectl get pods -n netprobe-RUN -o json > pods.json

@@ -20,7 +20,7 @@ from netprobe.model.printable import clean
 
 NAMESPACES = "/api/v1/namespaces"
 NODES = "/api/v1/nodes"
-CLEAN = "`netprobe cluster clean` removes it"
+CLEAN = "`kubectl netprobe clean` removes it"
 # When pods are looked at before the start, as parts of the time until then: with the second look
 # those are missed that nothing has made.
 EARLY = (0.125, 0.5)

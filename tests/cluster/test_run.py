@@ -142,7 +142,7 @@ def test_an_api_that_goes_in_the_middle(world: World, api: Api, kube: Kubectl) -
     )
     name = f"netprobe-{world.request.run}"
     assert played.lines[-1].startswith(f"namespace {name} may be left (cannot delete ")
-    assert played.lines[-1].endswith("`netprobe cluster clean` removes it")
+    assert played.lines[-1].endswith("`kubectl netprobe clean` removes it")
     api.gone_at = lambda *_: False
     lines: list[str] = []
     asyncio.run(remove_runs(kube, asyncio.run(list_runs(kube)), lines.append))
