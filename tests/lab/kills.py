@@ -211,7 +211,7 @@ def _count_torn(lab: WatchLab) -> int:
     for _, seen, run in looks:
         data = json.loads(texts[seen])
         needed.update(data["findings"], (one[-1] for one in data["blind"]))
-        needed.update([data["unasked"]] if "unasked" in data else ())
+        needed.update(data[name] for name in ("unasked", "required") if name in data)
         needed.update(json.loads(texts[run].removeprefix(b"parts ")))
     return len(texts.keys() - needed)
 
