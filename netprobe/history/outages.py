@@ -168,7 +168,7 @@ class OutageReplay:
                 self._open[part.key].remove(part)
 
     def _drop_flows(self, look: RunLook) -> None:
-        """End what was required before and is required no more: nobody looks at it from now on."""
+        """End outages of flows that the plan no longer requires: no watch asks them again."""
         before, now = self._required, look.required or self._required
         self._required = now
         if before is None or now is None or before == now:

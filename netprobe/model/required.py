@@ -1,4 +1,4 @@
-"""Which flows a plan requires, without its ports: so that it is known when one is required no more.
+"""Which flows a plan requires, without ports: a later plan may no longer require some of them.
 
 A history keeps it of each plan that a watch had.
 """

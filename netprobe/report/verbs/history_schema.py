@@ -82,6 +82,7 @@ def _list_marks() -> Json:
 
 
 def _list_times() -> Json:
-    """What may be null: it was never seen good before, it goes on, or it is required."""
+    """Some times may be null: the flow was never seen good before, is not good again, or is still
+    required."""
     open_ends = ("last_good", "first_good", "not_required_since")
     return {name: _TIME_OR_NULL if name in open_ends else _TIME for name in TIMES}
