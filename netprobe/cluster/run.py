@@ -24,14 +24,14 @@ CLEAN = "`kubectl netprobe clean` removes it"
 # When pods are looked at before the start, as parts of the time until then: with the second look
 # those are missed that nothing has made.
 EARLY = (0.125, 0.5)
-# And when after the end, as parts of the margin by which clocks may be apart: where all are ready
-# at the first time, nothing is waited for.
-LATE = (0.1, 0.9)
+# And when after the end, as parts of the margin by which clocks may be apart: once all are ready,
+# nothing is waited for.
+LATE = (0.1, 0.5, 0.9)
 # How long after a list that has broken off another one is asked for; at last none.
 AGAIN_S = (5.0, 20.0, 0.0)
-# After which time a list is asked for again where nodes have more to tell, and how often: each of
-# their further messages can be read for longer; the last one is there after 45, 45, 55 and 65 s.
-FURTHER_S, MOST_FURTHER = 35.0, 7
+# After which time a list is asked for again where nodes have more to tell, and how often: what has
+# come is read within 20 s; the last message is there after 45, 45, 55 and 65 s.
+FURTHER_S, MOST_FURTHER = 18.0, 14
 MOST_WORDS = 500
 
 
@@ -199,11 +199,13 @@ class ClusterRun:
         """Wait until all nodes have probed, and for those whose clocks are late."""
         request = self._request
         over = self._starts_at + request.window_s + request.margin_s
-        first, last = LATE
-        await self._wait(over + first * request.margin_s)
-        counts = await self._count_pods()
-        if counts is None or not counts.ready >= counts.wanted > 0:
-            await self._wait(over + last * request.margin_s)
+        *looks, last = LATE
+        for part in looks:
+            await self._wait(over + part * request.margin_s)
+            counts = await self._count_pods()
+            if counts is not None and counts.ready >= counts.wanted > 0:
+                return
+        await self._wait(over + last * request.margin_s)
 
     async def _read_further(self) -> None:
         """Read what had no room in the first messages of nodes, round by round, while the API

@@ -22,6 +22,7 @@ from netprobe.vantage.large_packets import ANSWER_S, LINES_SCRIPT, find_hole, wo
 from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.pack import BOOTSTRAP
 from netprobe.vantage.patience import GRACE_S
+from netprobe.vantage.pauses import LATE_S
 from netprobe.vantage.process import AgentProcess, measure_wait_s
 from netprobe.vantage.runtime.cache import NoRuntime, Runtimes
 from netprobe.vantage.runtime.file import Runtime
@@ -40,10 +41,12 @@ RETRY_S = 1.0
 SLOT_S = 3.0
 # What a start may take longer for each byte that is sent before it: 100 KB a second.
 SEND_S_PER_BYTE = 1e-5
-# What a start waits for a processor of this machine comes on top, up to so many times the limit.
-# It is looked at again as long as it grows by this much.
+# What a start waits for a processor of this machine, or while this machine stands still, comes on
+# top, up to so many times the limit. It is looked at again as long as it grows by this much.
 MOST_LIMITS = 4
 LEAST_MORE_S = 0.5
+# So often this process looks whether it has stood still.
+TURN_S = 1.0
 # A command that is ending needs a moment before it is killed.
 FAILED_START_S = 0.2
 
@@ -256,15 +259,21 @@ class _Start:
     async def _await_greeting(self, handshake: Handshake, process: AgentProcess) -> Greeting:
         """Wait for the agent to say hello. Raises TimeoutError where it has not in its time."""
         self._more_s = 0.0
-        begun_s = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time
+        begun_s, still_s = now(), 0.0
         greeting = asyncio.create_task(handshake.run())
         try:
             while True:
-                limit_s = self._limit_s + self._more_s
-                left_s = begun_s + limit_s - asyncio.get_running_loop().time()
-                if (await asyncio.wait({greeting}, timeout=left_s))[0]:
+                end_s = begun_s + self._limit_s + self._more_s
+                turn_s = min(TURN_S, max(0.0, end_s - now()))
+                due_s = now() + turn_s
+                if (await asyncio.wait({greeting}, timeout=turn_s))[0]:
                     return greeting.result()
-                waited_s = measure_wait_s(process.pid)
+                late_s = now() - due_s
+                still_s += late_s if late_s > LATE_S else 0.0
+                if due_s < end_s:
+                    continue
+                waited_s = still_s + measure_wait_s(process.pid)
                 more_s = min(waited_s, (MOST_LIMITS - 1) * self._limit_s)
                 if more_s < self._more_s + LEAST_MORE_S:
                     raise TimeoutError
@@ -307,7 +316,7 @@ class _Start:
     def _word_timeout(self, handshake: Handshake, said: Sequence[str]) -> Exception:
         limit = f"{self._limit_s:.3g} s"
         if self._more_s:
-            limit += f" and {self._more_s:.3g} s that it waited for this machine's processors"
+            limit += f" and {self._more_s:.3g} s for which this machine was busy or stood still"
         if handshake.stage == "sudo":
             return _SudoFailed(f"no answer in {limit}")
         words = f"{self._host.name}: no agent after {limit}"

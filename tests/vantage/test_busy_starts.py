@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
 import subprocess
+import time
 from functools import partial
 
 import pytest
@@ -50,8 +52,8 @@ def test_who_shares_a_processor_waits_for_it() -> None:
     ("waited_s", "told"),
     [
         (0.0, r"no agent after 0\.3 s$"),
-        (0.6, r"no agent after 0\.3 s and 0\.6 s that it waited for this machine's processors$"),
-        (99.0, r"no agent after 0\.3 s and 0\.9 s that it waited for this machine's processors$"),
+        (0.6, r"no agent after 0\.3 s and 0\.6 s for which this machine was busy or stood still$"),
+        (99.0, r"no agent after 0\.3 s and 0\.9 s for which this machine was busy or stood still$"),
     ],
 )
 async def test_that_wait_comes_on_top_of_the_limit(
@@ -65,3 +67,19 @@ async def test_that_wait_comes_on_top_of_the_limit(
 
     assert caught.value.reason == "start-timeout"
     assert re.search(told, str(caught.value)), str(caught.value)
+
+
+@pytest.mark.slow
+async def test_a_machine_that_stood_still_gives_the_host_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A limit is time in which this process ran."""
+    monkeypatch.setattr(launch_module, "measure_wait_s", lambda pid: 0.0)
+    async with Launcher(start_timeout_s=1.5) as launcher:
+        asyncio.get_running_loop().call_later(0.2, time.sleep, 3.0)
+        with pytest.raises(AgentError) as caught:
+            await start_agent(command("sh", "-c", "sleep 1000"), HOST, key=KEY, launcher=launcher)
+
+    found = re.search(r"no agent after 1\.5 s and (.*) s for which this machine", str(caught.value))
+    assert found is not None, str(caught.value)
+    assert float(found[1]) > 1.0
