@@ -18,9 +18,7 @@ from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols.services.greeting import GREETING_PROCESSES, hear_greeting
-from netprobe.protocols.services.hearing import PATIENCE
 from netprobe.protocols.services.services import service_for
-from netprobe.protocols.services.tls_talk import BRIEF
 from netprobe.vantage.stream import Target
 
 # A host has thousands of open ports, and none of them has to be there yet.
@@ -105,5 +103,4 @@ async def _ask_port(agent: AgentMethods, task: Task, port: int, slots: asyncio.S
         if stream.opened.failure is not None:
             return "a second connection did not open"
         # What no row knows by its greeting stays undecided, whatever it says.
-        patience = PATIENCE if _may_greet(task) else BRIEF
-        return await hear_greeting(stream, task.address, patience)
+        return await hear_greeting(stream, task.address, decides=_may_greet(task))

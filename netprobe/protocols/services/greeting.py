@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 from netprobe.model.konnectivity import Pipe
 from netprobe.protocols.base import printable
-from netprobe.protocols.services.hearing import ServiceRequest, describe, hear_tls
+from netprobe.protocols.services.hearing import PATIENCE, ServiceRequest, describe, hear_tls
 from netprobe.protocols.services.tls_talk import Patience
 
 # Who greets, does so when it accepts. Who is slower answers the ClientHello with its banner.
 BANNER_S = 1.0
+# What decides nothing is not waited for: whole seconds are those of who is dead or very busy.
+GLANCE_BANNER_S, GLANCE = 0.5, Patience(1.0, 1.0, 1.0)
 MOST_SHOWN = 80
 # Programs that are known by the beginning of their banner (RFC 4253, section 4.2).
 _GREETINGS = {"sshd": "SSH-", "dropbear": "SSH-"}
@@ -18,9 +20,13 @@ GREETING_PROCESSES = frozenset(_GREETINGS)
 _ENDS = {"fin": "it closed the connection", "reset": "it reset the connection"}
 
 
-async def hear_greeting(pipe: Pipe, host: str, patience: Patience) -> str:
-    """Give the first line of the banner, else what answers a ClientHello, in one phrase."""
-    event = await pipe.receive(BANNER_S)
+async def hear_greeting(pipe: Pipe, host: str, *, decides: bool) -> str:
+    """Give the first line of the banner, else what answers a ClientHello, in one phrase.
+
+    ``decides``: a verdict depends on it, so that it is waited for like every other answer.
+    """
+    banner_s, patience = (BANNER_S, PATIENCE) if decides else (GLANCE_BANNER_S, GLANCE)
+    event = await pipe.receive(banner_s)
     if event.kind == "data":
         first = event.data.split(b"\n")[0].decode("utf-8", "replace")
         return printable(first.strip())[:MOST_SHOWN] or "bytes that are no text"
