@@ -103,7 +103,7 @@ def _list_unmeasured(facts: BalancerFacts) -> Iterator[tuple[str, str, str]]:
         if name in facts.missing:
             yield "removal", name, "no connection reached it before"
         elif one is None:
-            yield "removal", name, "no time was left, or no source reached it without loss"
+            yield "removal", name, "no time was left, no source reached it without loss, or no other back end was there"
         elif not (one.is_out or _is_kept(one)):
             yield "removal", name, "the time was up"
         elif one.is_out and one.back_ms is None and not _is_never_back(one):

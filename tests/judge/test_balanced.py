@@ -54,7 +54,7 @@ def test_what_was_not_measured_is_said() -> None:
     out, other = pool.removals
     told = {
         "was not measured: the inventory does not say": pool._replace(failing="", removals=()),
-        "removal was not measured (no time was left, or no source": pool._replace(removals=(out,)),
+        "removal was not measured (no time was left, no source": pool._replace(removals=(out,)),
         "removal was not measured (the time was up): a": pool._replace(
             removals=(out._replace(is_out=False, kept_ms=20_000, watched_s=20), other)
         ),

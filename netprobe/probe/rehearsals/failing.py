@@ -61,7 +61,7 @@ class FailingBackEnds:
 
     async def _try_back_end(self, name: str, host: BackEndPorts) -> None:
         witnesses = await self._find_witnesses(name, host.is_closing)
-        if not witnesses:
+        if not witnesses or (host.is_closing and not self._reaches_others(name)):
             return
         await host.fail()
         watch = RemovalWatch(name, self._dialling, host.is_closing, self._read_clock())
@@ -90,6 +90,11 @@ class FailingBackEnds:
             if is_closing and self._dialling.is_lost(dial)
         }  # fmt: skip
         return [one for one in self._list_arrived(name) if one.name not in losing]
+
+    def _reaches_others(self, name: str) -> bool:
+        """Tell whether dials of the last seconds reached another back end: where there is none, all
+        are lost while a port is closed, whether the balancer took it out or not."""
+        return any(self._dialling.find(dial) not in (None, name) for _, dial in self._recent)
 
     def _list_arrived(self, name: str) -> list[DiallingSource]:
         arrived = {

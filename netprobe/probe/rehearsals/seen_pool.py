@@ -105,15 +105,21 @@ def _reaches_itself(source: DiallingSource, unreflected: tuple[str, ...]) -> boo
 
 
 def _list_unreflected(dialling: Dialling, back_ends: tuple[str, ...]) -> Iterator[str]:
-    """List the back ends that did not reach themselves, where they lost dials although others had
-    reached them: what was lost before says nothing, because no back end was up."""
+    """List the back ends that reach others and not themselves, although others reach them."""
     for one in dialling.sources:
-        others = {name for other in dialling.sources if other is not one for name in other.reached}
-        if one.name not in back_ends or one.name not in others or one.name in one.reached:
-            continue
-        known_at = dialling.pool[one.name]
-        if any(dial.at > known_at and dialling.is_lost(dial) for dial in one.dials):
+        if one.name in back_ends and _loses_own_share(one, dialling, len(back_ends)):
             yield one.name
+
+
+def _loses_own_share(one: DiallingSource, dialling: Dialling, back_ends: int) -> bool:
+    """Tell whether a back end loses as many dials as are its own, and reaches another one: who
+    reaches none is stopped, or not reflected. What it lost before it was up says nothing."""
+    if one.name not in dialling.pool or one.name in one.reached or not one.reached:
+        return False
+    since = [dial for dial in one.dials if dial.at > dialling.pool[one.name]]
+    lost = sum(map(dialling.is_lost, since))
+    # A pool hands every back end the same share; half of it is more than a bad line loses.
+    return lost > 0 and lost * 2 * back_ends >= len(since)
 
 
 def _list_checks(log: VisitLog, health: Health | None) -> Iterator[CheckSeen]:
@@ -154,9 +160,12 @@ def _is_passed(visit: Visit, health: Health | None) -> bool:
 
 
 def refuse_stopped(facts: BalancerFacts, source: DiallingSource) -> NotPlayedError | None:
-    """Give why a source shows nothing: no connection opens, and it is not its own reflection."""
-    if any(dial.opened for dial in source.dials) or source.name in facts.unreflected:
+    """Give why a source shows nothing: it opens no connection."""
+    if any(dial.opened for dial in source.dials):
         return None
     words = source.dials[-1].words if source.dials else "nothing was dialled"
     at = f"TCP port {source.target.port} of the balancer"
-    return NotPlayedError("row-stopped", f"{at} opens no connection ({words}): first that")
+    found = f"{at} opens no connection ({words}): first that"
+    if source.name in facts.pool:
+        found += "; or it hands this back end always to itself, which it does not reach through it"
+    return NotPlayedError("row-stopped", found)

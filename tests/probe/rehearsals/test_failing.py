@@ -40,6 +40,8 @@ class ToyBalancer:
 
     def choose(self, source: str) -> str:
         usable = [name for name in self.names if self.is_in(name)]
+        if not usable:
+            return ""
         if self.sticks:
             return usable[int(source) % len(usable)]
         return self._chance.choice(usable)
@@ -88,7 +90,7 @@ class ToyDialling(Dialling):
         dial = BalancerDial(self._made, asyncio.get_running_loop().time())
         name = self._balancer.choose(source.name)
         await asyncio.sleep(0.05)
-        if not self._hosts[name].is_shut:
+        if name and not self._hosts[name].is_shut:
             self._balancer.went[dial.number] = name
         return dial
 
@@ -165,3 +167,15 @@ def test_clients_that_stick() -> None:
     removals, _, _ = fail_all(3, 4.0, 2.0, sticks=True)
     assert all(one.is_out for one in removals)
     assert {(one.back_ms, one.back_watched_s) for one in removals} == {(None, 0)}
+
+
+def test_a_closed_port_without_another_back_end_shows_nothing() -> None:
+    """All connections are lost then, whether the balancer took it out or not."""
+    assert fail_all(1, 4.0, 2.0, closing=True)[:2] == ([], [])
+    removals, ended, _ = fail_all(1, 4.0, 2.0)
+    assert ended == ["cp0"]
+    assert removals[0].is_out
+    # The first one never comes again, so that the second one is alone.
+    removals, ended, _ = fail_all(2, 4.0, NEVER, closing=True)
+    assert ended == ["cp0"]
+    assert removals[0].is_out
