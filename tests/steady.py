@@ -86,7 +86,7 @@ def ending_of(output: str, status: int) -> Ended:
     """Read what pytest printed: ``make test`` may run it twice."""
     closing = re.findall(r"^=+ (.+ in [0-9.]+s.*?) =+$", output, re.MULTILINE)
     failed = re.findall(
-        r"^(?:FAILED|ERROR) (\S+::\w+(?:\[.*?\])?)(?: - .*)?$", output, re.MULTILINE
+        r"^(?:FAILED|ERROR) (\S+::\w+(?:\[.*?\])?)(?:#\d+\]?)?(?: - .*)?$", output, re.MULTILINE
     )
     result = " + ".join(closing) or f"no closing line of pytest, exit status {status}"
     return Ended(status == 0, result, tuple(dict.fromkeys(failed)))

@@ -19,6 +19,8 @@ PYTHONS = ("3.11", "3.12", "3.13")
 TWICE = """\
 FAILED tests/a/test_b.py::test_c[a - b] - AssertionError: no
 ERROR tests/a/test_d.py::test_e
+FAILED tests/a/test_f.py::test_g#17
+FAILED tests/a/test_f.py::test_g#18 - AssertionError: no
 = 1 failed, 8128 passed, 1 error in 101.18s (0:01:41) =
 ================== 293 passed, 117 skipped in 22.01s ==================
 """
@@ -52,7 +54,11 @@ def test_the_closing_lines_of_a_run() -> None:
     assert ended.result == (
         "1 failed, 8128 passed, 1 error in 101.18s (0:01:41) + 293 passed, 117 skipped in 22.01s"
     )
-    assert ended.failed == ("tests/a/test_b.py::test_c[a - b]", "tests/a/test_d.py::test_e")
+    assert ended.failed == (
+        "tests/a/test_b.py::test_c[a - b]",
+        "tests/a/test_d.py::test_e",
+        "tests/a/test_f.py::test_g",
+    )
     assert not ended.passed
 
 

@@ -11,6 +11,7 @@ RemovalFate = Literal["never-removes", "never-returns", "slow"]
 # So long a back end that fails may get connections (OpenShift's number), and from here on it is
 # never out, or never in again; both in docs/rehearsal.md.
 REMOVED_S, WATCHED_S = 30, 45
+NOT_TRIED = "no time was left, no source reached it without loss, or no other back end was there"
 
 
 def _is_late(one: Removal) -> bool:
@@ -103,7 +104,7 @@ def _list_unmeasured(facts: BalancerFacts) -> Iterator[tuple[str, str, str]]:
         if name in facts.missing:
             yield "removal", name, "no connection reached it before"
         elif one is None:
-            yield "removal", name, "no time was left, no source reached it without loss, or no other back end was there"
+            yield "removal", name, NOT_TRIED
         elif not (one.is_out or _is_kept(one)):
             yield "removal", name, "the time was up"
         elif one.is_out and one.back_ms is None and not _is_never_back(one):

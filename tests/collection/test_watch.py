@@ -22,7 +22,7 @@ PROGRAM = """
 import subprocess, sys
 sys.path.insert(0, {utils!r})
 import watch
-watch.AGAIN_S = 0.1
+watch.AGAIN_S = 3.0
 
 def run(*words):
     child = subprocess.Popen(words, stdout=subprocess.PIPE)
@@ -58,9 +58,9 @@ def _read(process: subprocess.Popen[str]) -> list[str]:
 
 def test_a_host_that_sleeps_is_given_up() -> None:
     """At the limit the host has failed with the reason, and what was started for it is gone."""
-    pid, reason, _ = _read(_watch('run("sh", "-c", "sleep 1000; true")', most_s=0.3))
+    pid, reason, _ = _read(_watch('run("sh", "-c", "sleep 1000; true")', most_s=3))
 
-    assert reason == "start took longer than 0.3 s"
+    assert reason == "start took longer than 3 s"
     wait_until(lambda: not is_running(int(pid)), "the end of the shell")
 
 
@@ -73,9 +73,9 @@ def test_what_cleans_up_is_given_up_too() -> None:
             run("sleep", "1000")
     """
     begin = time.monotonic()
-    first, second, reason, _ = _read(_watch(body.strip(), most_s=0.3))
+    first, second, reason, _ = _read(_watch(body.strip(), most_s=3))
 
-    assert reason == "start took longer than 0.3 s"
+    assert reason == "start took longer than 3 s"
     assert time.monotonic() - begin < LIMIT_S
     wait_until(lambda: not any(map(is_running, map(int, (first, second)))), "the end of both")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,23 +13,21 @@ from msgspec.structs import replace
 from netprobe.history.outages import replay
 from netprobe.model.outage import RouteMark
 from netprobe.report.verbs.history_page import write_history_page
+from tests.browsers import make_patient, open_browser, wait_until_painted
 from tests.history.test_outages import OTHER, REJECT, TCP, bad, look
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-CHROMIUM = shutil.which("chromium")
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.needs("chromium")]
 EVIL = "</title><script>window.hacked=1</script>" + "x" * 5000
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; root has no sandbox for it."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 # slow, and only this needs it
-
-    with sync_playwright() as player:
-        yield player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    """One for all tests."""
+    with open_browser() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -45,10 +42,11 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]
     def open_it(**settings: object) -> Page:
         write_page(path)
         contexts.append(browser.new_context(**settings))  # type: ignore[arg-type]
-        page = contexts[-1].new_page()
+        page = make_patient(contexts[-1].new_page())
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda message: said.append(message.text))
         page.goto(path.as_uri())
+        wait_until_painted(page)
         return page
 
     yield open_it

@@ -24,6 +24,8 @@ SERVERS: dict[str, tuple[str, str, float]] = {
     "alone": ("10.93.2.6", "local stratum 10\n", 0),
 }
 LATE = "10.93.2.7"
+# As far as an agent that is late to read an answer lets it be told.
+HOUR = r"3,(599\.[89]|600\.[0-2])"
 # It has the time of netprobe's own host, and every answer leaves 1.2 s after it was ready.
 LATE_SERVER = """
 import socket, struct, sys, threading, time
@@ -86,15 +88,17 @@ def test_clocks_before_the_installation(lab: Lab) -> None:
     assert (apart["source"], apart["verdict"], apart["reason"]) == (
         "behind", "blocked", "clock-apart",
     )  # fmt: skip
-    assert (
-        "the clock of the time server behind is 3,600.0 s behind the clock of" in apart["because"]
+    assert re.search(
+        rf"the clock of the time server behind is {HOUR} s behind the clock of", apart["because"]
     )
     assert {verdict for verdict, _, _ in found.values()} == {"pass"}
     warnings = {name: text for name, (_, _, text) in found.items() if text}
     assert set(warnings) == {"unsynchronised", "ahead", "behind", "alone"}
     assert "not synchronised itself (stratum 0)" in warnings["unsynchronised"]
-    assert "the clock of node is 2.5 s behind that of ahead (10.93.2.3)" in warnings["ahead"]
-    assert "the clock of node is 3,600.0 s ahead of that of behind" in warnings["behind"]
+    assert re.search(
+        r"the clock of node is 2\.[3-7] s behind that of ahead \(10\.93\.2\.3\)", warnings["ahead"]
+    )
+    assert re.search(rf"the clock of node is {HOUR} s ahead of that of behind", warnings["behind"])
     assert "has stratum 10" in warnings["alone"]
     assert "late" not in warnings, "its answer to the first packet is not timed from another one"
 

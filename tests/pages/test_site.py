@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -12,11 +11,10 @@ import pytest
 
 from netprobe.cli.main import cli
 from pages.site import DOCS, OUTER, ROOT, SECTIONS, site_pages, write_site
+from tests.browsers import make_patient, open_browser
 from tests.needs import skip
-from tests.patience import PATIENCE_S
 
 MKDOCS = ROOT / ".tox" / "site" / "bin" / "mkdocs"
-CHROMIUM = shutil.which("chromium")
 
 
 def test_every_page_stands_in_one_section() -> None:
@@ -66,14 +64,10 @@ def test_the_search_works_from_a_folder(tmp_path: Path) -> None:
     """A browser that opens the folder finds a word, and asks nothing of any network."""
     if not MKDOCS.exists():
         skip("mkdocs is not installed", "make site")
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 # only this test needs it
-
     write_site(tmp_path)
     subprocess.run([MKDOCS, "build", "--strict", "--quiet"], cwd=tmp_path, check=True)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1300, "height": 900})
-        page.set_default_timeout(PATIENCE_S * 1000)
+    with open_browser() as browser:
+        page = make_patient(browser.new_page(viewport={"width": 1300, "height": 900}))
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto((tmp_path / "site" / "index.html").as_uri())
@@ -81,7 +75,6 @@ def test_the_search_works_from_a_folder(tmp_path: Path) -> None:
         page.keyboard.type("memberlist")
         page.locator(".md-search-result__item").first.wait_for()
         found = page.locator(".md-search-result__item a").first.get_attribute("href") or ""
-        browser.close()
 
     assert ".html" in found
     assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []

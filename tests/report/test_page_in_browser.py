@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,20 +18,18 @@ from netprobe.model.result import Also, Result
 from netprobe.report.record.collector import Collector, Report
 from netprobe.report.run import write_html
 from netprobe.report.run.pair_map import map_pairs
-from tests.patience import PATIENCE_S
+from tests.browsers import make_patient, open_browser, wait_until_painted
 from tests.report.estate import estate_info, make_estate, make_hosts, walk_estate
 from tests.report.samples import BLOCKED, PASSED, everything, finding, flow, report_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-CHROMIUM = shutil.which("chromium")
 pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 EVIL = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\",'&lt;*"
 MOST_BYTES = 2_000_000
 MOST_MS = 2_000
 READY = "html[data-ready]"
-PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 # What the page has searched for; it writes that into its address last.
 SEARCHED = "new URLSearchParams(location.hash.slice(1)).get('q') ?? ''"
@@ -42,11 +39,9 @@ Opener = Callable[..., "Page"]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; root has no sandbox for it."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 # slow, and only this needs it
-
-    with sync_playwright() as player:
-        yield player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    """One for all tests."""
+    with open_browser() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -77,16 +72,14 @@ def open_page(make_context: Callable[..., BrowserContext], tmp_path: Path) -> It
         path = tmp_path / "report.html"
         reports.append(report)
         path.write_text(write_page(report), encoding="utf-8")
-        page = make_context(**settings).new_page()
-        page.set_default_timeout(PATIENCE_S * 1000)
+        page = make_patient(make_context(**settings).new_page())
         page.on("request", lambda request: asked.append(request.url.partition("#")[0]))
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.goto(f"{path.as_uri()}{fragment}")
         if settings.get("java_script_enabled", True):
             page.wait_for_selector(READY, state="attached")
-            # Chromium drops keys and clicks that come before the first picture.
-            page.evaluate(PAINTED)
+            wait_until_painted(page)
         return page
 
     yield open_it
@@ -505,7 +498,7 @@ def test_what_got_in_would_not_run(
     path = tmp_path / "report.html"
     bad = "<script>window.hacked=1</script><img src=x onerror=window.hacked=2></main>"
     path.write_text(write_page(everything()).replace("</main>", bad), encoding="utf-8")
-    page = make_context().new_page()
+    page = make_patient(make_context().new_page())
 
     page.goto(path.as_uri())
     page.wait_for_selector(READY, state="attached")

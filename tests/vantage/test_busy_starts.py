@@ -61,6 +61,7 @@ async def test_that_wait_comes_on_top_of_the_limit(
 ) -> None:
     """Up to four times the limit, and the words say what it was."""
     monkeypatch.setattr(launch_module, "measure_wait_s", lambda pid: waited_s)
+    monkeypatch.setattr(launch_module, "LATE_S", 1000.0)
     async with Launcher(start_timeout_s=0.3) as launcher:
         with pytest.raises(AgentError) as caught:
             await start_agent(command("sh", "-c", "sleep 1000"), HOST, key=KEY, launcher=launcher)

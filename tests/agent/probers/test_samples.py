@@ -25,7 +25,7 @@ ADDRESSES = {4: "127.0.0.1", 6: "::1"}
 def order(proto: str, dst: str, port: int, **more: Any) -> SampleOrder:
     usual = SampleOrder(
         1, proto, dst, None, port, template=1, number=77, host=HOST, samples=20, interval_ms=1,
-        timeout_ms=300,
+        timeout_ms=3000,
     )  # fmt: skip
     return usual._replace(**more)
 
@@ -121,7 +121,7 @@ def test_a_datagram_of_another_listener_is_lost() -> None:
     """Another host's answer tells nothing of this way."""
     agent, port = Agent(), free_port("127.0.0.1", socket.SOCK_DGRAM)
     with answer_datagrams(agent, "127.0.0.1", port, lambda _, reply: [reply]):
-        told = take(agent, order("udp", "127.0.0.1", port, host=HOST + 1))
+        told = take(agent, order("udp", "127.0.0.1", port, host=HOST + 1, timeout_ms=300))
     assert (told.rtts_us, told.lost) == ([], 20)
 
 
@@ -170,6 +170,6 @@ def test_nothing_stays_open() -> None:
     agent, before = Agent(), len(os.listdir("/proc/self/fd"))
     sampler = agent.part(Sampler)
     for proto in ("tcp", "udp", "icmp"):
-        sampler.submit(order(proto, "127.0.0.1", free_port(), timeout_ms=3000))
+        sampler.submit(order(proto, "127.0.0.1", free_port()))
     sampler.close()
     assert len(os.listdir("/proc/self/fd")) == before
