@@ -24,8 +24,8 @@ def see(*dials: tuple[float, bytes]) -> BalancerFacts:
 def see_all(*dials: tuple[float, bytes]) -> tuple[BalancerFacts, DiallingSource]:
     """The same, with the back end's dials."""
     nothing: Any = None
-    at = Target("10.0.0.9", 6443, None)
-    one, other = (DiallingSource(name, nothing, at) for name in ("a", "client"))
+    balancer = Target("10.0.0.9", 6443, None)
+    one, other = (DiallingSource(name, nothing, balancer) for name in ("a", "client"))
     names = {certificate: name for name, certificate in CERTIFICATES.items()}
     dialling = Dialling(
         [one, other], Hello(None, ()), ("a", "b"), str, lambda dial: names.get(dial.certificate)
