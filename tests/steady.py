@@ -33,6 +33,8 @@ LOG = ROOT / "tests/steady.log"
 CLONE = ROOT / ".tox/steady"
 FAILED = ROOT / ".tox/steady-failed"
 SUITE = "make test"
+# Words of tests/places.sh; other logins are the own one.
+PLACES = frozenset(("files", "user", "container"))
 BUSY_LOOPS = 2
 # pytest ends its workers, and they their labs; a loaded machine takes its time.
 STOPPING_S = 60.0
@@ -75,10 +77,11 @@ class Job(NamedTuple):
     place: str = ""
 
 
-def next_turn(log: str, commit: str, pythons: Sequence[str]) -> Turn:
-    """The turn after those runs of the whole suite that the log has of this commit."""
+def next_turn(log: str, commit: str, pythons: Sequence[str], place: str = "") -> Turn:
+    """The turn after those runs of the whole suite that the log has of this commit and place."""
     rows = [line.split("\t") for line in log.splitlines()]
-    done = sum(row[1:3] == [commit, SUITE] for row in rows)
+    suites = [row for row in rows if row[1:3] == [commit, SUITE]]
+    done = sum(row[5] == place or (not place and row[5] not in PLACES) for row in suites)
     return Turn(loaded=done % 2 == 1, python=pythons[done // 2 % len(pythons)])
 
 
@@ -185,7 +188,7 @@ def suite_jobs(number: int | None, place: str) -> Iterator[Job]:
     _check_out()
     pythons = _make_in_clone("pythons").split()
     for _ in range(number) if number else count():
-        turn = next_turn(LOG.read_text(encoding="utf-8"), commit, pythons)
+        turn = next_turn(LOG.read_text(encoding="utf-8"), commit, pythons, place)
         # Installing is no part of the minutes.
         _make_in_clone("setup", f"PY={turn.python}")
         # The user of a place has the machine's own Python.

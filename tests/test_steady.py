@@ -26,9 +26,9 @@ FAILED tests/a/test_f.py::test_g#18 - AssertionError: no
 """
 
 
-def lines_of(commit: str, number: int, what: str = SUITE) -> str:
+def lines_of(commit: str, number: int, what: str = SUITE, login: str = "root, 1024 files") -> str:
     """So many lines of a log."""
-    return f"2025-01-01T00:00Z\t{commit}\t{what}\tquiet\n" * number
+    return f"2025-01-01T00:00Z\t{commit}\t{what}\tquiet\t1\t{login}\n" * number
 
 
 def test_a_series_of_six_covers_both_loads_with_every_python() -> None:
@@ -44,7 +44,10 @@ def test_other_lines_of_the_log_take_no_turn() -> None:
     log = "# head\n" + lines_of("old", 3) + lines_of("new", 3, "200 x test_a")
 
     assert next_turn(log, "new", PYTHONS) == Turn(False, "3.11")
-    assert next_turn(log + lines_of("new", 1), "new", PYTHONS) == Turn(True, "3.11")
+    log += lines_of("new", 1)
+    assert next_turn(log, "new", PYTHONS) == Turn(True, "3.11")
+    assert next_turn(log, "new", PYTHONS, "user") == Turn(False, "3.11")
+    assert next_turn(log + lines_of("new", 1, login="user"), "new", PYTHONS) == Turn(True, "3.11")
 
 
 def test_the_closing_lines_of_a_run() -> None:
