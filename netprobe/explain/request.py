@@ -92,7 +92,8 @@ def plan_flow(request: FlowRequest, today: date, rehearse: Sequence[str] = ()) -
     flow = replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
     # Of other hosts nothing is rehearsed either.
     limited = replace(flow, limited_to=frozenset((source.name, destination.name)))
-    return replace(with_rehearsals(limited, rehearse, inventory), limited_to=flow.limited_to)
+    rehearsed = with_rehearsals(limited, rehearse, chosen, inventory)
+    return replace(rehearsed, limited_to=flow.limited_to)
 
 
 def _load_files(

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory
+from netprobe.model.matrix import ChosenMatrix
 from netprobe.model.plan import (
     BALANCER,
     MULTICAST,
@@ -27,7 +28,7 @@ from netprobe.model.plan import (
 )
 from netprobe.model.ports import Ports, each, union
 from netprobe.model.ports import text as ports_text
-from netprobe.plan.balancers import make_balancers
+from netprobe.plan.balancers import list_stand_ins, make_balancers, note_unrehearsed
 from netprobe.plan.cost import (
     HEAR_S,
     LONGEST_BALANCER_S,
@@ -61,13 +62,20 @@ def read_rehearsals(text: str | None) -> tuple[str, ...]:
     return words
 
 
-def with_rehearsals(plan: Plan, words: Iterable[str], inventory: Inventory) -> Plan:
+def with_rehearsals(
+    plan: Plan, words: Iterable[str], chosen: Sequence[ChosenMatrix], inventory: Inventory
+) -> Plan:
     """Give the plan with what is rehearsed of its rows; without words the plan itself."""
     words = tuple(words)
     makers: Mapping[str, Maker] = {
         OVERLAY: _make_overlay,
         SEGMENT: _make_multicast,
-        BALANCER: partial(make_balancers, inventory=inventory, roles=plan.roles),
+        BALANCER: partial(
+            make_balancers,
+            inventory=inventory,
+            roles=plan.roles,
+            stand_ins=list_stand_ins(chosen, inventory),
+        ),
     }
     if not words:
         return plan
@@ -85,14 +93,14 @@ def with_rehearsals(plan: Plan, words: Iterable[str], inventory: Inventory) -> P
         blocks += make_segments(plan, inventory)
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
     played = [block for block in numbered if block.rehearsal is not None]
+    made = replace(plan, blocks=numbered, skipped=(*plan.skipped, *skipped))
+    notes = (*plan.notes, *(note_unrehearsed(made, inventory) if BALANCER in words else ()))
     if not played:
         nothing = f"--rehearse={','.join(words)}: no row of this plan has anything to rehearse"
-        return replace(plan, skipped=(*plan.skipped, *skipped), notes=(*plan.notes, nothing))
+        return replace(made, notes=(*notes, nothing))
     return replace(
-        plan,
-        blocks=numbered,
-        skipped=(*plan.skipped, *skipped),
-        notes=(word_change(words), *plan.notes),
+        made,
+        notes=(word_change(words), *notes),
         requirements=(*plan.requirements, *list_requirements(played)),
     )
 

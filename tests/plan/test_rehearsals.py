@@ -34,7 +34,7 @@ def rehearsed(*words: str, only: tuple[str, ...] = ()) -> Plan:
     """The plan with what is rehearsed."""
     plan = make_plan([MATRIX], INVENTORY, TODAY)
     return with_rehearsals(
-        select(plan, Selection(only=only), [MATRIX], INVENTORY), words, INVENTORY
+        select(plan, Selection(only=only), [MATRIX], INVENTORY), words, [MATRIX], INVENTORY
     )
 
 
@@ -56,9 +56,8 @@ def test_a_row_of_vrrp_has_its_multicast() -> None:
     the notes say what is sent. Other protocols have none."""
     rows = [requirement("vrrp", "node", "node", ipproto=(112,)),
             requirement("ipip", "node", "node", ipproto=(4,))]  # fmt: skip
-    plan = with_rehearsals(
-        make_plan([chosen_matrix(rows)], INVENTORY, TODAY), ("segment",), INVENTORY
-    )
+    chosen = [chosen_matrix(rows)]
+    plan = with_rehearsals(make_plan(chosen, INVENTORY, TODAY), ("segment",), chosen, INVENTORY)
     (block,) = [one for one in plan.blocks if one.rehearsal == "multicast"]
     assert (block.requirement.id, block.protocol, block.ports) == (
         "vrrp/segment", "ipproto/112", ()
@@ -126,7 +125,7 @@ def test_a_rehearsal_is_no_choice_of_its_row() -> None:
     row, *rest = (one for one in plan.blocks if one.requirement.id == "vxlan")
     assert not rest
     row = replace(row, any_of=AnyOf("m", "pods"), also=(Also("other", "tunnels"),))
-    plan = with_rehearsals(replace(plan, blocks=(row,)), ["overlay"], INVENTORY)
+    plan = with_rehearsals(replace(plan, blocks=(row,)), ["overlay"], [MATRIX], INVENTORY)
     (block,) = [one for one in plan.blocks if one.rehearsal]
     assert block.group_name is None
     assert block.names_of_rows[1] == ("other", "tunnels/overlay")
