@@ -328,6 +328,12 @@ class Plan(Struct, frozen=True):
         """Tell how many flows (pair and port) the plan holds, without walking them."""
         return sum(block.flow_count() for block in self.blocks)
 
+    def find_samples(self) -> int | None:
+        """Give how many samples each measured way gets; None where they get different numbers, or
+        none is measured."""
+        numbers = {block.samples for block in self.blocks if block.samples is not None}
+        return numbers.pop() if len(numbers) == 1 else None
+
     def count_names(self) -> int:
         """Count the names that hosts look up."""
         asked = {one.name for block in self.blocks for one in block.names}
