@@ -291,7 +291,8 @@ class Plan(Struct, frozen=True):
     ``some_ports``: the filters may have left out ports between hosts that they kept.
     ``coverage``: how the plan covers a larger one; None where it is the whole.
     ``taken`` is what manifests gave it. ``unable`` are flows that are required and never probed:
-    nothing can run at their sources, so that they are skipped.
+    nothing can run at their sources, so that they are skipped. ``listed`` are all hosts of the
+    inventory, also those that no flow touches.
     """
 
     matrices: tuple[PlannedMatrix, ...]
@@ -306,6 +307,7 @@ class Plan(Struct, frozen=True):
     coverage: Coverage | None = None
     taken: tuple[Taken, ...] = ()
     unable: tuple[Block, ...] = ()
+    listed: tuple[Host, ...] = ()
 
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""
