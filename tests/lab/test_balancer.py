@@ -261,13 +261,26 @@ def test_a_port_that_is_in_use(lab: BalancedHosts) -> None:
 @pytest.mark.full
 def test_a_matrix_without_a_role_for_balancers(lab: BalancedHosts) -> None:
     """The balancer stands in for the role behind it at the ports of its ``health``, and is in no
-    other row; ``explain`` shows the way to it."""
+    other row."""
     lab.start_haproxy(HTTPS_CHECK, options=CHECKED)
     keys = {"roles": [], "health": {PORT: {"https": "/readyz"}}}
     done = lab.run(*REHEARSE, balancer=keys)
     to_it = {(one["requirement"], one["verdict"]) for one in done.results
              if one["destination"] == "lb"}  # fmt: skip
     assert to_it == {("own/balancer", "pass")}
+
+
+@pytest.mark.full
+def test_the_explanation_of_a_balancer(lab: BalancedHosts) -> None:
+    """``explain --rehearse`` says first what back ends open, and shows the pool as a flow of its
+    own from the client and from each back end."""
+    lab.start_haproxy(HTTPS_CHECK, options=CHECKED)
+    way = ("client", lab.write_address(BALANCER), f"tcp/{PORT}")
+    done = netprobe("explain", "--rehearse=balancer", *way, *lab.write_files())
+    assert "cp1, cp2, cp3 open TCP port 6443" in done.stderr
+    for name in ("client", *HOSTS):
+        assert f"PASS: tcp {PORT} from {name} to lb" in done.stdout
+    assert done.status == 0
 
 
 @pytest.mark.full
