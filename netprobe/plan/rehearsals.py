@@ -196,13 +196,16 @@ def _word_balancers(blocks: Sequence[Block]) -> str:
     count = count_balancers(blocks)
     ports = sorted({port for block in blocks for port in _list_back_ports(block)})
     hosts = {host.name: None for block in blocks for host in block.back_ends}
+    about_s, most_s = estimate_balancers_s(blocks)
+    sharing = f", {most_s} s for those that share back ends' ports and follow one another"
     return (
         f"--rehearse=balancer: {count} {'port' if count == 1 else 'ports'} of balancers, about "
-        f"{estimate_balancers_s(blocks)} s in all; up to {LONGEST_BALANCER_S} s for one that lacks "
-        f"a back end or is slow. {', '.join(hosts)} open TCP port {', '.join(map(str, ports))} at "
-        "all of their addresses for that time, and answer with certificates that exist in memory "
-        "only; sources and back ends dial the balancer, its health checks find the back ends up, "
-        "and where `health:` says what they ask, one back end after the other down for a while"
+        f"{about_s} s in all; up to {LONGEST_BALANCER_S} s for one that lacks a back end or is "
+        f"slow{sharing if most_s > LONGEST_BALANCER_S else ''}. {', '.join(hosts)} open "
+        f"TCP port {', '.join(map(str, ports))} at all of their addresses for that time, and "
+        "answer with certificates that exist in memory only; sources and back ends dial the "
+        "balancer, its health checks find the back ends up, and where `health:` says what they "
+        "ask, one back end after the other down for a while"
     )
 
 
@@ -229,11 +232,8 @@ def _word_multicast(blocks: Sequence[Block]) -> str:
 
 def _list_back_ports(block: Block) -> Iterator[int]:
     for port in each(block.ports):
-        yield port
         for host, _ in block.destinations:
-            health = host.health_at(port)
-            if health is not None and health.port is not None:
-                yield health.port
+            yield from host.list_back_ports(port)
 
 
 def _word_ports(tunnels: Iterable[Block]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from netprobe.model.inventory import Health, Host, Inventory, Vantage
+from netprobe.model.inventory import Address, Health, Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix, Role
 from netprobe.model.plan import Block, Plan
 from netprobe.plan.expand import make_plan
@@ -109,5 +109,24 @@ def test_the_notes_say_what_is_done() -> None:
         "--rehearse=balancer: 1 port of balancers, about 25 s in all; up to 100 s"
     )
     assert "m1, m2 open TCP port 6443 at all of their addresses" in note
+    assert " slow. m1" in note
     with_port = replace(LB, health=(Health("http", "/readyz", 6080, 6443),))
     assert "TCP port 6080, 6443" in note_cost(rehearsed(*MASTERS, CLIENT, with_port)).notes[-1]
+
+
+def test_what_shares_ports_of_back_ends_follows_one_another() -> None:
+    """Both addresses of both balancers; one with other back ends, and another port, do not."""
+    api, client, *masters = (
+        replace(one, addresses=(*one.addresses, Address(f"fd00::{at}", 6)))
+        for at, one in enumerate((LB, CLIENT, *MASTERS), 1)
+    )
+    inner = replace(LB, name="inner")
+    other = replace(LB, name="other", balances=("client",))
+    https = replace(LB, name="https", health=(replace(READYZ, of=443),))
+    note = note_cost(rehearsed(*masters, client, api, inner, other, https)).notes[-1]
+    assert "5 ports of balancers, about 75 s in all; up to 100 s for one" in note
+    assert "slow, 300 s for those that share back ends' ports" in note
+    checked = replace(
+        LB, health=(replace(READYZ, of=443, port=9), replace(READYZ, of=6443, port=9))
+    )
+    assert "about 50 s in all" in note_cost(rehearsed(*MASTERS, CLIENT, checked)).notes[-1]
