@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,10 +11,12 @@ from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory, Vantage
 from netprobe.model.plan import REHEARSALS, AnyOf, Plan
 from netprobe.model.result import Also
+from netprobe.plan.cover.cover import cover
 from netprobe.plan.expand import make_plan
 from netprobe.plan.rehearsals import note_cost, read_rehearsals, with_rehearsals
 from netprobe.plan.select import Selection, select
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
+from tests.plan.covering import zone_hosts
 
 INVENTORY = Inventory(
     (
@@ -88,6 +92,23 @@ def test_the_notes_say_what_is_done() -> None:
     assert "UDP port 8472 (row vxlan of m) and a VXLAN device" in notes[-1]
     some = [block for block in plan.blocks if block.rehearsal is None]
     assert note_cost(replace(plan, blocks=tuple(some))).notes == plan.notes
+
+
+def test_a_covering_plan_has_tunnels_of_zones() -> None:
+    """Each host has one to and one from each zone, not one to each host: 360 of 3,540."""
+    zones, size = 6, 10
+    inventory = Inventory(tuple(zone_hosts(zones, size, "node")))
+    plan = make_plan([MATRIX], inventory, TODAY)
+    plan = with_rehearsals(plan, ("overlay",), [MATRIX], inventory)
+    whole, some = plan, cover(plan, 1, 0).plan
+    assert "3,540 tunnels" in note_cost(whole).notes[-1]
+    assert "360 tunnels" in note_cost(some).notes[-1]
+    tunnels = [flow for block in some.blocks if block.rehearsal for flow in block.flows()]
+    assert {one.block.requirement.id for one in tunnels} == {"vxlan/overlay"}
+    to_zones = Counter((one.source.name, one.destination.zone) for one in tunnels)
+    from_zones = Counter((one.source.zone, one.destination.name) for one in tunnels)
+    for found in (to_zones, from_zones):
+        assert (len(found), {*found.values()}) == (zones * size * zones, {1})
 
 
 def test_without_the_option_the_plan_is_the_same() -> None:
