@@ -44,6 +44,20 @@ def make_balancers(
             yield from _make_balancer(block, host, ports, back_ends)
 
 
+def add_stand_in(plan: Plan, host: Host, inventory: Inventory) -> Plan:
+    """Give the plan with the rows to those for whom a balancer stands in, led to itself at the
+    ports that it names: a run rehearses them, and who asks for one flow sees it as theirs."""
+    back_ends = tuple(_list_back_ends(host, inventory, plan.roles))
+    led = []
+    for block in plan.blocks:
+        ends = tuple((host, one) for one in host.addresses if one.family == block.family)
+        ports = _list_ports(block, host)
+        leads = block.protocol == "tcp" and _leads_behind(block, host, back_ends, plan.roles)
+        if leads and ports and ends:
+            led.append(replace(block, ports=ports, destinations=ends))
+    return replace(plan, blocks=(*plan.blocks, *led))
+
+
 def note_unrehearsed(plan: Plan, inventory: Inventory) -> Iterator[str]:
     """Say of which balancers a whole plan rehearses nothing, where no skipped row says why."""
     if plan.selection is not None or plan.limited_to:

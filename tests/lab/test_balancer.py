@@ -261,13 +261,17 @@ def test_a_port_that_is_in_use(lab: BalancedHosts) -> None:
 @pytest.mark.full
 def test_a_matrix_without_a_role_for_balancers(lab: BalancedHosts) -> None:
     """The balancer stands in for the role behind it at the ports of its ``health``, and is in no
-    other row."""
+    other row; ``explain`` shows the way to it."""
     lab.start_haproxy(HTTPS_CHECK, options=CHECKED)
     keys = {"roles": [], "health": {PORT: {"https": "/readyz"}}}
     done = lab.run(*REHEARSE, balancer=keys)
     to_it = {(one["requirement"], one["verdict"]) for one in done.results
              if one["destination"] == "lb"}  # fmt: skip
     assert to_it == {("own/balancer", "pass")}
+    way = ("client", lab.write_address(BALANCER), f"tcp/{PORT}")
+    told = netprobe("explain", "--rehearse=balancer", *way, *lab.write_files(keys)).stdout
+    for name in ("client", *HOSTS):
+        assert f"PASS: tcp {PORT} from {name} to lb" in told
 
 
 @pytest.mark.full
