@@ -48,8 +48,8 @@ def make_plan(  # noqa: PLR0913  # all that a user may name
     )
     inventory = zone_by_groups(inventory, zone_groups)
     plan = expand.make_plan(chosen, inventory, date.today(), notes)
-    rehearsed = with_rehearsals(select(plan, selection, chosen, inventory), rehearse, inventory)
-    return with_quality(rehearsed, quality)
+    plan = select(plan, selection, chosen, inventory)
+    return with_quality(with_rehearsals(plan, rehearse, chosen, inventory), quality)
 
 
 def check_hosts(plan: Plan, launcher: Launcher, events: Events) -> tuple[HostReport, ...]:

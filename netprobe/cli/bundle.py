@@ -120,17 +120,7 @@ def make_run(
 ) -> tuple[BatchRequest, list[HostScript]]:
     """Make the first round. ``prepare``: what becomes of the plan first; ``read_when``: when hosts
     probe so much. Raises RequestError."""
-    if read_rehearsals(options.rehearse):
-        tell_note(
-            "--rehearse is not possible here: hosts that probe by themselves cannot play the two "
-            "ends of a tunnel together, nor netprobe the back ends of a balancer; nothing is "
-            "rehearsed"
-        )
-    if read_samples(options.quality) is not None:
-        tell_note(
-            "--quality is not possible here: samples need listeners that wait for them; no way is "
-            "measured"
-        )
+    tell_unplayed(options.rehearse, options.quality)
     plan = prepare(make_plan(options, options.zone_groups, probing=True))
     part = choose_asked_part(options, plan)
     when, about = read_when(part.plan), part.plan.coverage
@@ -153,6 +143,22 @@ def make_run(
     )
     _note_short_window(part.plan, request.window_s)
     return make_first_round(request, choose_stored_part(request).plan)
+
+
+def tell_unplayed(rehearse: str | None, quality: str | None) -> None:
+    """Say what hosts that probe by themselves leave out of what is asked for. Raises
+    RequestError."""
+    if read_rehearsals(rehearse):
+        tell_note(
+            "--rehearse is not possible here: hosts that probe by themselves cannot play the two "
+            "ends of a tunnel together, nor netprobe the back ends of a balancer; nothing is "
+            "rehearsed"
+        )
+    if read_samples(quality) is not None:
+        tell_note(
+            "--quality is not possible here: samples need listeners that wait for them; no way is "
+            "measured"
+        )
 
 
 def _note_short_window(plan: Plan, window_s: float) -> None:

@@ -24,7 +24,7 @@ from netprobe.cli.asked_cluster import (
     ClusterRunOptions,
     KubeOptions,
 )
-from netprobe.cli.bundle import When, make_header, make_run
+from netprobe.cli.bundle import When, make_header, make_run, tell_unplayed
 from netprobe.cli.given import read_outputs, read_start
 from netprobe.cli.merge import report_stored
 from netprobe.cli.options import PAGE_FORMATS, RUN_FORMATS, require_matrix
@@ -43,7 +43,6 @@ from netprobe.load.matrix.file import load_matrices
 from netprobe.model.exit import PASS
 from netprobe.model.plan import Plan
 from netprobe.plan.cost import estimate
-from netprobe.plan.rehearsals import read_rehearsals
 from netprobe.signals import run_to_end, run_until_signal
 
 Given = TypeVar("Given", ClusterRunOptions, ClusterPlanOptions)
@@ -87,8 +86,8 @@ def plan_cluster_verb(options: ClusterPlanOptions) -> int:
     read_selector(options.nodes)
     nodes = run_to_end(list_nodes(open_kubectl(options), options.nodes))
     with _keep_nodes(options, nodes) as asked:
-        rehearse = read_rehearsals(options.rehearse)
-        plan = make_plan(asked, options.zone_groups, rehearse=rehearse)
+        tell_unplayed(options.rehearse, options.quality)
+        plan = make_plan(asked, options.zone_groups)
     closed = close_hosts(plan, options.machines)
     _tell_closed([host.closed for host in closed.hosts().values() if host.closed])
     return print_plan(options, outputs, closed)

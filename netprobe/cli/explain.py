@@ -22,7 +22,7 @@ from netprobe.model.exit import BLOCKED, PASS, UNKNOWN, exit_status
 from netprobe.model.explanation import Explanation
 from netprobe.model.result import HostReport
 from netprobe.plan.quality import read_samples, with_quality
-from netprobe.plan.rehearsals import read_rehearsals
+from netprobe.plan.rehearsals import note_cost, read_rehearsals
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.page.progress import progress
 from netprobe.report.verbs.audit import AUDIT_WRITERS
@@ -47,7 +47,9 @@ def explain_verb(options: ExplainOptions) -> int:
     plan = plan_flow(request, date.today(), rehearse)
     plan = with_quality(plan, read_samples(options.quality))
     if rehearse and any(block.rehearsal for block in plan.blocks):
-        tell_note(plan.notes[0])
+        for note in note_cost(plan).notes:
+            if note.startswith("--rehearse="):
+                tell_note(note)
     launcher = make_launcher(options)
     with progress(sys.stderr) as events:
 

@@ -62,8 +62,8 @@ def run_verb(options: RunOptions) -> int:
     taken = _read_earlier(options)
     rehearse = read_rehearsals(options.rehearse) or _list_rehearsed(taken)
     quality = read_samples(options.quality)
-    if quality is None and QUALITY in _list_ends(taken):
-        quality = 0
+    if quality is None and taken is not None and QUALITY in _list_ends(taken):
+        quality = taken.earlier.info.quality_samples or 0
     plan = make_plan(options, options.zone_groups, probing=True, rehearse=rehearse, quality=quality)
     if rehearse and any(block.rehearsal for block in plan.blocks):
         tell_note(word_change(rehearse))

@@ -17,7 +17,8 @@ from netprobe.load.yaml.wording import unknown
 from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix, Matrix, Requirement, Role
 from netprobe.model.names import nearest
-from netprobe.model.plan import PATH_MTU, Block, Plan
+from netprobe.model.plan import BALANCER, PATH_MTU, Block, Plan
+from netprobe.plan.balancers import add_stand_in, list_stand_ins
 from netprobe.plan.expand import make_plan
 from netprobe.plan.path_mtu import make_mtu_block
 from netprobe.plan.rehearsals import with_rehearsals
@@ -80,6 +81,8 @@ def plan_flow(request: FlowRequest, today: date, rehearse: Sequence[str] = ()) -
     name = destination.name
     hosts = tuple(destination if host.name == name else host for host in inventory.hosts)
     plan = make_plan(chosen, replace(inventory, hosts=hosts), today, notes)
+    if BALANCER in rehearse and name in list_stand_ins(chosen, inventory):
+        plan = add_stand_in(plan, destination, inventory)
     blocks, told = _plan_of_matrices(plan, source, destination, request.wire)
     if not blocks:
         told = [f"no requirement of {', '.join(request.matrices)} has this flow"] if chosen else []
@@ -92,7 +95,8 @@ def plan_flow(request: FlowRequest, today: date, rehearse: Sequence[str] = ()) -
     flow = replace(plan, blocks=numbered, skipped=(), notes=(*why, *told))
     # Of other hosts nothing is rehearsed either.
     limited = replace(flow, limited_to=frozenset((source.name, destination.name)))
-    return replace(with_rehearsals(limited, rehearse, inventory), limited_to=flow.limited_to)
+    rehearsed = with_rehearsals(limited, rehearse, chosen, inventory)
+    return replace(rehearsed, limited_to=flow.limited_to)
 
 
 def _load_files(

@@ -124,6 +124,13 @@ class Host(PartlyCompared, frozen=True):
         known = {one.of: one for one in self.health}
         return known.get(port, known.get(None))
 
+    def list_back_ports(self, port: int) -> tuple[int, ...]:
+        """List the ports of a back end: one that it balances, and that of the check."""
+        health = self.health_at(port)
+        if health is None or health.port in (None, port):
+            return (port,)
+        return (port, health.port or port)
+
     def balances_port(self, port: int) -> bool:
         """Tell whether it balances a port: where ``health`` names ports, those alone."""
         named = [one.of for one in self.health if one.of is not None]

@@ -291,7 +291,8 @@ class Plan(Struct, frozen=True):
     ``some_ports``: the filters may have left out ports between hosts that they kept.
     ``coverage``: how the plan covers a larger one; None where it is the whole.
     ``taken`` is what manifests gave it. ``unable`` are flows that are required and never probed:
-    nothing can run at their sources, so that they are skipped.
+    nothing can run at their sources, so that they are skipped. ``listed`` are all hosts of the
+    inventory, also those that no flow touches.
     """
 
     matrices: tuple[PlannedMatrix, ...]
@@ -306,6 +307,7 @@ class Plan(Struct, frozen=True):
     coverage: Coverage | None = None
     taken: tuple[Taken, ...] = ()
     unable: tuple[Block, ...] = ()
+    listed: tuple[Host, ...] = ()
 
     def hosts(self) -> Mapping[str, Host]:
         """Give every host of the plan by its name: destinations first, in plan order."""
@@ -327,6 +329,12 @@ class Plan(Struct, frozen=True):
     def flow_count(self) -> int:
         """Tell how many flows (pair and port) the plan holds, without walking them."""
         return sum(block.flow_count() for block in self.blocks)
+
+    def find_samples(self) -> int | None:
+        """Give how many samples each measured way gets; None where they get different numbers, or
+        none is measured."""
+        numbers = {block.samples for block in self.blocks if block.samples is not None}
+        return numbers.pop() if len(numbers) == 1 else None
 
     def count_names(self) -> int:
         """Count the names that hosts look up."""

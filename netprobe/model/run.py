@@ -31,6 +31,7 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     ``baseline`` is one sentence on what is new since another run, else None. ``accepted`` are the
     entries of the files of accepted flows, held against this run.
     ``names_set`` counts the names that hosts look up; None in files of an older netprobe.
+    ``quality_samples``: how many each measured way gets; None where ways get different numbers.
     ``findings`` are those that a file keeps, with their numbers; None where it keeps none, as those
     of an older netprobe. Such files have no ``requirements`` either, and their hosts no roles.
     """
@@ -55,6 +56,7 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     names_set: int | None = None
+    quality_samples: int | None = None
     findings: tuple[KeptFinding, ...] | None = None
 
 
@@ -83,6 +85,7 @@ def info_before(plan: Plan, started_at: str) -> RunInfo:
         notes=plan.notes,
         skipped=plan.skipped,
         names_set=plan.count_names(),
+        quality_samples=plan.find_samples(),
     )
 
 

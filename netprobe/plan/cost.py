@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, product
 
 from netprobe.model import ports as port_sets
 from netprobe.model.plan import (
@@ -173,7 +173,7 @@ def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
                 for name in (source.name, block.destinations[peer][0].name):
                     load[name] = load.get(name, 0) + 1
     tunnels_s = max(load.values(), default=0) * TRIAL_S
-    played_s = estimate_balancers_s(beside[BALANCER]) + estimate_segments_s(beside[SEGMENT])
+    played_s = estimate_balancers_s(beside[BALANCER])[0] + estimate_segments_s(beside[SEGMENT])
     # Hosts listen while segments are asked.
     alone_s = HEAR_S if beside[MULTICAST] and not beside[SEGMENT] else 0
     return tunnels_s + played_s + alone_s
@@ -200,17 +200,24 @@ def estimate_quality_s(blocks: Iterable[Block]) -> float:
     return max(longest_s, *load.values()) if load else 0.0
 
 
-def estimate_balancers_s(blocks: Iterable[Block]) -> int:
-    """Give about how many seconds it takes to play balancers: different ports go side by side, a
-    port of several addresses comes one after the other."""
-    found: dict[int, dict[str, int]] = {}
+def estimate_balancers_s(blocks: Iterable[Block]) -> tuple[int, int]:
+    """Give about how many seconds it takes to play balancers, and how many at most.
+
+    What has a port of a back end in common comes one after the other, as the addresses of a
+    balancer do; all else goes side by side.
+    """
+    took: dict[tuple[str, str, int], int] = {}
+    ends: dict[tuple[str, int], set[tuple[str, str, int]]] = {}
     for block in blocks:
         for host, address in block.destinations:
             for port in port_sets.each(block.ports):
+                one = (host.name, address.text, port)
                 failing = len(block.back_ends) if host.health_at(port) is not None else 0
-                took_s = min(LONGEST_BALANCER_S, BALANCER_S + failing * REMOVAL_S)
-                found.setdefault(port, {})[f"{host.name} {address.text}"] = took_s
-    return max((sum(one.values()) for one in found.values()), default=0)
+                took[one] = min(LONGEST_BALANCER_S, BALANCER_S + failing * REMOVAL_S)
+                for end, number in product(block.back_ends, host.list_back_ports(port)):
+                    ends.setdefault((end.name, number), set()).add(one)
+    about_s = max((sum(took[one] for one in some) for some in ends.values()), default=0)
+    return about_s, LONGEST_BALANCER_S * max(map(len, ends.values()), default=0)
 
 
 def count_balancers(blocks: Iterable[Block]) -> int:

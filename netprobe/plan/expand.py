@@ -117,6 +117,7 @@ def make_plan(
         unable=merged,
         roles={name: tuple(some) for name, some in roles.items()},
         taken=inventory.taken,
+        listed=inventory.hosts,
     )
 
 

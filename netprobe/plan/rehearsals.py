@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory
+from netprobe.model.matrix import ChosenMatrix
 from netprobe.model.plan import (
     BALANCER,
     MULTICAST,
@@ -27,7 +28,7 @@ from netprobe.model.plan import (
 )
 from netprobe.model.ports import Ports, each, union
 from netprobe.model.ports import text as ports_text
-from netprobe.plan.balancers import make_balancers
+from netprobe.plan.balancers import list_stand_ins, make_balancers, note_unrehearsed
 from netprobe.plan.cost import (
     HEAR_S,
     LONGEST_BALANCER_S,
@@ -61,13 +62,20 @@ def read_rehearsals(text: str | None) -> tuple[str, ...]:
     return words
 
 
-def with_rehearsals(plan: Plan, words: Iterable[str], inventory: Inventory) -> Plan:
+def with_rehearsals(
+    plan: Plan, words: Iterable[str], chosen: Sequence[ChosenMatrix], inventory: Inventory
+) -> Plan:
     """Give the plan with what is rehearsed of its rows; without words the plan itself."""
     words = tuple(words)
     makers: Mapping[str, Maker] = {
         OVERLAY: _make_overlay,
         SEGMENT: _make_multicast,
-        BALANCER: partial(make_balancers, inventory=inventory, roles=plan.roles),
+        BALANCER: partial(
+            make_balancers,
+            inventory=inventory,
+            roles=plan.roles,
+            stand_ins=list_stand_ins(chosen, inventory),
+        ),
     }
     if not words:
         return plan
@@ -85,14 +93,14 @@ def with_rehearsals(plan: Plan, words: Iterable[str], inventory: Inventory) -> P
         blocks += make_segments(plan, inventory)
     numbered = tuple(replace(block, index=index) for index, block in enumerate(blocks))
     played = [block for block in numbered if block.rehearsal is not None]
+    made = replace(plan, blocks=numbered, skipped=(*plan.skipped, *skipped))
+    notes = (*plan.notes, *(note_unrehearsed(made, inventory) if BALANCER in words else ()))
     if not played:
         nothing = f"--rehearse={','.join(words)}: no row of this plan has anything to rehearse"
-        return replace(plan, skipped=(*plan.skipped, *skipped), notes=(*plan.notes, nothing))
+        return replace(made, notes=(*notes, nothing))
     return replace(
-        plan,
-        blocks=numbered,
-        skipped=(*plan.skipped, *skipped),
-        notes=(word_change(words), *plan.notes),
+        made,
+        notes=(word_change(words), *notes),
         requirements=(*plan.requirements, *list_requirements(played)),
     )
 
@@ -188,13 +196,16 @@ def _word_balancers(blocks: Sequence[Block]) -> str:
     count = count_balancers(blocks)
     ports = sorted({port for block in blocks for port in _list_back_ports(block)})
     hosts = {host.name: None for block in blocks for host in block.back_ends}
+    about_s, most_s = estimate_balancers_s(blocks)
+    sharing = f", {most_s} s for those that share back ends' ports and follow one another"
     return (
         f"--rehearse=balancer: {count} {'port' if count == 1 else 'ports'} of balancers, about "
-        f"{estimate_balancers_s(blocks)} s in all; up to {LONGEST_BALANCER_S} s for one that lacks "
-        f"a back end or is slow. {', '.join(hosts)} open TCP port {', '.join(map(str, ports))} at "
-        "all of their addresses for that time, and answer with certificates that exist in memory "
-        "only; sources and back ends dial the balancer, its health checks find the back ends up, "
-        "and where `health:` says what they ask, one back end after the other down for a while"
+        f"{about_s} s in all; up to {LONGEST_BALANCER_S} s for one that lacks a back end or is "
+        f"slow{sharing if most_s > LONGEST_BALANCER_S else ''}. {', '.join(hosts)} open "
+        f"TCP port {', '.join(map(str, ports))} at all of their addresses for that time, and "
+        "answer with certificates that exist in memory only; sources and back ends dial the "
+        "balancer, its health checks find the back ends up, and where `health:` says what they "
+        "ask, one back end after the other down for a while"
     )
 
 
@@ -221,11 +232,8 @@ def _word_multicast(blocks: Sequence[Block]) -> str:
 
 def _list_back_ports(block: Block) -> Iterator[int]:
     for port in each(block.ports):
-        yield port
         for host, _ in block.destinations:
-            health = host.health_at(port)
-            if health is not None and health.port is not None:
-                yield health.port
+            yield from host.list_back_ports(port)
 
 
 def _word_ports(tunnels: Iterable[Block]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from ipaddress import ip_address
 
 from msgspec.structs import replace
@@ -50,7 +50,7 @@ async def check_hosts(
             lacking = await try_parts(host, fleet, played)
             report = replace(report, cost=(*report.cost, *lacking))
         if report.state == "agent":
-            report = await _add_heard_routers(report, host, fleet)
+            report = await _add_heard_routers(report, host, fleet, plan.listed)
         fleet.reports[host.name] = report
         tell(report)
 
@@ -87,21 +87,39 @@ def _add_strange_addresses(host: Host, fleet: Fleet) -> HostReport:
     return replace(report, cost=cost, facts=replace(report.facts, strange=tuple(strange)))
 
 
-async def _add_heard_routers(report: HostReport, host: Host, fleet: Fleet) -> HostReport:
-    """Give the report with the routers of nobody in the plan that the host hears; it is silent."""
+async def _add_heard_routers(
+    report: HostReport, host: Host, fleet: Fleet, listed: Sequence[Host]
+) -> HostReport:
+    """Give the report with the routers of nobody in the inventory that the host hears; it is
+    silent. ``listed``: the hosts of the inventory."""
     from netprobe.probe.rehearsals.segment_hearing import hear_foreign
 
     agent, hello = fleet.agent(host), fleet.agent(host).hello
     own = hello.addresses if hello is not None and hello.net_raw else []
     if all(ip_address(text).is_loopback for text in own):
         return report
-    known = {text for one in fleet.hosts() for text in one.listed_addresses}
+    known = {text for one in listed for text in one.listed_addresses}
     found, _ = await hear_foreign((agent,), fleet, known.union(own))
+    if not found:
+        return report
+    # Over IPv6 routers send from link-local addresses, which agents alone know.
+    await asyncio.gather(*(one.settled.wait() for one in fleet.agents()))
+    agents = {one.host.name: one for one in fleet.agents() if one.hello is not None}
+    told = frozenset().union(*(one.own_addresses for one in agents.values()))
+    unknown = any(not one.free and one.name not in agents for one in listed)
     heard = tuple(
-        f"{one.seen._replace(heard_by=()).words()}: it has no address of the plan's hosts"
+        f"{one.seen._replace(heard_by=()).words()}: {_name_sender(one.seen.sender, unknown)}"
         for one in found
+        if one.seen.sender not in told
     )
     return replace(report, facts=replace(report.facts, heard=heard))
+
+
+def _name_sender(sender: str, unknown: bool) -> str:
+    """Say whose an address is not; ``unknown``: of some hosts nobody knows all addresses."""
+    if unknown and ip_address(sender).is_link_local:
+        return "perhaps a host of the inventory, of which no agent was asked"
+    return "it has no address of the inventory's hosts"
 
 
 async def _add_held_ports(

@@ -83,7 +83,7 @@ def play(folder: Path) -> Iterator[Play]:
         path = f"{folder}/bin:{os.environ['PATH']}"
         more = {"FAKE_LOG": str(folder / "log"), "FAKE_HANGS": hangs, "TMPDIR": str(folder / "tmp")}
         process = subprocess.Popen(
-            [*COMMAND, "run", "--engine", "ansible", "-m", "./tiny.yaml"],
+            [*COMMAND, "run", "--engine", "ansible", "-m", "./tiny.yaml", "--rehearse"],
             cwd=folder, env=environment(PATH=path, **more, **variables), text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True,
@@ -108,7 +108,8 @@ def _assert_all_ends(playing: Playing, agent: int) -> None:
 
 
 def test_the_sudo_password_goes_through_standard_input_alone(play: Play) -> None:
-    """It is in no argument, no environment and no file: ansible-playbook reads it from a pipe."""
+    """It is in no argument, no environment and no file: ansible-playbook reads it from a pipe. And
+    one line says that nothing is rehearsed."""
     playing = play(NETPROBE_BECOME_PASSWORD=PASSWORD)
     status, report, said = playing.finish()
 
@@ -119,6 +120,7 @@ def test_the_sudo_password_goes_through_standard_input_alone(play: Play) -> None
     assert PASSWORD not in json.dumps(told, ensure_ascii=False)
     assert PASSWORD not in report + said
     assert not playing.left_here()
+    assert said.count("--rehearse is not possible here") == 1
 
 
 def test_an_interrupt_of_netprobe_alone_ends_all_in_order(play: Play) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import netprobe
+from tests.ports import free_ports
 
 ROW = {"id": "vxlan", "from": "node", "to": "node", "udp": [8472], "probe": "vxlan",
        "purpose": "p", "row": "r"}  # fmt: skip
@@ -88,3 +90,20 @@ def test_a_bundle_measures_nothing(files: list[str], tmp_path: Path) -> None:
     assert "2 flows of rows with `quality:`, 400 samples in all" in planned.stdout
     assert netprobe("plan", "--quality=5", *files, cwd=Path()).returncode == 2
     assert netprobe("plan", "--quality", "500", *files, cwd=Path()).returncode == 2
+
+
+@pytest.mark.slow
+def test_a_retry_takes_as_many_samples(files: list[str], tmp_path: Path) -> None:
+    """What ten samples did not decide is asked again with ten."""
+    port = free_ports("127.0.0.3", socket.SOCK_STREAM, 1)
+    row = {"id": "api", "from": "node", "to": "node", "tcp": [port], "purpose": "p", "row": "r",
+           "quality": {"loss": "1%", "required": True}}  # fmt: skip
+    matrix = Path(files[1])
+    matrix.write_text(json.dumps(json.loads(matrix.read_text()) | {"requirements": [row]}))
+    earlier = tmp_path / "earlier.json"
+    for word in ("--quality=10", f"--retry={earlier}"):
+        done = netprobe("run", "-o", "json", word, "--from", "a", *files, cwd=Path())
+        document = json.loads(done.stdout)
+        (one,) = [one for one in document["results"] if one["requirement"] == "api/quality"]
+        assert (one["reason"], one["quality"]["samples"]) == ("quality-undecided", 10)
+        earlier.write_text(done.stdout)

@@ -195,12 +195,14 @@ def test_versions_that_are_too_far_apart(place: Place) -> None:
 
 
 def test_ctrl_c(place: Place) -> None:
-    """The report says that nothing was tested, the namespace goes, and the status is 130."""
-    running = place.start()
+    """The report says that nothing was tested, the namespace goes, and the status is 130. Nothing
+    would have been rehearsed, which is said."""
+    running = place.start("run", "-m", "./matrix.yaml", *WORDS, "--rehearse")
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 130, err
     assert out.startswith("NOTHING WAS TESTED")
+    assert err.count("--rehearse is not possible here") == 1
     assert place.api.spaces == {}
     assert "is deleted, and all that was in it" in err
 
@@ -245,7 +247,8 @@ def test_kubectl_finds_its_plugin(place: Place) -> None:
 
 
 def test_a_plan_touches_nothing(place: Place) -> None:
-    """It is that of the cluster's nodes, and says which of them take no part."""
+    """It is that of the cluster's nodes, says which of them take no part, and promises nothing that
+    a run there cannot do."""
     place.api.nodes = [
         *place.api.nodes,
         make_node("win", "192.0.2.3", info={"operatingSystem": "windows"}),
@@ -253,11 +256,14 @@ def test_a_plan_touches_nothing(place: Place) -> None:
         make_node("shut", "192.0.2.5", unschedulable=True),
         make_node("down", "192.0.2.6", ready={"status": "Unknown", "message": "no news"}),
     ]
-    done = place.ask("plan", "-m", "./matrix.yaml", "--machine", "amd64")
+    done = place.ask("plan", "-m", "./matrix.yaml", "--machine", "amd64", "--rehearse")
     assert done.returncode == 0, done.stderr
     assert "5 flows" in done.stdout
+    assert "rehearse" not in done.stdout
     way = "use ssh or a bundle there"
-    assert [line for line in done.stderr.splitlines() if "note" in line] == [
+    first, *notes = [line for line in done.stderr.splitlines() if "note" in line]
+    assert "--rehearse is not possible here" in first
+    assert notes == [
         "netprobe: note: win runs windows, and netprobe's agent needs Linux",
         f"netprobe: note: arm is arm64, for which there is no image: {way}",
         f"netprobe: note: down is not ready (no news): {way}",

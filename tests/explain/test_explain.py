@@ -322,3 +322,31 @@ def test_the_exit_status_is_that_of_a_run(verdict: str, optional: bool, status: 
     summary = summary_of(explanation(verdict, optional=optional))
 
     assert exit_status(summary, interrupted=False) == status
+
+
+def test_a_balancer_that_stands_in_is_explained_by_the_row_of_its_back_ends(
+    request_of: Callable[..., FlowRequest], tmp_path: Path
+) -> None:
+    """Where it is rehearsed, at the ports that it names: elsewhere no requirement has the flow."""
+    lb = {"addresses": ["10.0.0.9", "fd00::9"], "roles": [], "vantage": "none",
+          "balances": ["master"], "health": {6443: {"https": "/readyz"}}}  # fmt: skip
+    hosts = {name: INVENTORY["hosts"][name] for name in ("worker-0", "master-0")}  # type: ignore[index]
+    wanted = request_of("worker-0", "lb", "tcp/6443", matrix=True)
+    (tmp_path / "inventory.yaml").write_text(
+        yaml.safe_dump(INVENTORY | {"hosts": hosts | {"lb": lb}})
+    )
+    plan = plan_flow(wanted, TODAY, ("balancer",))
+    assert [
+        (block.requirement.id, [one.name for one in block.sources], block.destinations[0][1].text)
+        for block in plan.blocks if block.requirement.id != "path-mtu"
+    ] == [
+        ("api", ["worker-0"], "10.0.0.9"),
+        ("api/balancer", ["worker-0", "master-0"], "10.0.0.9"),
+        ("api", ["worker-0"], "fd00::9"),
+        ("api/balancer", ["worker-0", "master-0"], "fd00::9"),
+    ]  # fmt: skip
+    assert "changes hosts for a moment" in plan.notes[0]
+    other = replace(wanted, wire=Wire("tcp", 6444))
+    for request, rehearse in ((wanted, ()), (other, ("balancer",))):
+        (id_, *_) = (block.requirement.id for block in plan_flow(request, TODAY, rehearse).blocks)
+        assert id_ == "explain"

@@ -25,9 +25,8 @@ ROWS = [
 
 def pairs_of(*hosts: Host) -> dict[PairKey, ZonePair]:
     inventory = Inventory(hosts)
-    plan = with_rehearsals(
-        make_plan([chosen_matrix(ROWS)], inventory, TODAY), (BALANCER,), inventory
-    )
+    chosen = [chosen_matrix(ROWS)]
+    plan = with_rehearsals(make_plan(chosen, inventory, TODAY), (BALANCER,), chosen, inventory)
     return {one.key: one for one in find_pairs(plan)}
 
 

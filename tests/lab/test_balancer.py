@@ -268,6 +268,23 @@ def test_a_matrix_without_a_role_for_balancers(lab: BalancedHosts) -> None:
     to_it = {(one["requirement"], one["verdict"]) for one in done.results
              if one["destination"] == "lb"}  # fmt: skip
     assert to_it == {("own/balancer", "pass")}
+    way = ("client", lab.write_address(BALANCER), f"tcp/{PORT}")
+    told = netprobe("explain", "--rehearse=balancer", *way, *lab.write_files(keys)).stdout
+    for name in ("client", *HOSTS):
+        assert f"PASS: tcp {PORT} from {name} to lb" in told
+
+
+@pytest.mark.full
+def test_the_explanation_of_a_balancer(lab: BalancedHosts) -> None:
+    """``explain --rehearse`` says first what back ends open, and shows the pool as a flow of its
+    own from the client and from each back end."""
+    lab.start_haproxy(HTTPS_CHECK, options=CHECKED)
+    way = ("client", lab.write_address(BALANCER), f"tcp/{PORT}")
+    done = netprobe("explain", "--rehearse=balancer", *way, *lab.write_files())
+    assert "cp1, cp2, cp3 open TCP port 6443" in done.stderr
+    for name in ("client", *HOSTS):
+        assert f"PASS: tcp {PORT} from {name} to lb" in done.stdout
+    assert done.status == 0
 
 
 @pytest.mark.full

@@ -306,11 +306,14 @@ def test_a_retry_plays_again(lab: Lab) -> None:
 
 @pytest.mark.full
 def test_the_explanation_of_a_tunnel(lab: Lab) -> None:
-    """``explain --rehearse`` shows the tunnel as a flow of its own, and its exit status counts."""
+    """``explain --rehearse`` says first what is touched, shows the tunnel as a flow of its own, and
+    its exit status counts."""
     pair = OverlayPair(lab)
     pair.forward(*LARGE)
     files = pair.write_files()
     done = netprobe("explain", "--rehearse", "a", pair.b.address(4), "udp/8472", *files)
+    assert "changes hosts for a moment" in done.stderr.splitlines()[0]
+    assert "UDP port 8472 (row vxlan of m) and a VXLAN device" in done.stderr.splitlines()[1]
     assert "PASS: udp 8472 from a to b" in done.stdout
     assert "BLOCKED: udp 8472 from a to b" in done.stdout
     assert "small TCP segments pass" in done.stdout

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
-from netprobe.model.inventory import Health, Host, Inventory, Vantage
+from netprobe.model.inventory import Address, Health, Host, Inventory, Vantage
 from netprobe.model.matrix import ChosenMatrix, Role
 from netprobe.model.plan import Block, Plan
 from netprobe.plan.expand import make_plan
 from netprobe.plan.rehearsals import note_cost, with_rehearsals
+from netprobe.plan.select import Selection, select
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
 
 READYZ = Health("https", "/readyz")
@@ -24,16 +26,18 @@ PLAIN = chosen_matrix(
         requirement("nodes", "client", "vip", tcp=((30000, 32767),)),
         requirement("etcd", "master", "master", tcp=((2379, 2379),)),
         requirement("api", "client", "master", tcp=((6443, 6443),)),
+        requirement("watch", "lonely", "master", tcp=((10250, 10250),)),
     ]
 )
-ROLES = {name: Role(name) for name in ("client", "master", "vip")}
+ROLES = {name: Role(name) for name in ("client", "lonely", "master", "vip")}
 MATRIX = replace(PLAIN, matrix=replace(PLAIN.matrix, roles=ROLES))
 
 
 def rehearsed(*hosts: Host, matrix: ChosenMatrix = MATRIX) -> Plan:
     """The plan with the balancers of these hosts."""
     inventory = Inventory(hosts)
-    return with_rehearsals(make_plan([matrix], inventory, TODAY), ["balancer"], inventory)
+    plan = make_plan([matrix], inventory, TODAY)
+    return with_rehearsals(plan, ["balancer"], [matrix], inventory)
 
 
 def played(plan: Plan) -> list[Block]:
@@ -57,15 +61,32 @@ def test_without_named_ports_all_single_ones_of_the_row() -> None:
         assert blocks[0].ports == ((443, 443), (6443, 6443))
 
 
-def test_one_without_a_role_stands_in_for_that_behind_it() -> None:
-    """At the ports of its ``health`` alone, and in no other row: not in etcd's, not as a source."""
-    other = replace(LB, roles=())
+@pytest.mark.parametrize("roles", [(), ("lonely",)])
+def test_one_that_no_row_leads_to_stands_in_for_whom_it_balances(roles: tuple[str, ...]) -> None:
+    """At the ports that its ``health`` names alone, and in no other row that leads to them: not in
+    etcd's. Where it names none, as where no row has the port, that is said."""
+    other = replace(LB, roles=roles)
     plan = rehearsed(*MASTERS, CLIENT, other)
     (block,) = played(plan)
     assert (block.requirement.id, block.ports) == ("api/balancer", ((6443, 6443),))
     probed = [one for one in plan.blocks if not one.rehearsal]
     assert not any(end.name == "lb" for one in probed for end, _ in one.destinations)
-    assert not played(rehearsed(*MASTERS, CLIENT, replace(other, health=())))
+    for health in ((), (READYZ,), (replace(READYZ, of=6444),)):
+        plan = rehearsed(*MASTERS, CLIENT, replace(other, health=health))
+        assert not played(plan)
+        assert "nothing is rehearsed of lb: no row leads to it" in plan.notes[0]
+
+
+def test_one_that_a_row_leads_to_stands_in_nowhere() -> None:
+    """Also where ``--only`` leaves that row out; and who chose rows is told of no other."""
+    chosen, inventory = [MATRIX], Inventory((*MASTERS, CLIENT, LB))
+    for row, found in (("front", ["front/balancer"]), ("api", [])):
+        plan = select(
+            make_plan(chosen, inventory, TODAY), Selection(only=(row,)), chosen, inventory
+        )
+        plan = with_rehearsals(plan, ["balancer"], chosen, inventory)
+        assert [block.requirement.id for block in played(plan)] == found
+        assert not any("nothing is rehearsed of" in note for note in plan.notes)
 
 
 def test_what_cannot_be_played_is_one_line() -> None:
@@ -88,5 +109,24 @@ def test_the_notes_say_what_is_done() -> None:
         "--rehearse=balancer: 1 port of balancers, about 25 s in all; up to 100 s"
     )
     assert "m1, m2 open TCP port 6443 at all of their addresses" in note
+    assert " slow. m1" in note
     with_port = replace(LB, health=(Health("http", "/readyz", 6080, 6443),))
     assert "TCP port 6080, 6443" in note_cost(rehearsed(*MASTERS, CLIENT, with_port)).notes[-1]
+
+
+def test_what_shares_ports_of_back_ends_follows_one_another() -> None:
+    """Both addresses of both balancers; one with other back ends, and another port, do not."""
+    api, client, *masters = (
+        replace(one, addresses=(*one.addresses, Address(f"fd00::{at}", 6)))
+        for at, one in enumerate((LB, CLIENT, *MASTERS), 1)
+    )
+    inner = replace(LB, name="inner")
+    other = replace(LB, name="other", balances=("client",))
+    https = replace(LB, name="https", health=(replace(READYZ, of=443),))
+    note = note_cost(rehearsed(*masters, client, api, inner, other, https)).notes[-1]
+    assert "5 ports of balancers, about 75 s in all; up to 100 s for one" in note
+    assert "slow, 300 s for those that share back ends' ports" in note
+    checked = replace(
+        LB, health=(replace(READYZ, of=443, port=9), replace(READYZ, of=6443, port=9))
+    )
+    assert "about 50 s in all" in note_cost(rehearsed(*MASTERS, CLIENT, checked)).notes[-1]

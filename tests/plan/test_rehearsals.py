@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,10 +11,12 @@ from netprobe.errors import RequestError
 from netprobe.model.inventory import Inventory, Vantage
 from netprobe.model.plan import REHEARSALS, AnyOf, Plan
 from netprobe.model.result import Also
+from netprobe.plan.cover.cover import cover
 from netprobe.plan.expand import make_plan
 from netprobe.plan.rehearsals import note_cost, read_rehearsals, with_rehearsals
 from netprobe.plan.select import Selection, select
 from tests.plan.conftest import TODAY, chosen_matrix, host, requirement
+from tests.plan.covering import zone_hosts
 
 INVENTORY = Inventory(
     (
@@ -34,7 +38,7 @@ def rehearsed(*words: str, only: tuple[str, ...] = ()) -> Plan:
     """The plan with what is rehearsed."""
     plan = make_plan([MATRIX], INVENTORY, TODAY)
     return with_rehearsals(
-        select(plan, Selection(only=only), [MATRIX], INVENTORY), words, INVENTORY
+        select(plan, Selection(only=only), [MATRIX], INVENTORY), words, [MATRIX], INVENTORY
     )
 
 
@@ -56,9 +60,8 @@ def test_a_row_of_vrrp_has_its_multicast() -> None:
     the notes say what is sent. Other protocols have none."""
     rows = [requirement("vrrp", "node", "node", ipproto=(112,)),
             requirement("ipip", "node", "node", ipproto=(4,))]  # fmt: skip
-    plan = with_rehearsals(
-        make_plan([chosen_matrix(rows)], INVENTORY, TODAY), ("segment",), INVENTORY
-    )
+    chosen = [chosen_matrix(rows)]
+    plan = with_rehearsals(make_plan(chosen, INVENTORY, TODAY), ("segment",), chosen, INVENTORY)
     (block,) = [one for one in plan.blocks if one.rehearsal == "multicast"]
     assert (block.requirement.id, block.protocol, block.ports) == (
         "vrrp/segment", "ipproto/112", ()
@@ -89,6 +92,23 @@ def test_the_notes_say_what_is_done() -> None:
     assert "UDP port 8472 (row vxlan of m) and a VXLAN device" in notes[-1]
     some = [block for block in plan.blocks if block.rehearsal is None]
     assert note_cost(replace(plan, blocks=tuple(some))).notes == plan.notes
+
+
+def test_a_covering_plan_has_tunnels_of_zones() -> None:
+    """Each host has one to and one from each zone, not one to each host: 360 of 3,540."""
+    zones, size = 6, 10
+    inventory = Inventory(tuple(zone_hosts(zones, size, "node")))
+    plan = make_plan([MATRIX], inventory, TODAY)
+    plan = with_rehearsals(plan, ("overlay",), [MATRIX], inventory)
+    whole, some = plan, cover(plan, 1, 0).plan
+    assert "3,540 tunnels" in note_cost(whole).notes[-1]
+    assert "360 tunnels" in note_cost(some).notes[-1]
+    tunnels = [flow for block in some.blocks if block.rehearsal for flow in block.flows()]
+    assert {one.block.requirement.id for one in tunnels} == {"vxlan/overlay"}
+    to_zones = Counter((one.source.name, one.destination.zone) for one in tunnels)
+    from_zones = Counter((one.source.zone, one.destination.name) for one in tunnels)
+    for found in (to_zones, from_zones):
+        assert (len(found), {*found.values()}) == (zones * size * zones, {1})
 
 
 def test_without_the_option_the_plan_is_the_same() -> None:
@@ -126,7 +146,7 @@ def test_a_rehearsal_is_no_choice_of_its_row() -> None:
     row, *rest = (one for one in plan.blocks if one.requirement.id == "vxlan")
     assert not rest
     row = replace(row, any_of=AnyOf("m", "pods"), also=(Also("other", "tunnels"),))
-    plan = with_rehearsals(replace(plan, blocks=(row,)), ["overlay"], INVENTORY)
+    plan = with_rehearsals(replace(plan, blocks=(row,)), ["overlay"], [MATRIX], INVENTORY)
     (block,) = [one for one in plan.blocks if one.rehearsal]
     assert block.group_name is None
     assert block.names_of_rows[1] == ("other", "tunnels/overlay")

@@ -28,7 +28,7 @@ def planned(*words: str, vip: object = VIP, limited_to: frozenset[str] = frozens
     """The plan with what is rehearsed."""
     inventory = Inventory((*HOSTS, vip))  # type: ignore[arg-type]
     plan = replace(make_plan([ROWS], inventory, TODAY), limited_to=limited_to)
-    return with_rehearsals(plan, words, inventory)
+    return with_rehearsals(plan, words, [ROWS], inventory)
 
 
 def list_addresses(plan: Plan) -> list[tuple[str, str, str]]:
@@ -60,7 +60,7 @@ def test_networks_without_dhcp() -> None:
     """`dhcp: none` of the inventory stands in every block of segments."""
     plan = make_plan([ROWS], Inventory(HOSTS), TODAY)
     for no_dhcp in (False, True):
-        made = with_rehearsals(plan, ("segment",), Inventory(HOSTS, no_dhcp=no_dhcp))
+        made = with_rehearsals(plan, ("segment",), [ROWS], Inventory(HOSTS, no_dhcp=no_dhcp))
         assert {one.no_dhcp for one in made.blocks if one.rehearsal} == {no_dhcp}
 
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import HelloLine, Listening
 from netprobe.agent.wire.orders import HeldOrder
-from netprobe.agent.wire.parts import HeldPorts
+from netprobe.agent.wire.parts import HeldPorts, RouterHeard
+from netprobe.agent.wire.segment_messages import SegmentHeard, SegmentHearOrder
 from netprobe.errors import AgentError
 from netprobe.judge.holder import say_held
 from netprobe.model.inventory import Host, Inventory
@@ -51,12 +52,14 @@ class Bench:
         self.told: list[HostReport] = []
         self.links: dict[str, FakeLink] = {}
         self.hellos: dict[str, HelloLine] = {}
+        self.heard: list[RouterHeard] = []
         answers = {"b": held_at_b, "c": lambda order: Listening(order.id, [listening_block()])}
 
         async def start(one: Host) -> AgentLink:
             if one.name == "c" and held_at_b is None:
                 raise AgentError("no-python", "c: no Python")
-            scripts = {HeldOrder: answers[one.name]} if one.name in answers else {}
+            scripts: dict[type, Any] = {HeldOrder: answers[one.name]} if one.name in answers else {}
+            scripts[SegmentHearOrder] = lambda order: SegmentHeard(order.id, self.heard, None)
             self.links[one.name] = FakeLink(one.name, scripts, self.hellos.get(one.name, HELLO))
             return self.links[one.name]
 
@@ -142,6 +145,26 @@ async def test_addresses_that_are_not_as_the_inventory_says_are_told(
         ),
     }
     assert not {"machine", "addresses", "links"} & set(to_json(reports[0].facts))
+
+
+async def test_routers_of_the_inventory_are_none_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A router on a, which is heard from its address and, over IPv6, from one that only its agent
+    knows: where that is not asked, it is perhaps a's."""
+    bench = Bench(monkeypatch, lambda order: Listening(order.id, [listening_block()]))
+    bench.heard = [
+        RouterHeard("VRRPv3", 51, 100, sender, "02:00:00:00:00:01", "e0")
+        for sender in ("10.0.0.1", "fe80::1", "10.0.0.9")
+    ]
+    bench.hellos = {
+        one.name: HELLO._replace(addresses=[one.addresses[0].text, f"fe80::{place}"])
+        for place, one in enumerate(HOSTS, 1)
+    }
+    foreign = "from 10.0.0.9 (02:00:00:00:00:01): it has no address of the inventory's hosts"
+    maybe = "from fe80::1 (02:00:00:00:00:01): perhaps a host of the inventory, of which no agent"
+    for report in await bench.check(plan()):
+        assert [foreign in one for one in report.facts.heard] == [True]
+    (report,) = await bench.check(plan(frozenset({"b"})))
+    assert [maybe in one or foreign in one for one in report.facts.heard] == [True, True]
 
 
 async def test_a_host_without_an_agent_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def see(flow: Flow, port: int, outcome: Outcome) -> Evidence:
 
 def expecting(*words: str) -> tuple[RowArrivals, Flow]:
     """What is known of a plan with these rehearsals, and the flow of a tunnel, or of the row."""
-    plan = with_rehearsals(Plan((), (THERE.block,)), words, Inventory((SOURCE, TARGET)))
+    plan = with_rehearsals(Plan((), (THERE.block,)), words, (), Inventory((SOURCE, TARGET)))
     arrivals = RowArrivals()
     arrivals.expect(plan)
     return arrivals, replace(THERE, block=plan.blocks[-1])

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Final, Self
 
-from netprobe.model.inventory import Health
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.rehearsals.back_end import PlayedBackEnd
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError
@@ -31,13 +30,6 @@ async def try_ports(agent: AgentMethods, ports: Sequence[int]) -> None:
 
 async def _refuse_all(*_: object) -> None:
     """Say nothing."""
-
-
-def list_back_ports(port: int, health: Health | None) -> tuple[int, ...]:
-    """List the ports of a back end: the one that is balanced, and that of the check."""
-    if health is None or health.port in (None, port):
-        return (port,)
-    return (port, health.port or port)
 
 
 @contextlib.asynccontextmanager

@@ -20,7 +20,7 @@ from netprobe.model.plan import Block
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.rehearsals.back_end import FAILED, PlayedBackEnd, VisitLog
-from netprobe.probe.rehearsals.back_end_ports import BackEndPorts, list_back_ports, try_ports
+from netprobe.probe.rehearsals.back_end_ports import BackEndPorts, try_ports
 from netprobe.probe.rehearsals.dials import BalancerDial, Dialling, make_sources
 from netprobe.probe.rehearsals.failing import FailingBackEnds
 from netprobe.probe.rehearsals.looking import look_at_pool
@@ -49,7 +49,7 @@ class BalancerRehearsal(TogetherRehearsal):
             port: None
             for first, _ in block.ports
             for host, _ in block.destinations
-            for port in list_back_ports(first, host.health_at(first))
+            for port in host.list_back_ports(first)
         }
         try:
             await try_ports(agent, [*wanted])
@@ -59,7 +59,7 @@ class BalancerRehearsal(TogetherRehearsal):
 
     def list_ports(self, stage: Stage) -> tuple[int, ...]:
         """List the port that is balanced, and that of the health check."""
-        return list_back_ports(stage.port, stage.flow.destination.health_at(stage.port))
+        return stage.flow.destination.list_back_ports(stage.port)
 
     async def play_together(self, stages: Sequence[Stage]) -> list[Played]:
         """Play one port at one address of a balancer; all stages are of it."""
@@ -105,7 +105,7 @@ class BalancerScene(Struct, frozen=True):
     async def open_back_ends(self, ports: contextlib.AsyncExitStack) -> dict[str, BackEndPorts]:
         """Let all back ends listen. Raises NotPlayedError and AgentError."""
         opened = {}
-        numbers = list_back_ports(self.stage.port, self.health)
+        numbers = self.stage.flow.destination.list_back_ports(self.stage.port)
         for host in self.stage.flow.block.back_ends:
             identity = self.identities[host.name]
             played = PlayedBackEnd(host.name, identity, self.health, self.log, self.read_clock)

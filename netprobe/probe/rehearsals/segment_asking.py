@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from netprobe.agent.wire.failures import NOT_SUPPORTED
+from netprobe.agent.wire.numbers import MOST
 from netprobe.agent.wire.segment_messages import SegmentAnswers, SegmentAskOrder
 from netprobe.errors import AgentError
 from netprobe.probe.agents.agent import AgentMethods
@@ -15,6 +16,8 @@ from netprobe.probe.rehearsals.rehearsal import NotPlayedError
 # The most questions a second of all agents together, and in one order.
 MOST_A_SECOND = 20
 MOST_ASKED = 100
+# The longest pause between two questions of one order.
+LONGEST_GAP_MS = MOST["gap_ms"]
 
 # Why nobody could ask.
 Unasked = AgentError | NotPlayedError
@@ -25,20 +28,27 @@ LinksByAddress = Mapping[str, Sequence[str] | Unasked]
 async def ask_segments(
     questions: Iterable[tuple[str, AgentMethods, str]], fleet: Fleet
 ) -> dict[str, list[str] | Unasked]:
-    """Ask each address, by its agent and device, once."""
-    asked: dict[tuple[AgentMethods, str], list[str]] = {}
+    """Ask each address, by its agent and device, once: all of them take turns, a frame a turn."""
+    asked: dict[tuple[AgentMethods, str], dict[str, None]] = {}
     for address, agent, device in questions:
-        asked.setdefault((agent, device), []).append(address)
+        asked.setdefault((agent, device), {})[address] = None
     gap_ms = 1000 * len(asked) // MOST_A_SECOND
+    most = MOST_ASKED if gap_ms <= LONGEST_GAP_MS else 1
     found: dict[str, list[str] | Unasked] = {}
+    read_clock = asyncio.get_running_loop().time
+    started = read_clock()
 
-    async def ask(agent: AgentMethods, device: str, addresses: Sequence[str]) -> None:
-        for begin in range(0, len(addresses), MOST_ASKED):
-            some = list(dict.fromkeys(addresses[begin : begin + MOST_ASKED]))
-            order = SegmentAskOrder(next(fleet.order_ids), device, some, gap_ms, None)
+    async def ask(turn: int, agent: AgentMethods, device: str, addresses: list[str]) -> None:
+        for begin in range(0, len(addresses), most):
+            due = started + (turn + begin * len(asked)) / MOST_A_SECOND
+            await asyncio.sleep(max(0, due - read_clock()))
+            some = addresses[begin : begin + most]
+            gap = min(gap_ms, LONGEST_GAP_MS)
+            order = SegmentAskOrder(next(fleet.order_ids), device, some, gap, None)
             found.update(await _ask_some(agent, order))
 
-    await asyncio.gather(*(ask(*place, some) for place, some in asked.items()))
+    turns = enumerate(asked.items())
+    await asyncio.gather(*(ask(turn, *place, [*some]) for turn, (place, some) in turns))
     return found
 
 

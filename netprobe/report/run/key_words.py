@@ -25,6 +25,8 @@ RUN_KEYS: Mapping[str, str] = {
     "coverage": "Null, or how `--cover zones` covered the plan.",
     "names_set": "How many names hosts look up; with 0 no name, and so no name server, was "
     "checked.",
+    "quality_samples": "With `--quality`: how many samples each way gets, where that is one "
+    "number.",
     "accepted": "The entries of `--accepted`, each with the keys of its file (`ports` as a "
     "list of `[first, last]`), `state`, `flows` (that fail as it says), `passing`"
     " and `days_left` (null without an end).",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from netprobe.agent.wire.failures import NO_PERMISSION, NOT_SUPPORTED
@@ -35,3 +37,25 @@ async def test_each_address_has_its_answers() -> None:
         [("10.0.0.2", agent, "e0"), ("10.0.0.3", agent, "e0")], make_scene(agent).fleet
     )
     assert found == {"10.0.0.2": ["02:00:00:00:00:01"], "10.0.0.3": []}
+
+
+@pytest.mark.parametrize(("agents", "each"), [(1, 130), (30, 3), (1201, 2)])
+async def test_all_agents_take_turns(agents: int, each: int) -> None:
+    """No second has more than 20 questions of all agents together, not the first one either: with
+    many agents, and with so many that one order could not wait for its next turn."""
+    asked: list[float] = []
+    clock = asyncio.get_running_loop().time
+
+    def note_turns(order: SegmentAskOrder) -> SegmentAnswers:
+        asked.extend(clock() + at * order.gap_ms / 1000 for at in range(len(order.dsts)))
+        return SegmentAnswers(order.id, [], None)
+
+    fakes = [FakeAgent(host(f"h{at}", "10.0.0.1"), {SegmentAskOrder: note_turns})
+             for at in range(agents)]  # fmt: skip
+    questions = [(f"10.{each}.{at >> 8}.{at & 255}", fake, "e0")
+                 for each in range(each) for at, fake in enumerate(fakes)]  # fmt: skip
+    await ask_segments(questions, make_scene(*fakes).fleet)
+    assert len(asked) == agents * each
+    asked.sort()
+    assert all(late - early > 0.99 for early, late in zip(asked, asked[20:], strict=False))
+    assert asked[-1] - asked[0] < len(asked) / 20
