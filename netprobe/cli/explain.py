@@ -21,7 +21,7 @@ from netprobe.model.audit import PortAudit
 from netprobe.model.exit import BLOCKED, PASS, UNKNOWN, exit_status
 from netprobe.model.explanation import Explanation
 from netprobe.model.result import HostReport
-from netprobe.plan.quality import read_samples, with_quality
+from netprobe.plan.quality import note_quality, read_samples, with_quality
 from netprobe.plan.rehearsals import note_cost, read_rehearsals
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.page.progress import progress
@@ -46,10 +46,8 @@ def explain_verb(options: ExplainOptions) -> int:
     rehearse = read_rehearsals(options.rehearse)
     plan = plan_flow(request, date.today(), rehearse)
     plan = with_quality(plan, read_samples(options.quality))
-    if rehearse and any(block.rehearsal for block in plan.blocks):
-        for note in note_cost(plan).notes:
-            if note.startswith("--rehearse="):
-                tell_note(note)
+    for note in note_quality(note_cost(plan)).notes[len(plan.notes) :]:
+        tell_note(note)
     launcher = make_launcher(options)
     with progress(sys.stderr) as events:
 

@@ -93,6 +93,23 @@ def test_a_bundle_measures_nothing(files: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_explanation_says_what_samples_cost(files: list[str]) -> None:
+    """How many, and for how long, before they are sent; once, and not without the option."""
+    port = free_ports("127.0.0.3", socket.SOCK_STREAM, 1)
+    row = {"id": "api", "from": "node", "to": "node", "tcp": [port], "purpose": "p", "row": "r",
+           "quality": {"loss": "1%"}}  # fmt: skip
+    matrix = Path(files[1])
+    matrix.write_text(json.dumps(json.loads(matrix.read_text()) | {"requirements": [row]}))
+    for words, count in (((), 0), (("--quality=10",), 1)):
+        done = netprobe("explain", *words, "a", "b", f"tcp/{port}", *files, cwd=Path())
+        assert done.returncode == 0, done.stderr
+        notes = [line for line in done.stderr.splitlines() if "note: --quality" in line]
+        assert len(notes) == count, done.stderr
+        assert all("1 flow of rows with `quality:`, 10 samples in all" in one for one in notes)
+        assert "--quality" not in done.stdout
+
+
+@pytest.mark.slow
 def test_a_retry_takes_as_many_samples(files: list[str], tmp_path: Path) -> None:
     """What ten samples did not decide is asked again with ten."""
     port = free_ports("127.0.0.3", socket.SOCK_STREAM, 1)
