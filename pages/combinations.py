@@ -272,7 +272,7 @@ def _list_rehearsed() -> Iterator[Result]:
         yield judge_rehearsal(base, facts)
     base = judge(make_evidence("allowed", outcome=None), ORDER, Rules())[0]
     for seen in BALANCERS.values():
-        yield judge_balancer(base, seen)
+        yield judge_balancer(base, seen, "none")
     for samples, limits in QUALITIES:
         yield judge_quality(base, samples, limits)
     base = judge(make_evidence("allowed", "icmp", outcome=None), ORDER, Rules())[0]

@@ -180,6 +180,7 @@ def condition_text(one: Plain) -> str:
     parts += ["optional"] if one.get("optional") else []
     parts += [f"any of {one['any_of']}"] if "any_of" in one else []
     parts += [f"multicast {one['multicast']}"] if "multicast" in one else []
+    parts += [f"persistence {one['persistence']}"] if "persistence" in one else []
     parts += ["**denied**"] if one.get("expect") == "denied" else []
     parts += ["warns"] if "warnings" in one else []
     held = " or ".join(as_list(one.get("process")))

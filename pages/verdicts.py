@@ -108,7 +108,8 @@ What passes a tunnel that both kernels play ([rehearsals](rehearsal.md)).
 
 BALANCER_HEAD = """
 What sources see of a balancer whose back ends agents play; of several the first is the reason, and
-the others are warnings.
+the others are warnings. `sticks`: only where the row has
+[`persistence: none`](matrix-format.md#requirements); elsewhere it is a warning, too.
 
 | what was seen | verdict | state | reason | proof | where | because |
 |---|---|---|---|---|---|---|

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from netprobe.judge.removals import REMOVED_S, find_removal_fates, word_removals
 from netprobe.model.balanced import BalancerFacts, CheckSeen, HeldPool
+from netprobe.model.matrix import Persistence
 from netprobe.model.result import Place, Proof, Result, Verdict
 
 BalancerFate = Literal[
@@ -21,6 +22,10 @@ ADDRESSES_SHOWN = 3
 ONLY_LOOKED = (
     "nothing was played or stopped: {why}. Not rehearsed: health checks, removal and return of a "
     "back end, the PROXY protocol"
+)
+STICKS = (
+    "all {dials} connections of this source were handed on to {reached_here}, while other sources "
+    "got others: the balancer keeps clients on one back end"
 )
 
 
@@ -42,7 +47,7 @@ def _make_doubt(because: str) -> BalancedRow:
     return BalancedRow("inconclusive", "balancer-lacks", "none", ("service",), because)
 
 
-# From the gravest to the least.
+# From the gravest to the least; what may come of clients that stick is less than that they do.
 ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
     "foreign": _make_fault(
         "balancer-foreign",
@@ -73,11 +78,6 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "no connection through the balancer reached {missing} in {waited} s, and the balancer "
         "asked there what netprobe does not answer as the platform will: {failed}; give its "
         "`health:` in the inventory, or let it check no certificate",
-    ),
-    "lacks-or-sticks": _make_doubt(
-        "no connection through the balancer reached {missing} in {waited} s, and each source "
-        "always got one and the same back end: whether clients stick or a back end is missing "
-        "cannot be told{checks}",
     ),
     "lacks-unready": _make_doubt(
         "no connection through the balancer reached {missing} in {waited} s, and whether these are "
@@ -111,8 +111,12 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
     ),
     "sticks": _make_fault(
         "balancer-sticks",
-        "all {dials} connections of this source were handed on to {reached_here}, while other "
-        "sources got others: the balancer keeps clients on one back end",
+        f"{STICKS}, and the row's document forbids that (`persistence: none`)",
+    ),
+    "lacks-or-sticks": _make_doubt(
+        "no connection through the balancer reached {missing} in {waited} s, and each source "
+        "always got one and the same back end: whether {missing} would get other clients or is "
+        "not in the pool cannot be told{checks}",
     ),
     "looks-on": BalancedRow(
         "pass", "balancer-pool", "handshake", (),
@@ -127,9 +131,9 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
 }  # fmt: skip
 
 
-def judge_balancer(base: Result, facts: BalancerFacts) -> Result:
-    """Give the result of one source and a balancer."""
-    fates = list_fates(facts)
+def judge_balancer(base: Result, facts: BalancerFacts, persistence: Persistence | None) -> Result:
+    """Give the result of one source and a balancer. ``persistence``: that of the row."""
+    fates = list_fates(facts, persistence)
     words = _word_facts(facts)
     row, *others = (ROWS[fate] for fate in fates)
     further = (
@@ -137,6 +141,8 @@ def judge_balancer(base: Result, facts: BalancerFacts) -> Result:
         for one in others
         if one.reason != "balancer-pool"
     )
+    allowed = (f"{STICKS.format_map(words)}; no document of this row forbids it",)
+    sticks = allowed if facts.sticks and "sticks" not in fates else ()
     looked = () if facts.held is None else (ONLY_LOOKED.format(why=facts.held.why),)
     return replace(
         base,
@@ -147,13 +153,16 @@ def judge_balancer(base: Result, facts: BalancerFacts) -> Result:
         where=row.where,
         because=row.because.format_map(words),
         attempts=facts.dials,
-        warnings=(*base.warnings, *further, *looked),
+        warnings=(*base.warnings, *further, *sticks, *looked),
     )
 
 
-def list_fates(facts: BalancerFacts) -> list[BalancerFate]:
-    """Give the keys of the table that hold, the gravest first; at least one."""
+def list_fates(facts: BalancerFacts, persistence: Persistence | None) -> list[BalancerFate]:
+    """Give the keys of the table that hold, the gravest first; at least one. To stick is a fault
+    only where ``persistence`` says so."""
     found = {*_find_faults(facts)} if facts.held is None else {*_find_looked(facts, facts.held)}
+    if persistence is None:
+        found.discard("sticks")
     none: BalancerFate = "hands-on" if facts.held is None else "looks-on"
     return [fate for fate in ROWS if fate in found] or [none]
 

@@ -33,6 +33,7 @@ from netprobe.model.evidence import (
     RehearsedFacts,
     Witness,
 )
+from netprobe.model.matrix import Requirement
 from netprobe.model.multicast import MulticastFacts
 from netprobe.model.plan import PATH_MTU
 from netprobe.model.quality import QualityLimits, WaySamples
@@ -86,8 +87,7 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
         reason, words = evidence.untested or ("not-tested", "nobody looked")
         verdict = replace(base, reason=reason, because=words)
     elif evidence.rehearsed is not None:
-        limits = evidence.flow.block.requirement.quality
-        verdict = _judge_rehearsed(base, evidence.rehearsed, limits or QualityLimits())
+        verdict = _judge_rehearsed(base, evidence.rehearsed, evidence.flow.block.requirement)
     else:
         row = find_row(evidence, outcome, rules)
         verdict = judge_row(row, base, evidence, outcome, rules)
@@ -101,17 +101,13 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
 
 
-def _judge_rehearsed(
-    base: Result,
-    facts: RehearsedFacts,
-    limits: QualityLimits,
-) -> Result:
+def _judge_rehearsed(base: Result, facts: RehearsedFacts, row: Requirement) -> Result:
     if isinstance(facts, SegmentFacts):
         return judge_segment(base, facts)
     if isinstance(facts, WaySamples):
-        return judge_quality(base, facts, limits)
+        return judge_quality(base, facts, row.quality or QualityLimits())
     if isinstance(facts, BalancerFacts):
-        return judge_balancer(base, facts)
+        return judge_balancer(base, facts, row.persistence)
     if isinstance(facts, MulticastFacts):
         return judge_multicast(base, facts)
     return judge_rehearsal(base, facts)

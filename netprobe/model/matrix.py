@@ -19,6 +19,8 @@ SettingValue = str | bool | int | tuple[str, ...]
 Expect = Literal["allowed", "denied"]
 # The addresses of its host that a row's program listens on: all of them, or one alone.
 Binds = Literal["all", "address"]
+# How long a row's balancer may keep a client on one back end: not at all.
+Persistence = Literal["none"]
 # What does not work while a row fails, from the most to the least: the installation; that nodes
 # join, or stay; pods and what they reach; a feature of the platform; its monitoring.
 Weight = Literal["installation", "nodes", "pods", "feature", "monitoring"]
@@ -217,7 +219,8 @@ class Requirement(PartlyCompared, frozen=True):
     rows of this name one that passes is enough for a pair of hosts. ``multicast``: the group that
     its packets go to in truth, which no probe proves. ``quality``: how good the way
     must be. ``keepalive``: how often its programs send something over a connection that is
-    silent. ``place`` is its ``file:line:column``.
+    silent. ``persistence``: whether its document forbids that the balancer that it leads to keeps
+    clients on one back end. ``place`` is its ``file:line:column``.
     """
 
     UNCOMPARED = ("place",)
@@ -248,6 +251,7 @@ class Requirement(PartlyCompared, frozen=True):
     multicast: str | None = None
     quality: QualityLimits | None = None
     keepalive: Keepalive | None = None
+    persistence: Persistence | None = None
     place: str = ""
 
     @property

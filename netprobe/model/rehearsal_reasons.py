@@ -181,6 +181,7 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
     "balancer-sticks": _make_balancer(
         "{ends} keeps clients on one back end on {what}",
         "Switch off the persistence of {destination} ({address}) on {ports} (such as balance "
-        "source): OpenShift forbids it for the API, and a client keeps a back end that fails.",
+        "source): the row's document forbids it (`persistence: none`), and a client would keep a "
+        "back end that fails.",
     ),
 }

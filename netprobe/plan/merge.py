@@ -195,6 +195,7 @@ def _join_requirements(one: Block, other: Block) -> Requirement:
         stops=_heavier_stops(one, other),
         process=tuple(dict.fromkeys((*first.process, *second.process))),
         binds="all" if "all" in (first.binds, second.binds) else first.binds or second.binds,
+        persistence=first.persistence or second.persistence,
     )
 
 

@@ -95,7 +95,9 @@ def make_block(
     """One flow of the estate as the plan has it; its place chooses the hosts and the port."""
     source, end = SOURCES[place % len(SOURCES)], ENDS[place // 3 % len(ENDS)]
     extra = {
-        name: changes.pop(name) for name in ("probe", "optional", "quality") if name in changes
+        name: changes.pop(name)
+        for name in ("probe", "optional", "quality", "persistence")
+        if name in changes
     }
     wanted = requirement(id_, "node", "database", expect=expect, **extra)
     ports = ((2000 + place, 2000 + place),) if protocol in ("tcp", "udp") else ()
@@ -233,7 +235,7 @@ def _rehearsed_evidence(first: int) -> Iterator[Evidence]:
         block = make_block("vxlan/overlay", "udp", place, probe=OVERLAY)
         yield make_evidence(block, outcome=Outcome(OVERLAY, None), rehearsed=facts)
     for place, seen in enumerate(BALANCERS.values(), first + len(OVERLAYS)):
-        block = make_block("api/balancer", "tcp", place, probe=BALANCER)
+        block = make_block("api/balancer", "tcp", place, probe=BALANCER, persistence="none")
         yield make_evidence(block, outcome=Outcome(BALANCER, None), rehearsed=seen)
     first += len(OVERLAYS) + len(BALANCERS)
     for place, (samples, limits) in enumerate(QUALITIES, first):

@@ -124,11 +124,17 @@ class BalancedHosts(Lab):
             with control.makefile() as stream:
                 return stream.read()
 
-    def run(self, *words: str, balancer: dict[str, Any] | None = None) -> Finished:
-        """Run netprobe for the way to the API. ``balancer``: keys of its host in the inventory."""
-        return netprobe("run", *words, *self.write_files(balancer), limit_s=200)
+    def run(
+        self, *words: str, balancer: dict[str, Any] | None = None,
+        row: dict[str, Any] | None = None,
+    ) -> Finished:  # fmt: skip
+        """Run netprobe for the way to the API. ``balancer``: keys of its host in the inventory.
+        ``row``: further keys of the row that leads to it."""
+        return netprobe("run", *words, *self.write_files(balancer, row), limit_s=200)
 
-    def write_files(self, balancer: dict[str, Any] | None = None) -> list[str]:
+    def write_files(
+        self, balancer: dict[str, Any] | None = None, row: dict[str, Any] | None = None
+    ) -> list[str]:
         """Write a matrix and an inventory, and give the words that name them."""
         hosts: dict[str, Any] = {name: _describe(self[name], "control-plane") for name in HOSTS}
         hosts["client"] = _describe(self["client"], "client")
@@ -141,7 +147,7 @@ class BalancedHosts(Lab):
             "roles": {"api-lb": {"existing": True}, "control-plane": {}, "client": {}},
             "requirements": [
                 {"id": "api", "from": "client", "to": "api-lb", "tcp": [PORT],
-                 "purpose": "API", "row": "r"},
+                 "purpose": "API", "row": "r", **(row or {})},
                 {"id": "own", "from": ["client", "control-plane"], "to": "control-plane",
                  "tcp": [PORT], "purpose": "API", "row": "r"},
             ],

@@ -174,13 +174,25 @@ def test_the_proxy_protocol(lab: BalancedHosts) -> None:
 
 @pytest.mark.full
 def test_clients_that_stick(lab: BalancedHosts) -> None:
-    """HAProxy's ``balance source`` keeps each client on one back end."""
+    """HAProxy's ``balance source`` keeps each client on one back end: a fault where the document of
+    the row forbids it. Elsewhere it is a warning, and the flow passes if the sources' addresses
+    lead to all back ends."""
     lab.start_haproxy("balance source")
-    found = rehearse(lab)
-    counts = lab.count_connections()
-    used = sum(1 for one in counts.values() if one)
-    expected = "balancer-sticks" if used == len(HOSTS) else "balancer-lacks"
-    assert {one["reason"] for one in found.values()} == {expected}
+    forbidden = lab.run(*REHEARSE, row={"persistence": "none"})
+    assert reasons(_read(forbidden)) == {("blocked", "balancer-sticks")}
+    (finding,) = forbidden.document["findings"]
+    assert finding["title"].startswith("lb keeps clients on one back end on tcp 6443")
+    used = sum(1 for one in lab.count_connections().values() if one)
+    allowed = lab.run(*REHEARSE)
+    found = _read(allowed)
+    passes = used == len(HOSTS)
+    expected = ("pass", "balancer-pool") if passes else ("inconclusive", "balancer-lacks")
+    assert (used > 1, reasons(found)) == (True, {expected})
+    for one in found.values():
+        (warning,) = one["warnings"]
+        assert warning.startswith("all ")
+        assert warning.endswith("no document of this row forbids it")
+    assert (forbidden.status, allowed.status) == (1, 0 if passes else 3)
 
 
 @pytest.mark.full

@@ -238,7 +238,7 @@ SETTINGS: dict[str, dict[str, Shape]] = {
 KEYS = {
     *("id", "from", "to", "tcp", "udp", "icmp", "ipproto", "purpose", "row", "when", "unless"),
     *("family", "optional", "stops", "expect", "probe", "sni", "process", "owner", "warnings"),
-    *("binds", "any_of", "multicast", "keepalive"),
+    *("binds", "any_of", "multicast", "keepalive", "persistence"),
 }
 # What runs before the installation; roles that are not named here do not.
 HCP_EXISTING = {
@@ -496,6 +496,18 @@ def can_be(shape: Shape, value: Any) -> bool:
     if kind == "port":
         return isinstance(value, int)
     return value in values
+
+
+def test_one_document_forbids_persistence() -> None:
+    """That of OpenShift's balancers, of the API alone."""
+    found = {
+        (name, key): requirement["persistence"]
+        for name in NAMES
+        for key, requirement in requirements(name).items()
+        if "persistence" in requirement
+    }
+
+    assert found == {("openshift-load-balancer", key): "none" for key in ("api-front", "mcs-front")}
 
 
 def test_keepalives_are_those_of_the_decision() -> None:

@@ -135,16 +135,17 @@ def test_required_wins_and_so_does_what_stops_more() -> None:
 
 
 def test_one_of_both_may_say_what_the_service_is() -> None:
-    """Probe, name of TLS, programs and existence come from either; two probes are two flows."""
+    """Probe, name of TLS, programs, existence and what is forbidden come from either; two probes
+    are two flows."""
     plain = requirement("plain", "cp", "wk", process=("x",))
     told = requirement("told", "cp", "wk", probe="https", sni="a.example", process=("y",),
-                       existing=True, binds="all")  # fmt: skip
+                       existing=True, binds="all", persistence="none")  # fmt: skip
     other = requirement("other", "cp", "wk", probe="kubelet")
     (block,) = plan(layer("a", plain), layer("b", told)).blocks
 
     row = block.requirement
     assert (row.probe, block.sni, block.existing, row.binds) == ("https", "a.example", True, "all")
-    assert row.process == ("x", "y")
+    assert (row.process, row.persistence) == (("x", "y"), "none")
     assert plan(layer("a", other), layer("b", told)).flow_count() == 8
 
 

@@ -18,6 +18,9 @@ from netprobe.load.yaml.wording import quoted, unknown
 from netprobe.model.matrix import HttpProbe, Matrix, SettingRef, SettingType, fold_role
 from netprobe.model.ports import PortRange
 
+# Keys that only rows of TCP have.
+_OF_CONNECTIONS = ("keepalive", "persistence")
+
 PROTOCOL_KEYS = ("tcp", "udp", "icmp", "ipproto")
 Body = Mapping[str, object]
 KeyPath = tuple[PathStep, ...]
@@ -49,7 +52,7 @@ class Checks:
             self._check_requirement(path, body)
             self._check_probe(path, body)
             self._check_denied(path, body)
-            self._check_keepalive(path, body)
+            self._check_connections(path, body)
             if not any(body.get(key) for key in PROTOCOL_KEYS):
                 words = f"nothing to test, expected {' or '.join(PROTOCOL_KEYS)}"
                 self.document.add_key_problem(path, words)
@@ -212,17 +215,18 @@ class Checks:
 
     def _check_denied(self, path: KeyPath, body: Body) -> None:
         """Nothing that must not answer can be asked to run, or to be held by the right process."""
-        for key in ("existing", "process", "binds", "any_of", "quality", "keepalive"):
+        for key in ("existing", "process", "binds", "any_of", "quality", *_OF_CONNECTIONS):
             if body.get("expect") == "denied" and body.get(key):
                 words = f"{quoted(key)} is about a service that must answer"
                 expected = 'expected it without "expect: denied"'
                 self.document.add_problem((*path, key), f"{words}, {expected}")
 
-    def _check_keepalive(self, path: KeyPath, body: Body) -> None:
-        """Only TCP has connections that stay silent."""
-        if body.get("keepalive") and not body.get("tcp"):
-            words = f"{quoted('keepalive')} is about TCP connections, expected it with tcp"
-            self.document.add_problem((*path, "keepalive"), words)
+    def _check_connections(self, path: KeyPath, body: Body) -> None:
+        """Only TCP has connections."""
+        for key in _OF_CONNECTIONS:
+            if body.get(key) and not body.get("tcp"):
+                words = f"{quoted(key)} is about TCP connections, expected it with tcp"
+                self.document.add_problem((*path, key), words)
 
     def _check_any_of(self, requirements: Iterable[tuple[KeyPath, Body]]) -> None:
         """A name that one requirement alone has: it is misspelt, or the other one is missing."""

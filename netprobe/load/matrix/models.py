@@ -25,7 +25,7 @@ from netprobe.load.matrix.probe_models import ProbeField
 from netprobe.load.matrix.quality_models import QualityFile
 from netprobe.load.matrix.time_fields import KeepaliveField
 from netprobe.load.yaml.validation import DefaultValue, FileModel, NameField, NameList, Value
-from netprobe.model.matrix import Binds, CommonPart, Weight
+from netprobe.model.matrix import Binds, CommonPart, Persistence, Weight
 
 
 class SourceFile(FileModel):
@@ -259,6 +259,12 @@ class ChangeFile(FileModel):
         "otherwise: `30s`, `5m` or `1h`; or `{data: 1h, tcp: 15s}`, where `tcp` are keepalives of "
         "the kernel, which firewalls count, and proxies do not. `netprobe measure idle` alone "
         "holds it against what is forgotten. Only with `tcp`.",
+    )
+    persistence: Persistence | None = Field(
+        default=None,
+        description="`none`: the document forbids that the balancer to which the row leads keeps "
+        "clients on one back end. `--rehearse=balancer` calls one that does so `blocked`, "
+        "`balancer-sticks`; without the key it warns. Only with `tcp`.",
     )
     warnings: list[WarnFile] = Field(
         default=[],

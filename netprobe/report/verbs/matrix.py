@@ -145,6 +145,7 @@ def _requirement_to_data(requirement: Requirement) -> dict[str, Any]:
             "multicast": requirement.multicast,
             "quality": requirement.quality and requirement.quality.to_file(),
             "keepalive": requirement.keepalive and requirement.keepalive.to_file(),
+            "persistence": requirement.persistence,
             "warnings": [
                 _without_empty({"text": warn.text, "when": _condition_to_data(warn.when)})
                 for warn in requirement.warnings
@@ -285,6 +286,7 @@ def _requirement_parts(
     yield from field("multicast", [requirement.multicast or ""])
     yield from field("quality", [_quality_text(requirement.quality)])
     yield from field("keepalive", [_keepalive_text(requirement.keepalive)])
+    yield from field("persistence", [requirement.persistence or ""])
     yield from field("warning", [_warning_text(warn) for warn in requirement.warnings])
 
 

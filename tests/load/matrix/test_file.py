@@ -436,3 +436,18 @@ requirements:
     assert found["one"] == Keepalive(3600, 15)
     assert (Keepalive(30).to_file(), Keepalive(None, 90).to_file()) == ("30s", {"tcp": "90s"})
     assert Keepalive(3600, 60).to_file() == {"data": "1h", "tcp": "1m"}
+
+
+def test_a_row_says_that_clients_must_not_stick(tmp_path: Path) -> None:
+    """A file that extends another may say it of the other's rows."""
+    matrix = extending(
+        tmp_path,
+        """
+override: {etcd: {persistence: none}}
+requirements:
+  - {id: one, from: node, to: node, tcp: [1]}
+""",
+    )
+
+    found = {one.id: one.persistence for one in matrix.requirements}
+    assert (found["etcd"], found["one"]) == ("none", None)
