@@ -74,15 +74,6 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "no connection through the balancer reached {missing} in {waited} s, from any source: "
         "{reached}{checks}",
     ),
-    "lacks-by-check": _make_doubt(
-        "no connection through the balancer reached {missing} in {waited} s, and the balancer "
-        "asked there what netprobe does not answer as the platform will: {failed}; give its "
-        "`health:` in the inventory, or let it check no certificate",
-    ),
-    "lacks-unready": _make_doubt(
-        "no connection through the balancer reached {missing} in {waited} s, and whether these are "
-        "ready is not known: one that is not is rightly out of the pool",
-    ),
     "no-reflection": _make_fault(
         "balancer-hairpin",
         "back ends do not reach themselves through the balancer, and others reach them: "
@@ -112,6 +103,15 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
     "sticks": _make_fault(
         "balancer-sticks",
         f"{STICKS}, and the row's document forbids that (`persistence: none`)",
+    ),
+    "lacks-by-check": _make_doubt(
+        "no connection through the balancer reached {missing} in {waited} s, and the balancer "
+        "asked there what netprobe does not answer as the platform will: {failed}; give its "
+        "`health:` in the inventory, or let it check no certificate",
+    ),
+    "lacks-unready": _make_doubt(
+        "no connection through the balancer reached {missing} in {waited} s, and whether these are "
+        "ready is not known: one that is not is rightly out of the pool",
     ),
     "lacks-or-sticks": _make_doubt(
         "no connection through the balancer reached {missing} in {waited} s, and each source "
