@@ -187,7 +187,12 @@ class _SeenPod(Struct):
 
 class ArrivedPods:
     """The pods of a run in one list or several: later ones have pages that earlier ones had not,
-    and the other way round."""
+    and the other way round.
+
+    ``gone``: why more pods may be there, as no list is whole; empty where one is.
+    """
+
+    gone: str = ""
 
     def __init__(self, request: BatchRequest, scripts: Sequence[HostScript]) -> None:
         self._request = request
@@ -209,8 +214,8 @@ class ArrivedPods:
             seen.pod = pod
             seen.messages.update((message, name) for name, message in pod.messages())
 
-    def read(self, gone: str = "") -> StoredRun:
-        """Give what has arrived; ``gone``: why more pods may be there.
+    def read(self) -> StoredRun:
+        """Give what has arrived.
 
         A node without a whole page has no results, with the words of its pod.
         """
@@ -234,7 +239,7 @@ class ArrivedPods:
         told = {one.name for one in found}
         words = {name: "; ".join(some) for name, some in missing.items() if name not in told}
         for name in self._scripts.keys() - told - words.keys():
-            words[name] = gone or f"no pod of the run is on {name}: {OTHER_WAY}"
+            words[name] = self.gone or f"no pod of the run is on {name}: {OTHER_WAY}"
         return StoredRun(self._request, tuple(found), words, tuple(notes))
 
     def count_waiting(self, last: int) -> tuple[int, int]:

@@ -124,6 +124,7 @@ class ClusterRun:
         self._request = request
         self._scripts = scripts
         self._arrived = ArrivedPods(request, scripts)
+        self._arrived.gone = "the run ended before its results had arrived"
         self._objects = objects
         self._tell = tell
         self._wait = wait
@@ -134,11 +135,10 @@ class ClusterRun:
         self._may_exist = False
         self._uid = ""
         self._starts_at = request.starts_at or 0.0
-        self._gone = "the run ended before its results had arrived"
 
     def stored(self) -> StoredRun:
         """Give what has arrived."""
-        return self._arrived.read(self._gone)
+        return self._arrived.read()
 
     async def carry_out(
         self, ask_more: Callable[[ArrivedPods], Awaitable[None]] | None = None
@@ -249,9 +249,10 @@ class ClusterRun:
         for pause_s in AGAIN_S:
             refusal = await self._try_to_read()
             if refusal is None:
-                self._gone = ""
+                self._arrived.gone = ""
                 return True
-            self._gone = f"its results have not arrived: {refusal}"
+            if self._arrived.gone:
+                self._arrived.gone = f"its results have not arrived: {refusal}"
             if pause_s:
                 await self._wait(time.time() + pause_s)
         self._tell(f"{refusal}; {len(self._arrived):,} pods have arrived")

@@ -60,6 +60,9 @@ class Api:
     deleted: list[str] = field(default_factory=list)
     # Of nodes whose logs cannot be read: the answer instead.
     mute: dict[str, Json] = field(default_factory=dict)
+    # Calls that get no answer before the server ends.
+    hangs_at: Callable[[str, str], bool] = lambda _method, _path: False
+    ended: threading.Event = field(default_factory=threading.Event)
     threads: list[threading.Thread] = field(default_factory=list)
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> Any:
@@ -245,7 +248,8 @@ class _ApiHandler(BaseHTTPRequestHandler):
         split, api = urlsplit(self.path), self.api
         query = {key: values[0] for key, values in parse_qs(split.query).items()}
         api.calls.append((self.command, split.path))
-        if api.gone_at(self.command, split.path):
+        hangs = api.hangs_at(self.command, split.path) and api.ended.wait()
+        if hangs or api.gone_at(self.command, split.path):
             self.close_connection = True
             return
         code = 200
@@ -287,6 +291,7 @@ def serving(api: Api, folder: Path) -> Iterator[Path]:
     try:
         yield write_kubeconfig(folder, server.server_port)
     finally:
+        api.ended.set()
         server.shutdown()
         thread.join()
         server.server_close()
