@@ -189,10 +189,12 @@ class ArrivedPods:
     """The pods of a run in one list or several: later ones have pages that earlier ones had not,
     and the other way round.
 
-    ``gone``: why more pods may be there, as no list is whole; empty where one is.
+    ``gone``: why more pods may be there, as no list is whole; empty where one is. ``refusal``: why
+    the cluster makes no more pods, where it says so.
     """
 
     gone: str = ""
+    refusal: str = ""
 
     def __init__(self, request: BatchRequest, scripts: Sequence[HostScript]) -> None:
         self._request = request
@@ -239,8 +241,31 @@ class ArrivedPods:
         told = {one.name for one in found}
         words = {name: "; ".join(some) for name, some in missing.items() if name not in told}
         for name in self._scripts.keys() - told - words.keys():
-            words[name] = self.gone or f"no pod of the run is on {name}: {OTHER_WAY}"
+            words[name] = self.gone or self._word_no_pod(name)
         return StoredRun(self._request, tuple(found), words, tuple(notes))
+
+    def _word_no_pod(self, name: str) -> str:
+        why = f" ({self.refusal})" if self.refusal else ""
+        return f"no pod of the run is on {name}{why}: {OTHER_WAY}"
+
+    def word_waiting(self, last: int) -> str:
+        """Say what is yet to come."""
+        nodes, answers = self.count_waiting(last)
+        running = self.count_running()
+        parts = []
+        if nodes:
+            parts.append(f"{answers:,} answers of {nodes:,} nodes had no room so far")
+        if running:
+            parts.append(f"{running:,} node{' has' if running == 1 else 's have'} not finished")
+        return ", ".join(parts)
+
+    def count_running(self) -> int:
+        """Count nodes that have told nothing, and may do so yet: their first container runs, and
+        has not ended before."""
+        return sum(
+            seen.pod.spec.node in self._scripts and not seen.messages and is_probing(seen.pod)
+            for seen in self._seen.values()
+        )
 
     def count_waiting(self, last: int) -> tuple[int, int]:
         """Count nodes that have more pages to tell, up to the page ``last``, and the answers that
@@ -290,6 +315,14 @@ def list_pods(objects: Mapping[str, Any] | None, label: str) -> Iterator[RunPod]
             yield convert(item, RunPod)
         except WrongShape as error:
             raise RequestError(f"{label}: {clean(str(error))}, {EXPECTED}") from None
+
+
+def is_probing(pod: RunPod) -> bool:
+    """Tell whether the first container of a pod runs, for the first time."""
+    first = next(iter(pod.status.init_container_statuses or ()), None)
+    if first is None or first.state.running is None:
+        return False
+    return first.last_state.terminated is None
 
 
 def _word_state(pod: RunPod, container: _Container | None) -> str:

@@ -44,7 +44,8 @@ class ApiError(Exception):
 class Api:
     """The cluster. ``refused``: by method and last word of the path; with
     the key ``once`` only the next call. ``gone_at``: at these calls the
-    connection ends without an answer. ``makes_no_pod``: the words of the event.
+    connection ends without an answer. ``makes_no_pod``: the words of the event;
+    ``most_pods``: how many it makes all the same.
     """
 
     nodes: Sequence[Json] = ()
@@ -53,6 +54,7 @@ class Api:
     refused: dict[tuple[str, str], Json] = field(default_factory=dict)
     gone_at: Callable[[str, str], bool] = lambda _method, _path: False
     makes_no_pod: str = ""
+    most_pods: int = 0
     calls: list[tuple[str, str]] = field(default_factory=list)
     spaces: dict[str, Json] = field(default_factory=dict)
     made: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -112,9 +114,9 @@ class Api:
     def _create_daemons(self, space: str, body: bytes) -> Json:
         made: Json = json.loads(body)
         self.made.setdefault(space, {})["netprobe"] = made
-        self.pods[space] = [] if self.makes_no_pod else [
-            make_pod(made, node) for node in self.nodes if fits(made, node)
-        ]  # fmt: skip
+        most = self.most_pods if self.makes_no_pod else None
+        chosen = [node for node in self.nodes if fits(made, node)][:most]
+        self.pods[space] = [make_pod(made, node) for node in chosen]
         for pod in self.pods[space]:
             thread = threading.Thread(target=self.kubelet, args=(pod, self.bundle(space)))
             thread.start()
@@ -148,8 +150,13 @@ class Api:
         return ""
 
     def _list_events(self, space: str, query: Mapping[str, str]) -> Json:
-        words = [self.makes_no_pod] if self.makes_no_pod else []
-        return self._page("events", [{"message": one, "metadata": {}} for one in words], query)
+        # Events have no order; an account that is not there at once is usual.
+        words = [self.makes_no_pod, "Error creating: serviceaccount not found"]
+        events = [
+            {"message": one, "metadata": {}, "lastTimestamp": f"2026-11-28T10:0{9 - at}:00Z"}
+            for at, one in enumerate(words if self.makes_no_pod else ())
+        ]
+        return self._page("events", events, query)
 
     def _page(self, kind: str, items: Sequence[Json], query: Mapping[str, str]) -> Json:
         chosen = [one for one in items if is_selected(one, query.get("labelSelector", ""))]
