@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from netprobe.cluster import kubectl
 from netprobe.cluster.kubectl import ApiRefusal, Kubectl
-from netprobe.cluster.pods import RunPod
+from netprobe.cluster.pod_states import RunPod
 from netprobe.model.contrast import LogsState
 
 MOST_AT_ONCE = 10

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from netprobe.agent.wire.batch_pages import limit_page
-from netprobe.cluster.pods import RUN_LABEL
+from netprobe.cluster.pod_states import RUN_LABEL
 from netprobe.errors import Problem, RequestError
 from netprobe.load.yaml.source import parse_documents
 

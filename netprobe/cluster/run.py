@@ -14,7 +14,8 @@ from netprobe.batch.results import StoredRun
 from netprobe.batch.script import HostScript
 from netprobe.cluster.kubectl import ApiRefusal, Kubectl, add_remedy
 from netprobe.cluster.manifest import LIMITS
-from netprobe.cluster.pods import RUN_LABEL, ArrivedPods, list_pods
+from netprobe.cluster.pod_states import RUN_LABEL, list_pods
+from netprobe.cluster.pods import ArrivedPods
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.model.printable import clean
 

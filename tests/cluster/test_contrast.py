@@ -13,7 +13,8 @@ from netprobe.batch.request import BatchRequest
 from netprobe.batch.script import HostScript
 from netprobe.cli.cluster_diagnose import Contrast
 from netprobe.cluster.kubectl import Kubectl
-from netprobe.cluster.pods import ArrivedPods, RunPod
+from netprobe.cluster.pod_states import RunPod
+from netprobe.cluster.pods import ArrivedPods
 from netprobe.model.inventory import NodeState
 from tests.batch.world import first_round, plan_of, request_of
 from tests.cluster.kubelets import Json

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from netprobe.batch.results import StoredRun
-from netprobe.cluster.pods import RUN_LABEL, read_pods
+from netprobe.cluster.pod_states import RUN_LABEL
+from netprobe.cluster.pods import read_pods
 from netprobe.errors import RequestError
 from tests.batch.merging import World, make_world
 from tests.batch.world import Merged, plan_of
@@ -126,6 +127,44 @@ def test_why_a_node_has_no_results(world: World) -> None:
     merged = Merged(stored.request, stored.recordings, missing=stored.missing, heard=True)
     untested = {one.because for one in merged.results if "c" in (one.source, one.destination)}
     assert all("no pod of the run is on c" in words for words in untested), untested
+
+
+def test_a_container_that_was_started_again(world: World) -> None:
+    """Pods of a DaemonSet always are: how it has ended is the reason, not that it waits, nor that
+    the new one is too late."""
+    back = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed"}}
+    late = ended("netprobe: too late: this run ended at 10:00")
+    for state, words in (
+        (back, "ended with status 137 (OOMKilled) and left no message, and was started again"),
+        ({"running": {}}, "ended with status 137 (OOMKilled) and left no message, and was"),
+        (late, "too late: this run ended at 10:00; it was started again, as it ended with status "
+         "137 (OOMKilled) and left no message"),
+    ):  # fmt: skip
+        one = pod(world, "c", state)
+        one["status"]["initContainerStatuses"][0]["lastState"] = ended("", 137, "OOMKilled")
+        assert words in read(world, full(world, "a"), one).missing["c"]
+
+
+def test_an_image_without_python(world: World) -> None:
+    """The runtime's words are no message of the container; the way that remains is named."""
+    words = (
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+        'runc create failed: unable to start container process: exec: "python3": executable file '
+        "not found in $PATH: unknown"
+    )
+    back = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed"}}
+    error = ended(words, 128, "StartError")
+    cri_o = "container create failed: executable file `python3` not found in $PATH"
+    for state, before, said in (
+        (error, {}, f"StartError: {words}"),
+        (back, error, f"StartError: {words}"),
+        ({"waiting": {"reason": "CreateContainerError", "message": cri_o}}, {}, cri_o),
+    ):
+        one = pod(world, "c", state)
+        one["status"]["initContainerStatuses"][0]["lastState"] = before
+        missing = read(world, full(world, "a"), one).missing["c"]
+        assert "has not started: " in missing
+        assert f"{said}: give --image one with python3, or use ssh or a bundle there" in missing
 
 
 def test_pods_of_others(world: World) -> None:
