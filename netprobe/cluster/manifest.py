@@ -69,33 +69,30 @@ spec:
           image: {image}
           command: [python3, /netprobe/run.pyz, --page, "{rest}", --pause, "{pause}",
                     --limits, "{limits}", --pages, /pages, --message, /dev/termination-log]
-          securityContext:
-            runAsUser: 0  # the pages are of root
-            allowPrivilegeEscalation: false
-            readOnlyRootFilesystem: true
-            capabilities: {{drop: [ALL]}}
-          volumeMounts:
-            - {{name: run, mountPath: /netprobe, readOnly: true}}
-            - {{name: pages, mountPath: /pages}}
+{rights}
       volumes:
         - {{name: run, configMap: {{name: netprobe}}}}
         - {{name: pages, emptyDir: {{medium: Memory, sizeLimit: 1Mi}}}}
 """
-# Raw sockets, and ports below 1024: nothing else of root's rights.
 _PAGE = """\
         - name: page-{page}
           image: {image}
           command: [python3, /netprobe/run.pyz, --host, $(NODE), --page, "{page}",
                     --limits, "{limits}", --pages, /pages, --message, /dev/termination-log]
           env: [{{name: NODE, valueFrom: {{fieldRef: {{fieldPath: spec.nodeName}}}}}}]
+{rights}"""
+# Of root's rights only two: raw sockets, and ports below 1024. The last container needs none of
+# these, but an image's python3 may have them as file capabilities (Dockerfile): then it starts only
+# where they are allowed.
+_RIGHTS = """\
           securityContext:
             runAsUser: 0
             allowPrivilegeEscalation: false
             readOnlyRootFilesystem: true
-            capabilities: {{drop: [ALL], add: [NET_RAW, NET_BIND_SERVICE]}}
+            capabilities: {drop: [ALL], add: [NET_RAW, NET_BIND_SERVICE]}
           volumeMounts:
-            - {{name: run, mountPath: /netprobe, readOnly: true}}
-            - {{name: pages, mountPath: /pages}}"""
+            - {name: run, mountPath: /netprobe, readOnly: true}
+            - {name: pages, mountPath: /pages}"""
 
 
 class ManifestOf(Struct, frozen=True):
@@ -132,11 +129,14 @@ def write_manifest(wanted: ManifestOf) -> str:
     _check_size(wanted)
     image = json.dumps(wanted.image)
     limits = ",".join(map(str, LIMITS))
-    pages = (_PAGE.format(page=page, image=image, limits=limits) for page in range(1, PAGES + 1))
+    pages = (
+        _PAGE.format(page=page, image=image, limits=limits, rights=_RIGHTS)
+        for page in range(1, PAGES + 1)
+    )
     return _OBJECTS.format(
         run=wanted.run, name=wanted.namespace or name_namespace(wanted.run), label=RUN_LABEL,
         image=image, rest=PAGES + 1, pause=PAUSE_S, limits=limits,
-        affinity=_write_affinity(wanted.terms),
+        affinity=_write_affinity(wanted.terms), rights=_RIGHTS,
         nodes=f"{wanted.nodes:,} node{'' if wanted.nodes == 1 else 's'}",
         bundle=b64encode(wanted.bundle).decode("ascii"), pages="\n".join(pages),
     )  # fmt: skip
