@@ -18,7 +18,7 @@ from netprobe.cluster.selecting import choose_terms
 from netprobe.errors import NetprobeError, RequestError
 from tests.batch.merging import World
 from tests.cluster.api import Api, ApiError, make_node, status
-from tests.cluster.kubelets import wait_for_ever
+from tests.cluster.kubelets import PROBING, wait_for_ever
 from tests.cluster.playing import HOUR_S, Played, verdicts, verdicts_of_files
 
 pytestmark = pytest.mark.slow
@@ -79,7 +79,7 @@ def test_a_thousand_nodes_cost_twelve_calls(world: World, api: Api, kube: Kubect
     api.makes_no_pod, api.most_pods = QUOTA_OF_PODS, 999
     ready = api.kubelet
     api.kubelet = lambda pod, bundle: (
-        run_on(pod) if pod["spec"]["nodeName"] == "c" else ready(pod, bundle)
+        pod.update(status=PROBING) if pod["spec"]["nodeName"] == "c" else ready(pod, bundle)
     )
     stored = Played(world, kube).carry_out()
     assert (len(stored.recordings), len(stored.notes)) == (2, 996)
@@ -87,12 +87,6 @@ def test_a_thousand_nodes_cost_twelve_calls(world: World, api: Api, kube: Kubect
     assert len(pages) == 2 * 2
     # One is left for the question where agents of Konnectivity dial.
     assert len(api.calls) - len(pages) <= 12 - 1, api.calls
-
-
-def run_on(pod: Json) -> None:
-    """The first container of a pod does not end."""
-    first = {"name": "page-1", "state": {"running": {"startedAt": "2026-11-28T10:00:00Z"}}}
-    pod["status"] = {"phase": "Pending", "initContainerStatuses": [first]}
 
 
 def test_a_node_that_is_late(world: World, api: Api, kube: Kubectl) -> None:
@@ -103,7 +97,7 @@ def test_a_node_that_is_late(world: World, api: Api, kube: Kubectl) -> None:
     def report(pod: Json, bundle: bytes) -> None:
         pods[pod["spec"]["nodeName"]] = lambda: ready(pod, bundle)
         if pod["spec"]["nodeName"] == "c":
-            run_on(pod)
+            pod["status"] = PROBING
         else:
             ready(pod, bundle)
 
@@ -139,7 +133,7 @@ def test_a_list_that_fails_later_takes_nothing_back(world: World, api: Api, kube
     api.makes_no_pod, api.most_pods = QUOTA_OF_PODS, 2
     ready = api.kubelet
     api.kubelet = lambda pod, bundle: (
-        run_on(pod) if pod["spec"]["nodeName"] == "a" else ready(pod, bundle)
+        pod.update(status=PROBING) if pod["spec"]["nodeName"] == "a" else ready(pod, bundle)
     )
     lists: list[str] = []
 
