@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +115,26 @@ class ArrivedPods:
                 missing.setdefault(node, []).extend([str(error), *word_before(seen.pod)])
         told = {one.name for one in found}
         words = {name: "; ".join(some) for name, some in missing.items() if name not in told}
+        for name, doubt in self._doubt_image(told, words):
+            words[name] += f"; {doubt}"
         for name in self._scripts.keys() - told - words.keys():
             words[name] = self.gone or self._word_no_pod(name)
         return StoredRun(self._request, tuple(found), words, tuple(notes))
+
+    def _doubt_image(self, told: Collection[str], missing: Iterable[str]) -> list[tuple[str, str]]:
+        """Say of which nodes the processor may be the reason: no node that has it has told."""
+        hosts = self._request.plan.hosts() if told and missing else {}
+        machines = {name: host.node.machine for name, host in hosts.items() if host.node}
+        able = {machines.get(name) for name in told}
+        return [
+            (
+                name,
+                f"it is {machines[name]}, of which no node has told anything: the image may not be "
+                f"for it (leave it out by --machine, and {OTHER_WAY})",
+            )
+            for name in missing
+            if machines.get(name) and machines[name] not in able
+        ]
 
     def _word_no_pod(self, name: str) -> str:
         why = f" ({self.refusal})" if self.refusal else ""

@@ -6,13 +6,15 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.batch.results import StoredRun
 from netprobe.cluster.pod_states import RUN_LABEL
 from netprobe.cluster.pods import read_pods
 from netprobe.errors import RequestError
+from netprobe.model.inventory import NodeState
 from tests.batch.merging import World, make_world
-from tests.batch.world import Merged, plan_of
+from tests.batch.world import A, B, C, Merged, plan_of
 from tests.cluster.pods import make_pages
 
 Json = dict[str, Any]
@@ -143,6 +145,20 @@ def test_a_container_that_was_started_again(world: World) -> None:
         one = pod(world, "c", state)
         one["status"]["initContainerStatuses"][0]["lastState"] = ended("", 137, "OOMKilled")
         assert words in read(world, full(world, "a"), one).missing["c"]
+
+
+def test_an_image_for_another_processor() -> None:
+    """Where no node of a processor tells anything, it may be that; where one does, it is not."""
+    hosts = [
+        replace(one, node=NodeState("linux", machine))
+        for one, machine in ((A, "amd64"), (B, "arm64"), (C, "arm64"))
+    ]
+    world = make_world(plan_of(("web", "tcp", ((8000, 8009),)), hosts=hosts))
+    failed = pod(world, "c", ended("", 255, "Error"))
+    doubt = "; it is arm64, of which no node has told anything: the image may not be for it"
+    stored = read(world, full(world, "a"), failed)
+    assert f"ended with status 255 (Error) and left no message{doubt}" in stored.missing["c"]
+    assert "arm64" not in read(world, full(world, "a"), full(world, "b"), failed).missing["c"]
 
 
 def test_an_image_without_python(world: World) -> None:
