@@ -21,12 +21,17 @@ from netprobe.model.printable import clean
 
 NAMESPACES = "/api/v1/namespaces"
 NODES = "/api/v1/nodes"
+# Keys of nodes that hold most of their bytes.
+UNREAD = ("images", "managedFields", "annotations", "volumesAttached", "volumesInUse")
 CLEAN = "`kubectl netprobe clean` removes it"
 # When pods are looked at before the start: as parts of the time until then, and after how many
 # seconds at most. With the second look those are missed that nothing has made.
 EARLY = ((0.125, 15.0), (0.5, 60.0))
 # So long after the end pods are listed: kubelets have to start the second container, and to report.
 FIRST_S = 5.0
+# So long after the margin of the clocks a node is waited for whose first container still runs: it
+# may have much to write down.
+LATE_S = 20.0
 # How long after a list that has broken off another one is asked for; at last none.
 AGAIN_S = (5.0, 20.0, 0.0)
 # After which time a list is asked for again where nodes have more to tell, and how often: what has
@@ -83,12 +88,27 @@ async def list_nodes(kube: Kubectl, selector: str) -> dict[str, Any]:
     """List nodes as `kubectl get nodes -o json` prints them. Raises ApiRefusal, RequestError."""
     query = {"labelSelector": selector} if selector else {}
     items = [
-        one async for page in kube.get_pages(NODES, **query) for one in page.get("items") or ()
+        _thin_node(one)
+        async for page in kube.get_pages(NODES, **query)
+        for one in page.get("items") or ()
     ]
     if not items:
         what = f"--nodes {selector}: no node has that" if selector else "the cluster has no node"
         raise RequestError(what)
     return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _thin_node(node: Any) -> Any:
+    """Leave out what is large and says nothing here: the names of images, and who set which field.
+    What is no node is left to whoever reads it."""
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: {name: value for name, value in part.items() if name not in UNREAD}
+        if isinstance(part, dict)
+        else part
+        for key, part in node.items()
+    }
 
 
 async def look_at_cluster(
@@ -206,7 +226,7 @@ class ClusterRun:
                 is_whole = await self._read_pods()
             if not is_whole or number > MOST_FURTHER + 1:
                 return
-            begun, when = when, self._choose_next(when, over + request.margin_s)
+            begun, when = when, self._choose_next(when, over + request.margin_s + LATE_S)
             if when <= begun:
                 return
             self._tell(
