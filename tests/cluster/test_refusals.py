@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -299,6 +300,17 @@ def test_kubectl_finds_its_plugin(place: Place) -> None:
         [KUBECTL, "netprobe", "clean"], env=variables, capture_output=True, text=True, check=True
     )
     assert done.stderr == "netprobe: no run is in the cluster\n"
+
+
+def test_a_manifest_asks_nothing(place: Place) -> None:
+    """Not even where kubectl and a cluster are at hand: it is made of the file of the nodes."""
+    items = {"apiVersion": "v1", "kind": "List", "items": list(place.api.nodes)}
+    (place.folder / "nodes.json").write_text(json.dumps(items))
+    words = ("-m", "./matrix.yaml", "-i", "nodes.json", *WORDS, "--plan", "plan.pyz")
+    done = place.ask("manifest", *words)
+    assert done.returncode == 0, done.stderr
+    assert "kind: DaemonSet" in done.stdout
+    assert place.api.calls == []
 
 
 def test_a_plan_touches_nothing(place: Place) -> None:

@@ -269,6 +269,7 @@ def test_an_api_that_goes_and_comes_back(world: World, api: Api, kube: Kubectl) 
     assert api.spaces == {}
 
 
+RIGHTS = "docs/cluster.md lists the rights that a run needs"
 QUOTA_OF_PODS = (
     'Error creating: pods "netprobe-" is forbidden: exceeded quota: small, requested: pods=3'
 )
@@ -282,6 +283,31 @@ def test_a_cluster_that_makes_no_pod(world: World, api: Api, kube: Kubectl) -> N
         played.carry_out()
     assert max(played.waits) < time.time() + 60 + 1
     assert api.spaces == {}
+
+
+def test_what_is_lost_without_a_right(world: World, api: Api, kube: Kubectl) -> None:
+    """A run goes on without those that it needs later on, and says what is missing; events and the
+    DaemonSet tell early why the cluster makes no pod."""
+    no = status(403, "Forbidden", 'x is forbidden: User "dev" cannot')
+    api.refused = {("GET", "pods"): no}
+    stored = Played(world, kube).carry_out()
+    assert all("cannot get " in one and RIGHTS in one for one in stored.missing.values())
+    assert len(stored.missing) == 3
+    name = f"netprobe-{world.request.run}"
+    api.refused = {("DELETE", name): no}
+    played = Played(world, kube)
+    assert len(played.carry_out().recordings) == 3
+    assert f"namespace {name} may be left (cannot delete " in played.lines[-1]
+    assert RIGHTS in played.lines[-1]
+    api.spaces.clear()
+    api.makes_no_pod = QUOTA_OF_PODS
+    for what in ("events", "netprobe"):
+        api.refused = {("GET", what): no}
+        stored = Played(world, kube).carry_out()
+        assert {one.partition(" on ")[0] for one in stored.missing.values()} == {
+            "no pod of the run is"
+        }
+        assert api.spaces == {}
 
 
 def test_a_namespace_of_somebody_else_stays(world: World, api: Api, kube: Kubectl) -> None:
