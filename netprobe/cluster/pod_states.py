@@ -19,6 +19,8 @@ EXPECTED = "expected what `kubectl get pods -o json` printed"
 MOST_WORDS = 300
 # Whose message is the runtime's own, of containerd and of Docker: no process has begun.
 _NOT_BEGUN = ("StartError", "ContainerCannotRun")
+# What a kubelet says of a container that it is about to start.
+_AT_THE_START = ("", "ContainerCreating", "PodInitializing")
 _NO_PYTHON = re.compile("python3.*not found")
 
 
@@ -176,10 +178,14 @@ def list_pods(objects: Mapping[str, Any] | None, label: str) -> Iterator[RunPod]
             raise RequestError(f"{label}: {clean(str(error))}, {EXPECTED}") from None
 
 
-def is_probing(pod: RunPod) -> bool:
-    """Tell whether the first container of a pod runs, for the first time."""
+def may_tell(pod: RunPod) -> bool:
+    """Tell whether results may come yet of a pod without any: its first container runs, or may have
+    run since its kubelet has reported. None come of one that has ended, that the kubelet cannot
+    start, or that no node takes."""
     first = pod.first
-    return first.state.running is not None and first.last_state.terminated is None
+    if first.state.terminated or first.last_state.terminated or _find_unplaced(pod):
+        return False
+    return first.state.waiting is None or first.state.waiting.reason in _AT_THE_START
 
 
 def word_state(pod: RunPod) -> str:
@@ -217,10 +223,16 @@ def word_before(pod: RunPod) -> Iterator[str]:
 
 def _word_waiting(pod: RunPod) -> str:
     """Say why no kubelet has begun with it."""
-    for one in pod.status.conditions or ():
-        if (one.type, one.status) == ("PodScheduled", "False"):
-            return ": ".join(filter(None, (one.reason, one.message)))
-    return "no kubelet has reported on it"
+    unplaced = _find_unplaced(pod)
+    if unplaced is None:
+        return "no kubelet has reported on it"
+    return ": ".join(filter(None, (unplaced.reason, unplaced.message)))
+
+
+def _find_unplaced(pod: RunPod) -> _PodCondition | None:
+    """Find the condition that says why no node takes a pod."""
+    said = pod.status.conditions or ()
+    return next((one for one in said if (one.type, one.status) == ("PodScheduled", "False")), None)
 
 
 def word_stranger(pod: RunPod) -> str:

@@ -18,8 +18,8 @@ from netprobe.cluster.pages import OpenedPage, find_gaps, join_pages, read_page
 from netprobe.cluster.pod_states import (
     RUN_LABEL,
     RunPod,
-    is_probing,
     list_pods,
+    may_tell,
     word_before,
     word_state,
     word_stranger,
@@ -143,19 +143,19 @@ class ArrivedPods:
     def word_waiting(self, last: int) -> str:
         """Say what is yet to come."""
         nodes, answers = self.count_waiting(last)
-        running = self.count_running()
+        late = self.count_late()
         parts = []
         if nodes:
-            parts.append(f"{answers:,} answers of {nodes:,} nodes had no room so far")
-        if running:
-            parts.append(f"{running:,} node{' has' if running == 1 else 's have'} not finished")
+            many = "" if nodes == 1 else "s"
+            parts.append(f"{answers:,} answers of {nodes:,} node{many} had no room so far")
+        if late:
+            parts.append(f"{late:,} node{' has' if late == 1 else 's have'} not finished")
         return ", ".join(parts)
 
-    def count_running(self) -> int:
-        """Count nodes that have told nothing, and may do so yet: their first container runs, and
-        has not ended before."""
+    def count_late(self) -> int:
+        """Count nodes that have told nothing, and may do so yet."""
         return sum(
-            seen.pod.spec.node in self._scripts and not seen.messages and is_probing(seen.pod)
+            seen.pod.spec.node in self._scripts and not seen.messages and may_tell(seen.pod)
             for seen in self._seen.values()
         )
 

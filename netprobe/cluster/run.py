@@ -29,8 +29,8 @@ CLEAN = "`kubectl netprobe clean` removes it"
 EARLY = ((0.125, 15.0), (0.5, 60.0))
 # So long after the end pods are listed: kubelets have to start the second container, and to report.
 FIRST_S = 5.0
-# So long after the margin of the clocks a node is waited for whose first container still runs: it
-# may have much to write down.
+# So long after the margin of the clocks a node is waited for that may tell something yet: it may
+# have much to write down.
 LATE_S = 20.0
 # How long after a list that has broken off another one is asked for; at last none.
 AGAIN_S = (5.0, 20.0, 0.0)
@@ -238,7 +238,7 @@ class ClusterRun:
         """Choose when the next round is; not after ``begun`` where none is needed. ``late``: until
         when a node is waited for that has told nothing."""
         nodes, _ = self._arrived.count_waiting(len(LIMITS))
-        if not nodes and not self._arrived.count_running():
+        if not nodes and not self._arrived.count_late():
             return begun
         following = max(begun, time.time()) + FURTHER_S
         return following if nodes else min(following, late)

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from netprobe.batch.results import StoredRun
-from netprobe.cluster.pod_states import RUN_LABEL
-from netprobe.cluster.pods import read_pods
+from netprobe.cluster.pod_states import RUN_LABEL, list_pods
+from netprobe.cluster.pods import ArrivedPods, read_pods
 from netprobe.errors import RequestError
 from netprobe.model.inventory import NodeState
 from tests.batch.merging import World, make_world
@@ -145,6 +145,32 @@ def test_a_container_that_was_started_again(world: World) -> None:
         one = pod(world, "c", state)
         one["status"]["initContainerStatuses"][0]["lastState"] = ended("", 137, "OOMKilled")
         assert words in read(world, full(world, "a"), one).missing["c"]
+
+
+def test_who_may_tell_something_yet(world: World) -> None:
+    """Who runs, or may have begun since the kubelet has reported; not who has ended, who cannot
+    be started, and who has no node."""
+    cases: tuple[tuple[Json, bool], ...] = (
+        ({"running": {}}, True),
+        ({"waiting": {"reason": "PodInitializing"}}, True),
+        ({}, True),
+        ({"waiting": {"reason": "ImagePullBackOff"}}, False),
+        ({"waiting": {"reason": "CrashLoopBackOff"}}, False),
+        (ended("", 137, "OOMKilled"), False),
+    )
+    pods = {}
+    for at, (state, may) in enumerate(cases):
+        pods[f"state {at}"] = (pod(world, "c", state), may)
+    again = pod(world, "c", {"running": {}})
+    again["status"]["initContainerStatuses"][0]["lastState"] = ended("", 137, "OOMKilled")
+    nowhere = pod(world, "c")
+    nowhere["status"]["conditions"] = [{"type": "PodScheduled", "status": "False"}]
+    pods |= {"again": (again, False), "nowhere": (nowhere, False),
+             "unreported": (pod(world, "c"), True), "told": (full(world, "c"), False)}  # fmt: skip
+    for name, (one, may) in pods.items():
+        arrived = ArrivedPods(world.request, list(world.scripts.values()))
+        arrived.take(list_pods({"items": [one]}, "pods"))
+        assert (name, arrived.count_late()) == (name, may)
 
 
 def test_an_image_for_another_processor() -> None:
