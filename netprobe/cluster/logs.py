@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,8 +16,10 @@ MOST_AT_ONCE = 10
 # Refusals that the API server gives by itself, so that they tell nothing of the way to a node.
 _OWN_REASONS = ("Forbidden", "Unauthorized", "NotFound", "BadRequest", "TooManyRequests")
 _NO_API = ("The connection to the server", "Unable to connect to the server")
-# What kubectl says (1.20 and 1.37) when its own time is over.
-_NO_ANSWER = ("Client.Timeout exceeded", "context deadline exceeded", "no answer in")
+# What kubectl says (1.20 and 1.37) when its own time is over; the API server says it of a node.
+_NO_ANSWER = re.compile(
+    "no answer in|Unable to connect to the server: .*(Client.Timeout|deadline) exceeded"
+)
 
 
 class LogsAnswer(NamedTuple):
@@ -60,7 +63,7 @@ async def _ask_one(kube: Kubectl, namespace: str, pod: RunPod) -> LogsAnswer | N
         await kube.get_text(path, container=pod.find_started(), tailLines="1")
     except ApiRefusal as error:
         words = str(error).partition(": ")[2] or str(error)
-        if any(one in words for one in _NO_ANSWER):
+        if _NO_ANSWER.match(words):
             return None
         is_own = error.reason in _OWN_REASONS or any(one in words for one in _NO_API)
         return LogsAnswer("unknown" if is_own else "fail", words)

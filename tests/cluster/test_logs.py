@@ -51,6 +51,12 @@ def test_what_the_answers_mean(world: World, api: Api, kube: Kubectl) -> None:
     assert "is forbidden" in found["c"].words
     assert api.spaces == {}
     assert sum(path.endswith("/log") for _, path in api.calls) == 3
+    # Its own patience with a node may be over before ours is with it.
+    words = 'Get "https://10.0.0.1:10250/containerLogs/x": context deadline exceeded'
+    api.mute["a"] = status(500, "InternalError", words)
+    late = ask(world, kube)["a"]
+    assert late.state == "fail"
+    assert words in late.words
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
