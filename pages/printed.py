@@ -50,6 +50,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "demo": tables.print_demo,
     "kinds of pods": tables.print_pod_kinds,
     "refusals": tables.print_refusals,
+    "manifest": tables.print_manifest,
     "rules of subnets": tables.print_subnet_rules,
     "stages": tables.print_stages,
     "syntaxes": rules.print_syntaxes,

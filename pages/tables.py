@@ -10,6 +10,7 @@ from demo.estate import DESCRIPTION
 from netprobe.audit.declared import POD_KINDS
 from netprobe.batch.engine_folder import ENGINE_KEYS
 from netprobe.cluster.kubectl import REMEDIES
+from netprobe.cluster.manifest import ManifestOf, write_manifest
 from netprobe.konnectivity.guide import STAGE_WORDS
 from netprobe.load.manifest import subnets
 from netprobe.load.manifest.kind_words import KIND_WORDS
@@ -83,6 +84,12 @@ def print_refusals() -> str:
     return print_table(
         ("the API says", "netprobe adds"), ((f"`{sign}`", words) for sign, words in REMEDIES)
     )
+
+
+def print_manifest() -> str:
+    """The objects of a run in a cluster, as ``manifest`` prints them."""
+    wanted = ManifestOf("RUN", 3, b"", "IMAGE")
+    return f"```yaml\n{write_manifest(wanted).replace('run.pyz: ', 'run.pyz: ...')}```"
 
 
 def print_subnet_rules() -> str:

@@ -78,7 +78,7 @@ def diagnose_cluster_verb(options: ClusterDiagnoseOptions) -> int:
     objects = make_run_objects(options, request, scripts, nodes)
     run = ClusterRun(kube, request, scripts, objects, tell_step)
     stopped = run_until_signal(run.carry_out(contrast.ask))
-    found = contrast.rows(run)
+    found = contrast.list_rows(run.stored())
     finding = judge_contrast(tunnel.host, tunnel.port, found)
     report = ContrastReport(
         tunnel.host, tunnel.port, tuple(addresses), len(contrast.logs), finding, tuple(found)
@@ -105,7 +105,7 @@ class Contrast:
     async def ask(self, arrived: ArrivedPods) -> None:
         """Ask for logs, while the pods are there: first of nodes that did not dial or report."""
         self._rows = await asyncio.to_thread(self._read_rows, arrived.read())
-        pods = arrived.list_pods()
+        pods = {node: pod for node, pod in arrived.list_pods().items() if pod.find_started()}
         known = [one for one in self._rows if one.node in pods]
         first = [one.node for one in known if one.dial != "opens"]
         others = [one.node for one in known if one.dial == "opens"]
@@ -113,9 +113,9 @@ class Contrast:
         tell_step(f"logs are asked of {len(chosen):,} of {len(self._rows):,} nodes")
         self.logs = await ask_logs(self._kube, self._namespace, {one: pods[one] for one in chosen})
 
-    def rows(self, run: ClusterRun) -> list[NodeContrast]:
+    def list_rows(self, stored: StoredRun) -> list[NodeContrast]:
         """Give all nodes, with what their logs said."""
-        rows = self._rows or self._read_rows(run.stored())
+        rows = self._rows or self._read_rows(stored)
         answers = [self.logs.get(row.node, LogsAnswer("not-asked")) for row in rows]
         return [
             replace(row, logs=answer.state, logs_words=answer.words)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from netprobe.agent.wire.batch_pages import limit_page
-from netprobe.cluster.pods import RUN_LABEL
+from netprobe.cluster.pod_states import RUN_LABEL
 from netprobe.errors import Problem, RequestError
 from netprobe.load.yaml.source import parse_documents
 
@@ -35,13 +35,13 @@ kind: Namespace
 metadata:
   name: "{name}"
   labels:
-    {label}: "{run}"
-    pod-security.kubernetes.io/enforce: privileged  # for hostNetwork
+    {label}: "{run}"  # all objects have it: `kubectl netprobe clean` finds them by it
+    pod-security.kubernetes.io/enforce: privileged  # lower levels forbid hostNetwork
 ---
 apiVersion: v1
 kind: ConfigMap
 metadata: {{name: netprobe, namespace: "{name}", labels: {{{label}: "{run}"}}}}
-immutable: true
+immutable: true  # so that kubelets need not watch it
 binaryData:
   # The agent, what each node has to do, and the keys of this run: who reads it can answer the
   # run's probes, and write results in any node's name.
@@ -55,47 +55,53 @@ spec:
   template:
     metadata: {{labels: {{{label}: "{run}"}}}}
     spec:
+      # Host processes and host paths are not asked for. Seccomp, AppArmor and SELinux: as the node
+      # has them for every pod.
       hostNetwork: true  # flows are those of the node, and so are listeners
-      dnsPolicy: Default
-      automountServiceAccountToken: false
-      enableServiceLinks: false
-      terminationGracePeriodSeconds: 5
-      nodeSelector: {{kubernetes.io/os: linux}}
-{affinity}      tolerations: [{{operator: Exists}}]
+      dnsPolicy: Default  # names as the node looks them up
+      automountServiceAccountToken: false  # no right in the cluster
+      enableServiceLinks: false  # no variables of services, which it does not need
+      terminationGracePeriodSeconds: 5  # nothing is to be saved when it is deleted
+      nodeSelector: {{kubernetes.io/os: linux}}  # what the agent is written for
+{affinity}      tolerations: [{{operator: Exists}}]  # control planes and cordoned nodes, too
+      # One after the other. The first one listens and probes; each leaves one page of results as
+      # its termination message, of so many bytes (--limits) as kubelets keep.
       initContainers:
 {pages}
       containers:
-        - name: rest  # its start says that this node is done; what had no room it tells later
+        # Its start says that this node is done. What had no room on the pages it hands on, one page
+        # each time that it ends, so long (--pause) after the last one; then it waits.
+        - name: rest
           image: {image}
           command: [python3, /netprobe/run.pyz, --page, "{rest}", --pause, "{pause}",
                     --limits, "{limits}", --pages, /pages, --message, /dev/termination-log]
-          securityContext:
-            runAsUser: 0  # the pages are of root
-            allowPrivilegeEscalation: false
-            readOnlyRootFilesystem: true
-            capabilities: {{drop: [ALL]}}
-          volumeMounts:
-            - {{name: run, mountPath: /netprobe, readOnly: true}}
-            - {{name: pages, mountPath: /pages}}
+{rights}
       volumes:
         - {{name: run, configMap: {{name: netprobe}}}}
-        - {{name: pages, emptyDir: {{medium: Memory, sizeLimit: 1Mi}}}}
+        - {{name: pages, emptyDir: {{medium: Memory, sizeLimit: 1Mi}}}}  # it goes with the pod
 """
-# Raw sockets, and ports below 1024: nothing else of root's rights.
 _PAGE = """\
         - name: page-{page}
           image: {image}
           command: [python3, /netprobe/run.pyz, --host, $(NODE), --page, "{page}",
                     --limits, "{limits}", --pages, /pages, --message, /dev/termination-log]
-          env: [{{name: NODE, valueFrom: {{fieldRef: {{fieldPath: spec.nodeName}}}}}}]
+          env: [{{name: NODE, valueFrom: {{fieldRef: {{fieldPath: spec.nodeName}}}}}}]  # who it is
+{rights}"""
+# The last container needs none of both capabilities, but an image's python3 may have them as file
+# capabilities (Dockerfile): then it starts only where they are allowed.
+_RIGHTS = """\
           securityContext:
-            runAsUser: 0
-            allowPrivilegeEscalation: false
+            runAsUser: 0  # else the capabilities would have to be those of the image's python3
+            allowPrivilegeEscalation: false  # no program gains rights by its start
             readOnlyRootFilesystem: true
-            capabilities: {{drop: [ALL], add: [NET_RAW, NET_BIND_SERVICE]}}
+            # Raw sockets, and ports below 1024: nothing else of root's rights.
+            capabilities: {drop: [ALL], add: [NET_RAW, NET_BIND_SERVICE]}
           volumeMounts:
-            - {{name: run, mountPath: /netprobe, readOnly: true}}
-            - {{name: pages, mountPath: /pages}}"""
+            - {name: run, mountPath: /netprobe, readOnly: true}
+            - {name: pages, mountPath: /pages}  # pages that wait for their container"""
+# Each line is explained once.
+_COMMENT = re.compile(r"\n +#.*|  #.*")
+_PAGE_AGAIN, _RIGHTS_AGAIN = (_COMMENT.sub("", form) for form in (_PAGE, _RIGHTS))
 
 
 class ManifestOf(Struct, frozen=True):
@@ -132,13 +138,18 @@ def write_manifest(wanted: ManifestOf) -> str:
     _check_size(wanted)
     image = json.dumps(wanted.image)
     limits = ",".join(map(str, LIMITS))
-    pages = (_PAGE.format(page=page, image=image, limits=limits) for page in range(1, PAGES + 1))
+    forms = [(_PAGE, _RIGHTS), *[(_PAGE_AGAIN, _RIGHTS_AGAIN)] * (PAGES - 1)]
+    pages = (
+        form.format(page=page, image=image, limits=limits, rights=rights)
+        for page, (form, rights) in enumerate(forms, 1)
+    )
     return _OBJECTS.format(
         run=wanted.run, name=wanted.namespace or name_namespace(wanted.run), label=RUN_LABEL,
         image=image, rest=PAGES + 1, pause=PAUSE_S, limits=limits,
-        affinity=_write_affinity(wanted.terms),
+        affinity=_write_affinity(wanted.terms), rights=_RIGHTS_AGAIN,
         nodes=f"{wanted.nodes:,} node{'' if wanted.nodes == 1 else 's'}",
-        bundle=b64encode(wanted.bundle).decode("ascii"), pages="\n".join(pages),
+        bundle=b64encode(wanted.bundle).decode("ascii"),
+        pages="\n".join(pages),
     )  # fmt: skip
 
 
@@ -169,4 +180,5 @@ def _write_affinity(terms: tuple[dict[str, Any], ...]) -> str:
     if not terms:
         return ""
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    return f"      affinity: {json.dumps({'nodeAffinity': required})}\n"
+    words = "      # On the nodes that have something to do alone.\n"
+    return f"{words}      affinity: {json.dumps({'nodeAffinity': required})}\n"

@@ -35,7 +35,7 @@ _HEAD = re.compile(rf"{PAGE_PREFIX} (\d{{1,5}}) (\d{{1,5}}) ([!-~]{{15}}) ")
 _BEGIN = f"{PAGE_PREFIX} "
 # So many bytes come of a page at most, which is itself no longer than a message.
 MOST_TEXT_BYTES = MIB
-MOST_QUOTED = 80
+MOST_QUOTED = 200
 
 
 class OpenedPage(Struct, frozen=True):

@@ -14,19 +14,24 @@ from netprobe.batch.results import StoredRun
 from netprobe.batch.script import HostScript
 from netprobe.cluster.kubectl import ApiRefusal, Kubectl, add_remedy
 from netprobe.cluster.manifest import LIMITS
-from netprobe.cluster.pods import RUN_LABEL, ArrivedPods, list_pods
+from netprobe.cluster.pod_states import RUN_LABEL, list_pods
+from netprobe.cluster.pods import ArrivedPods
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.model.printable import clean
 
 NAMESPACES = "/api/v1/namespaces"
 NODES = "/api/v1/nodes"
+# Keys of nodes that hold most of their bytes.
+UNREAD = ("images", "managedFields", "annotations", "volumesAttached", "volumesInUse")
 CLEAN = "`kubectl netprobe clean` removes it"
-# When pods are looked at before the start, as parts of the time until then: with the second look
-# those are missed that nothing has made.
-EARLY = (0.125, 0.5)
-# And when after the end, as parts of the margin by which clocks may be apart: once all are ready,
-# nothing is waited for.
-LATE = (0.1, 0.5, 0.9)
+# When pods are looked at before the start: as parts of the time until then, and after how many
+# seconds at most. With the second look those are missed that nothing has made.
+EARLY = ((0.125, 15.0), (0.5, 60.0))
+# So long after the end pods are listed: kubelets have to start the second container, and to report.
+FIRST_S = 5.0
+# So long after the margin of the clocks a node is waited for that may tell something yet: it may
+# have much to write down.
+LATE_S = 20.0
 # How long after a list that has broken off another one is asked for; at last none.
 AGAIN_S = (5.0, 20.0, 0.0)
 # After which time a list is asked for again where nodes have more to tell, and how often: what has
@@ -50,7 +55,6 @@ class PodCounts(Struct, frozen=True):
 
     wanted: int
     there: int
-    ready: int
 
 
 async def list_runs(kube: Kubectl) -> list[FoundRun]:
@@ -84,12 +88,27 @@ async def list_nodes(kube: Kubectl, selector: str) -> dict[str, Any]:
     """List nodes as `kubectl get nodes -o json` prints them. Raises ApiRefusal, RequestError."""
     query = {"labelSelector": selector} if selector else {}
     items = [
-        one async for page in kube.get_pages(NODES, **query) for one in page.get("items") or ()
+        _thin_node(one)
+        async for page in kube.get_pages(NODES, **query)
+        for one in page.get("items") or ()
     ]
     if not items:
         what = f"--nodes {selector}: no node has that" if selector else "the cluster has no node"
         raise RequestError(what)
     return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _thin_node(node: Any) -> Any:
+    """Leave out what is large and says nothing here: the names of images, and who set which field.
+    What is no node is left to whoever reads it."""
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: {name: value for name, value in part.items() if name not in UNREAD}
+        if isinstance(part, dict)
+        else part
+        for key, part in node.items()
+    }
 
 
 async def look_at_cluster(
@@ -124,6 +143,7 @@ class ClusterRun:
         self._request = request
         self._scripts = scripts
         self._arrived = ArrivedPods(request, scripts)
+        self._arrived.gone = "the run ended before its results had arrived"
         self._objects = objects
         self._tell = tell
         self._wait = wait
@@ -134,11 +154,10 @@ class ClusterRun:
         self._may_exist = False
         self._uid = ""
         self._starts_at = request.starts_at or 0.0
-        self._gone = "the run ended before its results had arrived"
 
     def stored(self) -> StoredRun:
         """Give what has arrived."""
-        return self._arrived.read(self._gone)
+        return self._arrived.read()
 
     async def carry_out(
         self, ask_more: Callable[[ArrivedPods], Awaitable[None]] | None = None
@@ -154,11 +173,7 @@ class ClusterRun:
         try:
             await self._create_all()
             await self._wait_until_start()
-            try:
-                await self._wait_for_results()
-            finally:
-                await self._read_pods()
-            await self._read_further()
+            await self._read_rounds()
             if ask_more is not None:
                 await ask_more(self._arrived)
         finally:
@@ -183,44 +198,50 @@ class ClusterRun:
             f"run {self._request.run}: {len(self._scripts):,} nodes probe in {lead_s:.0f} s, for "
             f"at most {self._request.window_s:.0f} s"
         )
-        for part in EARLY:
-            await self._wait(begun + part * lead_s)
+        for part, most_s in EARLY:
+            await self._wait(begun + min(part * lead_s, most_s))
             counts = await self._count_pods()
             if counts is not None and counts.there >= counts.wanted > 0:
                 break
         if counts is None:
             return
-        words = "" if counts.there else await self._find_refusal()
-        if words:
+        is_short = counts.there < max(counts.wanted, 1)
+        words = await self._find_refusal() if is_short else ""
+        if words and not counts.there:
             raise ApiRefusal(f"the cluster makes no pod: {words}")
-        self._tell(f"{counts.there:,} of {counts.wanted:,} pods are there")
+        self._arrived.refusal = words
+        more = f"; the cluster makes no other: {words}" if words else ""
+        self._tell(f"{counts.there:,} of {counts.wanted:,} pods are there{more}")
 
-    async def _wait_for_results(self) -> None:
-        """Wait until all nodes have probed, and for those whose clocks are late."""
+    async def _read_rounds(self) -> None:
+        """Read the pods when all nodes have probed; and round by round, while the API answers, what
+        had no room in the first messages, and nodes that are not done, as their clocks are late."""
         request = self._request
         over = self._starts_at + request.window_s + request.margin_s
-        *looks, last = LATE
-        for part in looks:
-            await self._wait(over + part * request.margin_s)
-            counts = await self._count_pods()
-            if counts is not None and counts.ready >= counts.wanted > 0:
+        when = over + FIRST_S
+        for number in range(2, MOST_FURTHER + 3):
+            try:
+                await self._wait(when)
+            finally:
+                is_whole = await self._read_pods()
+            if not is_whole or number > MOST_FURTHER + 1:
                 return
-        await self._wait(over + last * request.margin_s)
-
-    async def _read_further(self) -> None:
-        """Read what had no room in the first messages of nodes, round by round, while the API
-        answers."""
-        for number in range(2, MOST_FURTHER + 2):
-            nodes, answers = self._arrived.count_waiting(len(LIMITS))
-            if not nodes:
+            begun, when = when, self._choose_next(when, over + request.margin_s + LATE_S)
+            if when <= begun:
                 return
             self._tell(
-                f"{answers:,} answers of {nodes:,} nodes had no room so far: round {number} of at "
-                f"most {MOST_FURTHER + 1} in {FURTHER_S:.0f} s"
+                f"{self._arrived.word_waiting(len(LIMITS))}: round {number} of at most "
+                f"{MOST_FURTHER + 1} in {when - max(begun, time.time()):.0f} s"
             )
-            await self._wait(time.time() + FURTHER_S)
-            if not await self._read_pods():
-                return
+
+    def _choose_next(self, begun: float, late: float) -> float:
+        """Choose when the next round is; not after ``begun`` where none is needed. ``late``: until
+        when a node is waited for that has told nothing."""
+        nodes, _ = self._arrived.count_waiting(len(LIMITS))
+        if not nodes and not self._arrived.count_late():
+            return begun
+        following = max(begun, time.time()) + FURTHER_S
+        return following if nodes else min(following, late)
 
     async def _count_pods(self) -> PodCounts | None:
         """Ask the DaemonSet; None where the API does not answer: the nodes go on without it."""
@@ -229,7 +250,7 @@ class ClusterRun:
         except ApiRefusal:
             return None
         status = found.get("status", {})
-        names = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady")
+        names = ("desiredNumberScheduled", "currentNumberScheduled")
         return PodCounts(*(int(status.get(name, 0)) for name in names))
 
     async def _find_refusal(self) -> str:
@@ -238,10 +259,12 @@ class ClusterRun:
             pages = self._kube.get_pages(
                 f"{self._place}/events", fieldSelector="reason=FailedCreate,type=Warning"
             )
-            said = [one.get("message", "") async for page in pages for one in page["items"]]
+            events = [one async for page in pages for one in page["items"]]
         except (ApiRefusal, LookupError):
             return ""
-        return add_remedy(clean(" ".join(said[-1].split()))[:MOST_WORDS]) if said else ""
+        # Early on an account may not have been there yet.
+        last = max(events, key=lambda one: str(one.get("lastTimestamp")), default=None) or {}
+        return add_remedy(clean(" ".join(last.get("message", "").split()))[:MOST_WORDS])
 
     async def _read_pods(self) -> bool:
         """Read all pods; where the list breaks off, again, and at last what has come of it. Tell
@@ -249,9 +272,10 @@ class ClusterRun:
         for pause_s in AGAIN_S:
             refusal = await self._try_to_read()
             if refusal is None:
-                self._gone = ""
+                self._arrived.gone = ""
                 return True
-            self._gone = f"its results have not arrived: {refusal}"
+            if self._arrived.gone:
+                self._arrived.gone = f"its results have not arrived: {refusal}"
             if pause_s:
                 await self._wait(time.time() + pause_s)
         self._tell(f"{refusal}; {len(self._arrived):,} pods have arrived")

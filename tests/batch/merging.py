@@ -18,8 +18,12 @@ from netprobe.batch.bundle import write_host_bundles
 from netprobe.batch.request import BatchRequest, write_request
 from netprobe.batch.results import HostRecording, open_run
 from netprobe.batch.script import HostScript
+from netprobe.model.inventory import Host
 from tests.batch.world import (
     SILENT,
+    A,
+    B,
+    C,
     Merged,
     carry_out,
     first_round,
@@ -96,12 +100,15 @@ def lose(source: str, order: Any, port: int) -> OutcomeKind | None:
 
 
 def make_world(
-    plan: Any, barrier: str = "engine", fault: Callable[..., OutcomeKind | None] = lose
+    plan: Any,
+    barrier: str = "engine",
+    fault: Callable[..., OutcomeKind | None] = lose,
+    hosts: Sequence[Host] = (A, B, C),
 ) -> World:
-    """A run of a plan that three hosts have carried out."""
+    """A run of a plan that these hosts have carried out."""
     request, scripts = first_round(request_of(plan, barrier))
     made = {script.start.name: script for script in scripts}
-    recordings = hear_each_other([carry_out(one, fault) for one in scripts])
+    recordings = hear_each_other([carry_out(one, fault, hosts=hosts) for one in scripts])
     return World(request, made, dict(zip(made, recordings, strict=True)))
 
 

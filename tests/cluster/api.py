@@ -44,7 +44,8 @@ class ApiError(Exception):
 class Api:
     """The cluster. ``refused``: by method and last word of the path; with
     the key ``once`` only the next call. ``gone_at``: at these calls the
-    connection ends without an answer. ``makes_no_pod``: the words of the event.
+    connection ends without an answer. ``makes_no_pod``: the words of the event;
+    ``most_pods``: how many it makes all the same.
     """
 
     nodes: Sequence[Json] = ()
@@ -53,6 +54,7 @@ class Api:
     refused: dict[tuple[str, str], Json] = field(default_factory=dict)
     gone_at: Callable[[str, str], bool] = lambda _method, _path: False
     makes_no_pod: str = ""
+    most_pods: int = 0
     calls: list[tuple[str, str]] = field(default_factory=list)
     spaces: dict[str, Json] = field(default_factory=dict)
     made: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -60,6 +62,9 @@ class Api:
     deleted: list[str] = field(default_factory=list)
     # Of nodes whose logs cannot be read: the answer instead.
     mute: dict[str, Json] = field(default_factory=dict)
+    # Calls that get no answer before the server ends.
+    hangs_at: Callable[[str, str], bool] = lambda _method, _path: False
+    ended: threading.Event = field(default_factory=threading.Event)
     threads: list[threading.Thread] = field(default_factory=list)
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> Any:
@@ -109,9 +114,9 @@ class Api:
     def _create_daemons(self, space: str, body: bytes) -> Json:
         made: Json = json.loads(body)
         self.made.setdefault(space, {})["netprobe"] = made
-        self.pods[space] = [] if self.makes_no_pod else [
-            make_pod(made, node) for node in self.nodes if fits(made, node)
-        ]  # fmt: skip
+        most = self.most_pods if self.makes_no_pod else None
+        chosen = [node for node in self.nodes if fits(made, node)][:most]
+        self.pods[space] = [make_pod(made, node) for node in chosen]
         for pod in self.pods[space]:
             thread = threading.Thread(target=self.kubelet, args=(pod, self.bundle(space)))
             thread.start()
@@ -145,8 +150,13 @@ class Api:
         return ""
 
     def _list_events(self, space: str, query: Mapping[str, str]) -> Json:
-        words = [self.makes_no_pod] if self.makes_no_pod else []
-        return self._page("events", [{"message": one, "metadata": {}} for one in words], query)
+        # Events have no order; an account that is not there at once is usual.
+        words = [self.makes_no_pod, "Error creating: serviceaccount not found"]
+        events = [
+            {"message": one, "metadata": {}, "lastTimestamp": f"2026-11-28T10:0{9 - at}:00Z"}
+            for at, one in enumerate(words if self.makes_no_pod else ())
+        ]
+        return self._page("events", events, query)
 
     def _page(self, kind: str, items: Sequence[Json], query: Mapping[str, str]) -> Json:
         chosen = [one for one in items if is_selected(one, query.get("labelSelector", ""))]
@@ -245,7 +255,8 @@ class _ApiHandler(BaseHTTPRequestHandler):
         split, api = urlsplit(self.path), self.api
         query = {key: values[0] for key, values in parse_qs(split.query).items()}
         api.calls.append((self.command, split.path))
-        if api.gone_at(self.command, split.path):
+        hangs = api.hangs_at(self.command, split.path) and api.ended.wait()
+        if hangs or api.gone_at(self.command, split.path):
             self.close_connection = True
             return
         code = 200
@@ -287,6 +298,7 @@ def serving(api: Api, folder: Path) -> Iterator[Path]:
     try:
         yield write_kubeconfig(folder, server.server_port)
     finally:
+        api.ended.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -19,6 +19,10 @@ Json = dict[str, Any]
 KUBECTL = Path(sys.executable).parent / "kubectl"
 # What a kubelet keeps: the end of a file that is too long, then the beginning of a message that is.
 POD_BYTES, MESSAGE_BYTES = 12288, 4096
+# What says that the first container of a pod runs, which probes.
+PROBING = {"phase": "Pending", "initContainerStatuses": [
+    {"name": "page-1", "state": {"running": {"startedAt": "2026-11-28T10:00:00Z"}}},
+]}  # fmt: skip
 # What says that a pod is ready.
 READY = [{"type": "Ready", "status": "True"}]
 
@@ -60,6 +64,7 @@ class Kubelets:
         place.mkdir(exist_ok=True)
         (place / "run.pyz").write_bytes(b64decode(bundle))
         ended: list[Json] = []
+        self.report(pod, PROBING)
         for one in spec["initContainers"]:
             ended.append({"name": one["name"], "state": self._run_container(pod, one)})
             self.report(pod, {"phase": "Pending", "initContainerStatuses": list(ended)})

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import httpx
 
-from netprobe.cluster.pods import RUN_LABEL
+from netprobe.cluster.pod_states import RUN_LABEL
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.real import SCHEDULER, RealCluster
 

@@ -9,7 +9,6 @@ from netprobe.cluster.logs import LogsAnswer, ask_logs, choose_asked
 from netprobe.cluster.pods import ArrivedPods
 from tests.batch.merging import World
 from tests.cluster.api import Api, status
-from tests.cluster.kubelets import wait_for_ever
 from tests.cluster.playing import Played
 
 pytestmark = pytest.mark.slow
@@ -52,12 +51,25 @@ def test_what_the_answers_mean(world: World, api: Api, kube: Kubectl) -> None:
     assert "is forbidden" in found["c"].words
     assert api.spaces == {}
     assert sum(path.endswith("/log") for _, path in api.calls) == 3
+    # Its own patience with a node may be over before ours is with it.
+    words = 'Get "https://10.0.0.1:10250/containerLogs/x": context deadline exceeded'
+    api.mute["a"] = status(500, "InternalError", words)
+    late = ask(world, kube)["a"]
+    assert late.state == "fail"
+    assert words in late.words
 
 
-def test_a_pod_that_has_not_started_is_not_asked(world: World, api: Api, kube: Kubectl) -> None:
-    """The API server would say so itself, whatever the way to the node is."""
-    api.kubelet = wait_for_ever("ImagePullBackOff", "no image")
-    assert {one.words for one in ask(world, kube).values()} == {
-        "no container of its pod has started"
-    }
-    assert not [path for _, path in api.calls if path.endswith("/log")]
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_logs_that_do_not_come(
+    world: World, api: Api, kube: Kubectl, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    """Packets to nodes are dropped, and the API server waits as long as kubectl does. That is the
+    way to the nodes, where the API server answers something else, which is asked once."""
+    monkeypatch.setattr("netprobe.cluster.kubectl.REQUEST_S", 5)
+    api.hangs_at = lambda _, path: path.endswith("/log")
+    api.gone_at = lambda _, path: is_gone and path == "/version"
+    found = ask(world, kube)
+    assert {one.state for one in found.values()} == {"unknown" if is_gone else "fail"}
+    assert all("no answer in 5 s" in one.words for one in found.values()) != is_gone
+    assert [path for _, path in api.calls].count("/version") == 1
+    assert api.spaces == {}

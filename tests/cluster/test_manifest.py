@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from netprobe.model.inventory import NodeState, Vantage
 from tests.batch.world import A, B, C, plan_of
 from tests.cli.command import netprobe
 
-NODES = Path(__file__).parents[1] / "load" / "nodes" / "kubeadm.json"
+ROOT = Path(__file__).parents[2]
+NODES = ROOT / "tests" / "load" / "nodes" / "kubeadm.json"
 WEB = ("web", "tcp", ((80, 80),))
 IMAGE = 'x:1"\n'
 FINE = NodeState("linux", "amd64")
@@ -61,7 +63,14 @@ def test_objects_and_plan(tmp_path: Path) -> None:
     assert plan.stat().st_mode & 0o77 == 0
     pod = daemons["spec"]["template"]["spec"]
     assert {one["image"] for one in (*pod["initContainers"], *pod["containers"])} == {IMAGE}
-    assert len(pod["initContainers"]) + len(pod["containers"]) == 3
+    containers = [*pod["initContainers"], *pod["containers"]]
+    assert len(containers) == 3
+    # The kernel starts no program with a file capability that the container may not have.
+    given = re.search(r"setcap (\S+)=ep", (ROOT / "Dockerfile").read_text())
+    assert given is not None
+    wanted = {name.removeprefix("cap_").upper() for name in given[1].split(",")}
+    for one in containers:
+        assert {*one["securityContext"]["capabilities"]["add"]} == wanted
     assert f"kubectl delete namespace netprobe-{run}" in done.stderr
     (tmp_path / "pods.json").write_text(
         json.dumps({"apiVersion": "v1", "kind": "List", "items": []})

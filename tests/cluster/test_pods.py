@@ -6,12 +6,15 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.batch.results import StoredRun
-from netprobe.cluster.pods import RUN_LABEL, read_pods
+from netprobe.cluster.pod_states import RUN_LABEL, list_pods
+from netprobe.cluster.pods import ArrivedPods, read_pods
 from netprobe.errors import RequestError
+from netprobe.model.inventory import NodeState
 from tests.batch.merging import World, make_world
-from tests.batch.world import Merged, plan_of
+from tests.batch.world import A, B, C, Merged, plan_of
 from tests.cluster.pods import make_pages
 
 Json = dict[str, Any]
@@ -126,6 +129,84 @@ def test_why_a_node_has_no_results(world: World) -> None:
     merged = Merged(stored.request, stored.recordings, missing=stored.missing, heard=True)
     untested = {one.because for one in merged.results if "c" in (one.source, one.destination)}
     assert all("no pod of the run is on c" in words for words in untested), untested
+
+
+def test_a_container_that_was_started_again(world: World) -> None:
+    """Pods of a DaemonSet always are: how it has ended is the reason, not that it waits, nor that
+    the new one is too late."""
+    back = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed"}}
+    late = ended("netprobe: too late: this run ended at 10:00")
+    for state, words in (
+        (back, "ended with status 137 (OOMKilled) and left no message, and was started again"),
+        ({"running": {}}, "ended with status 137 (OOMKilled) and left no message, and was"),
+        (late, "too late: this run ended at 10:00; it was started again, as it ended with status "
+         "137 (OOMKilled) and left no message"),
+    ):  # fmt: skip
+        one = pod(world, "c", state)
+        one["status"]["initContainerStatuses"][0]["lastState"] = ended("", 137, "OOMKilled")
+        assert words in read(world, full(world, "a"), one).missing["c"]
+
+
+def test_who_may_tell_something_yet(world: World) -> None:
+    """Who runs, or may have begun since the kubelet has reported; not who has ended, who cannot
+    be started, and who has no node."""
+    cases: tuple[tuple[Json, bool], ...] = (
+        ({"running": {}}, True),
+        ({"waiting": {"reason": "PodInitializing"}}, True),
+        ({}, True),
+        ({"waiting": {"reason": "ImagePullBackOff"}}, False),
+        ({"waiting": {"reason": "CrashLoopBackOff"}}, False),
+        (ended("", 137, "OOMKilled"), False),
+    )
+    pods = {}
+    for at, (state, may) in enumerate(cases):
+        pods[f"state {at}"] = (pod(world, "c", state), may)
+    again = pod(world, "c", {"running": {}})
+    again["status"]["initContainerStatuses"][0]["lastState"] = ended("", 137, "OOMKilled")
+    nowhere = pod(world, "c")
+    nowhere["status"]["conditions"] = [{"type": "PodScheduled", "status": "False"}]
+    pods |= {"again": (again, False), "nowhere": (nowhere, False),
+             "unreported": (pod(world, "c"), True), "told": (full(world, "c"), False)}  # fmt: skip
+    for name, (one, may) in pods.items():
+        arrived = ArrivedPods(world.request, list(world.scripts.values()))
+        arrived.take(list_pods({"items": [one]}, "pods"))
+        assert (name, arrived.count_late()) == (name, may)
+
+
+def test_an_image_for_another_processor() -> None:
+    """Where no node of a processor tells anything, it may be that; where one does, it is not."""
+    hosts = [
+        replace(one, node=NodeState("linux", machine))
+        for one, machine in ((A, "amd64"), (B, "arm64"), (C, "arm64"))
+    ]
+    world = make_world(plan_of(("web", "tcp", ((8000, 8009),)), hosts=hosts))
+    failed = pod(world, "c", ended("", 255, "Error"))
+    doubt = "; it is arm64, of which no node has told anything: the image may not be for it"
+    stored = read(world, full(world, "a"), failed)
+    assert f"ended with status 255 (Error) and left no message{doubt}" in stored.missing["c"]
+    assert "arm64" not in read(world, full(world, "a"), full(world, "b"), failed).missing["c"]
+
+
+def test_an_image_without_python(world: World) -> None:
+    """The runtime's words are no message of the container; the way that remains is named."""
+    words = (
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+        'runc create failed: unable to start container process: exec: "python3": executable file '
+        "not found in $PATH: unknown"
+    )
+    back = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed"}}
+    error = ended(words, 128, "StartError")
+    cri_o = "container create failed: executable file `python3` not found in $PATH"
+    for state, before, said in (
+        (error, {}, f"StartError: {words}"),
+        (back, error, f"StartError: {words}"),
+        ({"waiting": {"reason": "CreateContainerError", "message": cri_o}}, {}, cri_o),
+    ):
+        one = pod(world, "c", state)
+        one["status"]["initContainerStatuses"][0]["lastState"] = before
+        missing = read(world, full(world, "a"), one).missing["c"]
+        assert "has not started: " in missing
+        assert f"{said}: give --image one with python3, or use ssh or a bundle there" in missing
 
 
 def test_pods_of_others(world: World) -> None:

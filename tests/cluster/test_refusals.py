@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from netprobe.cli.main import status_of
 from tests.cli.command import COMMAND, environment, netprobe
 from tests.cluster.api import Api, make_node, serving, status, write_kubeconfig
 from tests.cluster.kubelets import KUBECTL
+from tests.cluster.test_run import QUOTA_OF_PODS
 from tests.patience import PATIENCE_S, wait_until
 from tests.ports import free_port
 
@@ -95,6 +98,61 @@ def test_what_the_api_refuses(place: Place) -> None:
         (said,) = done.stderr.splitlines()
         assert words in said
     assert {method for method, _ in place.api.calls} == {"GET"}
+
+
+REFUSED_PODS = {
+    'Error creating: pods "netprobe-" is forbidden: violates PodSecurity "restricted:latest": host '
+    "namespaces (hostNetwork=true)": "the namespace needs the level privileged",
+    QUOTA_OF_PODS: "the namespace needs a larger quota",
+    'Error creating: pods "netprobe-" is forbidden: unable to validate against any security '
+    "context constraint": "give the service account of the namespace an SCC",
+    'Error creating: admission webhook "validate.kyverno.svc" denied the request: no host network':
+    "ask for an exception from that policy",
+}  # fmt: skip
+WEBHOOK = status(400, "", 'admission webhook "validate.kyverno.svc-fail" denied the request: no')
+QUOTA = status(403, "Forbidden", 'configmaps "netprobe" is forbidden: exceeded quota: small')
+BROKEN = status(500, "InternalError", 'Internal error occurred: failed calling webhook "x": EOF')
+LARGE = status(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
+REFUSED_OBJECTS = (
+    ("namespaces", forbidden("create", "namespaces"), RIGHTS),
+    ("namespaces", WEBHOOK, "ask for an exception from that policy"),
+    ("namespaces", BROKEN, 'failed calling webhook "x": EOF'),
+    ("configmaps", QUOTA, "the namespace needs a larger quota, or none"),
+    ("configmaps", LARGE, "cannot create ConfigMap netprobe: Request entity too large"),
+    ("daemonsets", forbidden("create", "daemonsets"), RIGHTS),
+    ("daemonsets", WEBHOOK, "cannot create DaemonSet netprobe: admission webhook"),
+)
+
+
+def test_what_the_cluster_refuses(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Pod Security, quota, SCC and webhooks refuse pods, or an object: exit status 4, one line with
+    the API's words and what helps, and nothing is left."""
+    monkeypatch.setattr("netprobe.cluster.run.EARLY", ((0.0, 0.0), (0.0, 0.0)))
+    monkeypatch.chdir(place.folder)
+    monkeypatch.setenv("PATH", PATH)
+    monkeypatch.setenv("KUBECONFIG", str(place.folder / "kubeconfig"))
+    cases: list[tuple[str, str, dict[tuple[str, str], dict[str, Any]]]] = [
+        *((words, remedy, {}) for words, remedy in REFUSED_PODS.items()),
+        *(
+            (answer["message"], remedy, {("POST", what): answer})
+            for what, answer, remedy in REFUSED_OBJECTS
+        ),
+    ]
+    for words, remedy, refused in cases:
+        place.api.makes_no_pod, place.api.refused = "" if refused else words, refused
+        place.api.deleted.clear()
+        assert status_of(["cluster", "run", "-m", "./matrix.yaml", *WORDS]) == 4
+        out, err = capfd.readouterr()
+        assert out == ""
+        *before, said = err.splitlines()
+        assert words in said
+        assert remedy in said
+        assert not [line for line in before if words in line or "Traceback" in line]
+        # The namespace goes, where it was there already.
+        assert place.api.spaces == {}
+        assert bool(place.api.deleted) == (("POST", "namespaces") not in refused)
 
 
 def test_what_cannot_begin(place: Place) -> None:
@@ -244,6 +302,17 @@ def test_kubectl_finds_its_plugin(place: Place) -> None:
         [KUBECTL, "netprobe", "clean"], env=variables, capture_output=True, text=True, check=True
     )
     assert done.stderr == "netprobe: no run is in the cluster\n"
+
+
+def test_a_manifest_asks_nothing(place: Place) -> None:
+    """Not even where kubectl and a cluster are at hand: it is made of the file of the nodes."""
+    items = {"apiVersion": "v1", "kind": "List", "items": list(place.api.nodes)}
+    (place.folder / "nodes.json").write_text(json.dumps(items))
+    words = ("-m", "./matrix.yaml", "-i", "nodes.json", *WORDS, "--plan", "plan.pyz")
+    done = place.ask("manifest", *words)
+    assert done.returncode == 0, done.stderr
+    assert "kind: DaemonSet" in done.stdout
+    assert place.api.calls == []
 
 
 def test_a_plan_touches_nothing(place: Place) -> None:

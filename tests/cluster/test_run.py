@@ -13,12 +13,12 @@ import pytest
 
 from netprobe.cluster.kubectl import ApiRefusal, Kubectl
 from netprobe.cluster.manifest import ManifestOf, make_objects
-from netprobe.cluster.run import list_runs, look_at_cluster, remove_runs
+from netprobe.cluster.run import LATE_S, list_runs, look_at_cluster, remove_runs
 from netprobe.cluster.selecting import choose_terms
 from netprobe.errors import NetprobeError, RequestError
 from tests.batch.merging import World
 from tests.cluster.api import Api, ApiError, make_node, status
-from tests.cluster.kubelets import wait_for_ever
+from tests.cluster.kubelets import PROBING, wait_for_ever
 from tests.cluster.playing import HOUR_S, Played, verdicts, verdicts_of_files
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def test_a_run_leaves_its_results_and_nothing_else(world: World, api: Api, kube:
     assert played.waits[-1] - played.waits[0] > 60 + 10
     assert begun < time.time() + 60 + 10 + 10
     assert [method for method, path in api.calls if "namespaces/" in path] == [
-        "POST", "POST", "GET", "GET", "GET", "DELETE"
+        "POST", "POST", "GET", "GET", "DELETE"
     ]  # fmt: skip
 
 
@@ -75,16 +75,99 @@ def test_a_thousand_nodes_cost_twelve_calls(world: World, api: Api, kube: Kubect
     api.nodes = [*api.nodes, *(make_node(f"n{at}", f"10.1.{at // 250}.{at % 250}")
                                for at in range(997))]  # fmt: skip
     assert len(look(kube)["items"]) == 1000
-    # So that it looks as often as it ever does.
+    # So that it looks as often as it ever does, and asks why a node has no pod.
+    api.makes_no_pod, api.most_pods = QUOTA_OF_PODS, 999
     ready = api.kubelet
     api.kubelet = lambda pod, bundle: (
-        None if pod["spec"]["nodeName"] == "n7" else ready(pod, bundle)
+        pod.update(status=PROBING) if pod["spec"]["nodeName"] == "c" else ready(pod, bundle)
     )
     stored = Played(world, kube).carry_out()
-    assert (len(stored.recordings), len(stored.notes)) == (3, 997)
+    assert (len(stored.recordings), len(stored.notes)) == (2, 996)
     pages = [path for method, path in api.calls if path.endswith("/pods")]
-    assert len(pages) == 2
-    assert len(api.calls) - len(pages) <= 12, api.calls
+    assert len(pages) == 2 * 3
+    # One is left for the question where agents of Konnectivity dial.
+    assert len(api.calls) - len(pages) <= 12 - 1, api.calls
+
+
+def test_a_node_that_is_late(world: World, api: Api, kube: Kubectl) -> None:
+    """As long as its clock may be late it is asked for again, and what came with its last message
+    is read within 20 s; of one that cannot begin nothing is waited for."""
+    ready, pods = api.kubelet, {}
+
+    def report(pod: Json, bundle: bytes) -> None:
+        pods[pod["spec"]["nodeName"]] = lambda: ready(pod, bundle)
+        if pod["spec"]["nodeName"] == "c":
+            pod["status"] = PROBING
+        else:
+            ready(pod, bundle)
+
+    api.kubelet = report
+    over = HOUR_S + world.request.window_s + world.request.margin_s
+    for is_late in (False, True):
+        played = Played(world, kube)
+        if is_late:
+            played.on_wait = lambda when: (
+                pods["c"]() if when - time.time() > over + world.request.margin_s / 2 + 1 else None
+            )
+        begun = time.time()
+        stored = played.carry_out()
+        first, second, *later = played.waits[1:]
+        assert first - begun < over + 20
+        assert second - first < 20
+        assert len(later) == (not is_late)
+        assert 0 < played.waits[-1] - begun - over <= world.request.margin_s + LATE_S + 1
+        assert "1 node has not finished: round 2 of at most 15 in 18 s" in "".join(played.lines)
+        assert stored.missing == ({} if is_late else {"c": "pod netprobe-c: has not finished"})
+    api.kubelet = lambda pod, bundle: (
+        wait_for_ever("ImagePullBackOff", "no")(pod, bundle)
+        if pod["spec"]["nodeName"] == "c"
+        else ready(pod, bundle)
+    )
+    played = Played(world, kube)
+    assert list(played.carry_out().missing) == ["c"]
+    assert played.waits[-1] - time.time() < over + 20
+    assert "round" not in "".join(played.lines)
+
+
+def test_nodes_are_as_small_as_they_can_be(api: Api, kube: Kubectl) -> None:
+    """What a kubelet lists of its images is not kept; a thousand real nodes are large."""
+    want = look(kube)
+    for node in api.nodes:
+        node["status"]["images"] = [{"names": ["registry.example.com/x"], "sizeBytes": 1}]
+        node["metadata"]["managedFields"] = [{"manager": "kubelet"}]
+    assert look(kube) == want
+
+
+def test_a_list_that_fails_later_takes_nothing_back(world: World, api: Api, kube: Kubectl) -> None:
+    """A whole list has shown that a node has no pod."""
+    api.makes_no_pod, api.most_pods = QUOTA_OF_PODS, 2
+    ready = api.kubelet
+    api.kubelet = lambda pod, bundle: (
+        pod.update(status=PROBING) if pod["spec"]["nodeName"] == "a" else ready(pod, bundle)
+    )
+    lists: list[str] = []
+
+    def is_second(_method: str, path: str) -> bool:
+        lists.extend([path] if path.endswith("/pods") else [])
+        return path.endswith("/pods") and len(lists) > 1
+
+    api.gone_at = is_second
+    stored = Played(world, kube).carry_out()
+    assert len(lists) > 1
+    assert stored.missing["c"].startswith("no pod of the run is on c (Error creating: ")
+
+
+def test_a_quota_that_lets_some_pods_through(world: World, api: Api, kube: Kubectl) -> None:
+    """The nodes without one have the cluster's words; the others count."""
+    api.makes_no_pod, api.most_pods = QUOTA_OF_PODS, 2
+    played = Played(world, kube)
+    stored = played.carry_out()
+    words = f"{QUOTA_OF_PODS}: the namespace needs a larger quota, or none"
+    assert stored.missing == {
+        "c": f"no pod of the run is on c ({words}): use ssh or a bundle there"
+    }
+    assert f"2 of 3 pods are there; the cluster makes no other: {words}" in played.lines
+    assert len(stored.recordings) == 2
 
 
 def test_why_a_node_has_no_results(world: World, api: Api, kube: Kubectl) -> None:
@@ -186,62 +269,45 @@ def test_an_api_that_goes_and_comes_back(world: World, api: Api, kube: Kubectl) 
     assert api.spaces == {}
 
 
-REFUSED_PODS = {
-    'Error creating: pods "netprobe-" is forbidden: violates PodSecurity "restricted:latest": host '
-    "namespaces (hostNetwork=true)": "the namespace needs the level privileged",
-    'Error creating: pods "netprobe-" is forbidden: exceeded quota: small, requested: pods=3':
-    "the namespace needs a larger quota",
-    'Error creating: pods "netprobe-" is forbidden: unable to validate against any security '
-    "context constraint": "give the service account of the namespace an SCC",
-    'Error creating: admission webhook "validate.kyverno.svc" denied the request: no host network':
-    "ask for an exception from that policy",
-}  # fmt: skip
-
-
-def test_a_cluster_that_makes_no_pod(world: World, api: Api, kube: Kubectl) -> None:
-    """Pod Security, quota, SCC and webhooks refuse pods only: it is said long before the start."""
-    for words, remedy in REFUSED_PODS.items():
-        api.makes_no_pod = words
-        played = Played(world, kube)
-        with pytest.raises(ApiRefusal, match="the cluster makes no pod: Error creating") as caught:
-            played.carry_out()
-        assert words.partition(" is forbidden")[0] in str(caught.value)
-        assert remedy in str(caught.value)
-        assert max(played.waits) < time.time() + HOUR_S
-        assert api.spaces == {}
-
-
-def forbidden(what: str) -> Json:
-    """The API's own words of a right that is missing."""
-    words = f'{what} is forbidden: User "dev" cannot create resource "{what}" in API group ""'
-    return status(403, "Forbidden", words)
-
-
-WEBHOOK = status(400, "", 'admission webhook "validate.kyverno.svc-fail" denied the request: no')
-QUOTA = status(403, "Forbidden", 'configmaps "netprobe" is forbidden: exceeded quota: small')
-BROKEN = status(500, "InternalError", 'Internal error occurred: failed calling webhook "x": EOF')
-LARGE = status(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
 RIGHTS = "docs/cluster.md lists the rights that a run needs"
-REFUSED_OBJECTS = (
-    ("namespaces", forbidden("namespaces"), RIGHTS),
-    ("namespaces", WEBHOOK, "ask for an exception from that policy"),
-    ("namespaces", BROKEN, 'failed calling webhook "x": EOF'),
-    ("configmaps", QUOTA, "the namespace needs a larger quota, or none"),
-    ("configmaps", LARGE, "cannot create ConfigMap netprobe: Request entity too large"),
-    ("daemonsets", forbidden("daemonsets"), RIGHTS),
-    ("daemonsets", WEBHOOK, "cannot create DaemonSet netprobe: admission webhook"),
+QUOTA_OF_PODS = (
+    'Error creating: pods "netprobe-" is forbidden: exceeded quota: small, requested: pods=3'
 )
 
 
-def test_objects_that_the_api_refuses(world: World, api: Api, kube: Kubectl) -> None:
-    """In the API's words, with what helps; the namespace goes, where it was there already."""
-    for what, answer, words in REFUSED_OBJECTS:
-        api.refused = {("POST", what): answer}
-        api.deleted.clear()
-        with pytest.raises(ApiRefusal) as caught:
-            Played(world, kube).carry_out()
-        assert words in str(caught.value)
-        assert (api.spaces, bool(api.deleted)) == ({}, what != "namespaces")
+def test_a_cluster_that_makes_no_pod(world: World, api: Api, kube: Kubectl) -> None:
+    """It is said within a minute, however late the start is."""
+    api.makes_no_pod = QUOTA_OF_PODS
+    played = Played(world, kube)
+    with pytest.raises(ApiRefusal, match="the cluster makes no pod: Error creating: pods"):
+        played.carry_out()
+    assert max(played.waits) < time.time() + 60 + 1
+    assert api.spaces == {}
+
+
+def test_what_is_lost_without_a_right(world: World, api: Api, kube: Kubectl) -> None:
+    """A run goes on without those that it needs later on, and says what is missing; events and the
+    DaemonSet tell early why the cluster makes no pod."""
+    no = status(403, "Forbidden", 'x is forbidden: User "dev" cannot')
+    api.refused = {("GET", "pods"): no}
+    stored = Played(world, kube).carry_out()
+    assert all("cannot get " in one and RIGHTS in one for one in stored.missing.values())
+    assert len(stored.missing) == 3
+    name = f"netprobe-{world.request.run}"
+    api.refused = {("DELETE", name): no}
+    played = Played(world, kube)
+    assert len(played.carry_out().recordings) == 3
+    assert f"namespace {name} may be left (cannot delete " in played.lines[-1]
+    assert RIGHTS in played.lines[-1]
+    api.spaces.clear()
+    api.makes_no_pod = QUOTA_OF_PODS
+    for what in ("events", "netprobe"):
+        api.refused = {("GET", what): no}
+        stored = Played(world, kube).carry_out()
+        assert {one.partition(" on ")[0] for one in stored.missing.values()} == {
+            "no pod of the run is"
+        }
+        assert api.spaces == {}
 
 
 def test_a_namespace_of_somebody_else_stays(world: World, api: Api, kube: Kubectl) -> None:

@@ -25,7 +25,7 @@ from netprobe.cluster.manifest import LIMITS, PAGES, PAUSE_S
 from tests.batch.world import BEGAN_S, carry_out, hear_each_other
 from tests.cli.command import environment
 from tests.cluster.api import make_node
-from tests.cluster.kubelets import READY
+from tests.cluster.kubelets import PROBING, READY
 from tests.cluster.pods import make_pages
 from tests.cluster.real import RealCluster, start_plugin, starting
 from tests.cluster.real_kubelets import RealKubelets
@@ -88,6 +88,8 @@ class PagedKubelets(RealKubelets):
         wait_until(lambda: self.pages, "pages")
         node = pod["spec"]["nodeName"]
         pages = self.pages[node]
+        if is_late(node):
+            self.report(pod, PROBING)
         if is_late(node) and self._is_over.wait(max(0.0, self._ends_at - time.time())):
             return
         ended = [
@@ -162,7 +164,7 @@ def measure_run(folder: Path, matrix: str, *more: str) -> Cost:
         assert running.returncode in {0, 3}, said
         assert "pods are there" in said
         return Cost(
-            real.count_calls(TOOL), 1 + said.count("had no room so far: round "), report_s,
+            real.count_calls(TOOL), 1 + said.count(": round "), report_s,
             usage.ru_maxrss << 10,
             json.loads((folder / "report.json").read_bytes())["results"],
         )  # fmt: skip

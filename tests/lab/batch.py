@@ -28,10 +28,10 @@ Key = tuple[str, str, str, str, str, int]
 
 
 def netprobe(
-    *words: str, ok: Iterable[int] = (0, 1, 3), **variables: str
+    *words: str, ok: Iterable[int] = (0, 1, 3), limit_s: float = PATIENCE_S, **variables: str
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the real command, with these variables set."""
-    done = run_warm(words, environment() | variables, Path.cwd(), PATIENCE_S)
+    done = run_warm(words, environment() | variables, Path.cwd(), limit_s)
     assert done.returncode in ok, done.stderr.decode()
     return done
 

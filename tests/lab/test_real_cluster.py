@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from netprobe.cluster.run import FURTHER_S, MOST_FURTHER
 from tests.cluster.real import RealCluster, require_programs, start_plugin, starting
 from tests.cluster.real_kubelets import MERGE, RealKubelets, find_path
 from tests.lab.cli import ROOT, environment
@@ -333,7 +334,7 @@ def test_an_api_server_that_goes_between_two_rounds(place: Place) -> None:
     out, err = running.communicate(timeout=PATIENCE_S)
     place.real.start_api()
     assert running.returncode == 3, err
-    assert "round 2 of at most 8 in 35 s" in err
+    assert f"round 2 of at most {MOST_FURTHER + 1} in {FURTHER_S:.0f} s" in err
     found = {one["verdict"] for one in json.loads(out)["results"] if one["requirement"] == "wide"}
     assert found == {"pass", "not-tested"}
     place.ask("clean", status=0)
