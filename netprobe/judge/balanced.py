@@ -14,14 +14,20 @@ from netprobe.model.matrix import Persistence
 from netprobe.model.result import Place, Proof, Result, Verdict
 
 BalancerFate = Literal[
-    "hands-on", "foreign", "ends-tls", "proxy-header", "lacks", "lacks-by-check",
-    "lacks-or-sticks", "no-reflection", "own-reflection", "never-removes", "never-returns",
-    "slow", "sticks", "shows-other", "lacks-unready", "looks-on",
+    "hands-on", "foreign", "ends-tls", "proxy-header", "lacks", "loses", "lacks-by-check",
+    "lacks-or-sticks", "lacks-all", "lacks-favour", "no-reflection", "own-reflection",
+    "never-removes", "never-returns", "slow", "sticks", "shows-other", "lacks-unready", "looks-on",
 ]  # fmt: skip
 ADDRESSES_SHOWN = 3
 ONLY_LOOKED = (
     "nothing was played or stopped: {why}. Not rehearsed: health checks, removal and return of a "
     "back end, the PROXY protocol"
+)
+# So many connections without an answer, and one in so many, are a fault, and no bad moment.
+LOST, LOST_SHARE = 3, 12
+LOSES = (
+    "{unanswered} of {since} connections from here had no answer ({lost_words}), when connections "
+    "had reached every back end"
 )
 STICKS = (
     "all {dials} connections of this source were handed on to {reached_here}, while other sources "
@@ -39,8 +45,8 @@ class BalancedRow(Struct, frozen=True):
     because: str
 
 
-def _make_fault(reason: str, because: str, where: Place = "service") -> BalancedRow:
-    return BalancedRow("blocked", reason, "none", (where,), because)
+def _make_fault(reason: str, because: str, where: tuple[Place, ...] = ("service",)) -> BalancedRow:
+    return BalancedRow("blocked", reason, "none", where, because)
 
 
 def _make_doubt(because: str) -> BalancedRow:
@@ -74,6 +80,12 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "no connection through the balancer reached {missing} in {waited} s, from any source: "
         "{reached}{checks}",
     ),
+    "loses": _make_fault(
+        "balancer-loses",
+        f"{LOSES}: something in its pool does not answer, or what is on the way from here does not "
+        "let them through",
+        ("service", "path"),
+    ),
     "no-reflection": _make_fault(
         "balancer-hairpin",
         "back ends do not reach themselves through the balancer, and others reach them: "
@@ -83,7 +95,7 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "balancer-hairpin",
         "this back end does not reach itself through the balancer ({lost} of {dials} connections "
         "had no answer: {lost_words}); others reach it, and the other back ends reach themselves",
-        "source",
+        ("source", "service"),
     ),
     "never-removes": _make_fault(
         "balancer-never-removes",
@@ -113,6 +125,15 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
         "no connection through the balancer reached {missing} in {waited} s, and whether these are "
         "ready is not known: one that is not is rightly out of the pool",
     ),
+    "lacks-all": _make_doubt(
+        "no connection through the balancer reached any of {missing} in {waited} s, and nothing "
+        "else of it came there: it hands on to other ports or hosts, checks a port that is not "
+        "played (`health:` names it), or has none of them in its pool",
+    ),
+    "lacks-favour": _make_doubt(
+        "no connection through the balancer reached {missing} in {waited} s, although its checks "
+        "there passed{checks}: it may have a small weight, or the balancer prefers others",
+    ),
     "lacks-or-sticks": _make_doubt(
         "no connection through the balancer reached {missing} in {waited} s, and each source "
         "always got one and the same back end: whether {missing} would get other clients or is "
@@ -121,11 +142,11 @@ ROWS: Final[Mapping[BalancerFate, BalancedRow]] = {
     "looks-on": BalancedRow(
         "pass", "balancer-pool", "handshake", (),
         "connections through the balancer were shown the own certificate of each back end: "
-        "{back_ends}",
+        "{answered}",
     ),
     "hands-on": BalancedRow(
         "pass", "balancer-pool", "nonce", (),
-        "{back_ends}, played by agents, answered through the balancer with their own certificates"
+        "{answered}, played by agents, answered through the balancer with their own certificates"
         "{seen_as}{checks}{measured}{unmeasured}",
     ),
 }  # fmt: skip
@@ -143,6 +164,8 @@ def judge_balancer(base: Result, facts: BalancerFacts, persistence: Persistence 
     )
     allowed = (f"{STICKS.format_map(words)}; no document of this row forbids it",)
     sticks = allowed if facts.sticks and "sticks" not in fates else ()
+    few = facts.unanswered and facts.itself is not False and "loses" not in fates
+    losses = (LOSES.format_map(words),) if few else ()
     looked = () if facts.held is None else (ONLY_LOOKED.format(why=facts.held.why),)
     return replace(
         base,
@@ -153,7 +176,7 @@ def judge_balancer(base: Result, facts: BalancerFacts, persistence: Persistence 
         where=row.where,
         because=row.because.format_map(words),
         attempts=facts.dials,
-        warnings=(*base.warnings, *further, *sticks, *looked),
+        warnings=(*base.warnings, *further, *losses, *sticks, *looked),
     )
 
 
@@ -176,10 +199,19 @@ def _find_faults(facts: BalancerFacts) -> Iterator[BalancerFate]:
         yield "proxy-header"
     if facts.missing:
         yield _find_lack(facts)
+    if _loses_many(facts):
+        yield "loses"
     yield from _find_reflection(facts)
     yield from find_removal_fates(facts)
     if facts.sticks:
         yield "sticks"
+
+
+def _loses_many(facts: BalancerFacts) -> bool:
+    """Tell whether connections are lost that should reach a back end, more than chance loses; those
+    of a back end to itself are a fault of their own."""
+    many = facts.unanswered >= LOST and facts.unanswered * LOST_SHARE >= facts.since
+    return many and facts.itself is not False
 
 
 def _find_reflection(facts: BalancerFacts) -> Iterator[BalancerFate]:
@@ -196,6 +228,8 @@ def _find_looked(facts: BalancerFacts, held: HeldPool) -> Iterator[BalancerFate]
         return
     if facts.missing:
         yield "lacks" if {*facts.missing} <= {*held.ready} else "lacks-unready"
+    if _loses_many(facts):
+        yield "loses"
     yield from _find_reflection(facts)
     if facts.sticks:
         yield "sticks"
@@ -204,7 +238,12 @@ def _find_looked(facts: BalancerFacts, held: HeldPool) -> Iterator[BalancerFate]
 def _find_lack(facts: BalancerFacts) -> BalancerFate:
     if _list_failed(facts):
         return "lacks-by-check"
-    return "lacks-or-sticks" if facts.all_stick else "lacks"
+    if facts.all_stick:
+        return "lacks-or-sticks"
+    checked = {one.back_end for one in facts.checks if one.passes}
+    if {*facts.missing} <= checked:
+        return "lacks-favour"
+    return "lacks" if facts.pool or facts.checks else "lacks-all"
 
 
 def _list_failed(facts: BalancerFacts) -> list[CheckSeen]:
@@ -213,12 +252,14 @@ def _list_failed(facts: BalancerFacts) -> list[CheckSeen]:
 
 def _word_facts(facts: BalancerFacts) -> dict[str, str]:
     numbers = {
-        name: str(getattr(facts, name)) for name in ("foreign", "dials", "ended", "headers", "lost")
+        name: str(getattr(facts, name))
+        for name in ("foreign", "dials", "ended", "headers", "lost", "since", "unanswered")
     }
     reached = f"they reach {', '.join(facts.pool)}" if facts.pool else "they reach no back end"
     return {
         **numbers,
         "back_ends": ", ".join(facts.back_ends),
+        "answered": _word_answered(facts),
         "shown": facts.shown,
         "missing": ", ".join(facts.missing),
         "waited": str(facts.waited_s),
@@ -231,6 +272,13 @@ def _word_facts(facts: BalancerFacts) -> dict[str, str]:
         **word_removals(facts),
         "seen_as": _word_seen(facts.seen_as),
     }
+
+
+def _word_answered(facts: BalancerFacts) -> str:
+    """Name the back ends, apart those that only other sources reached."""
+    rest = [name for name in facts.back_ends if name not in facts.reached]
+    here = ", ".join(facts.reached)
+    return f"{here} (and {', '.join(rest)}, to other sources)" if rest else here
 
 
 def _word_checks(facts: BalancerFacts) -> str:

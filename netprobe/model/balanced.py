@@ -58,7 +58,8 @@ class BalancerFacts(NamedTuple):
     that did not and that others reached. ``seen_as``: the addresses that the back ends saw.
     ``failing``: what a back end did that failed on purpose, in words (empty: nobody knows what the
     balancer asks, so that none did); ``removals``: what came of it, for each that did.
-    ``held``: nothing was played; all is known by the certificates that were shown.
+    ``held``: nothing was played; all is known by the certificates that were shown. ``unanswered``
+    of the last ``since`` dials had no answer, which were made when every back end had been reached.
     """
 
     back_ends: tuple[str, ...]
@@ -81,6 +82,8 @@ class BalancerFacts(NamedTuple):
     failing: str = ""
     removals: tuple[Removal, ...] = ()
     held: HeldPool | None = None
+    since: int = 0
+    unanswered: int = 0
 
     @property
     def missing(self) -> tuple[str, ...]:

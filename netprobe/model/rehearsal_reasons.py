@@ -15,6 +15,12 @@ _REFLECT = (
     "address of connections that come from a back end, or let the balancer proxy them."
 )
 
+_LOSES = (
+    "Look what becomes of these connections in the log of {destination} ({address}): a server of "
+    "{ports} that is not there and has no health check, a limit of connections or of sources, or a "
+    "back end whose firewall stops {source}."
+)
+
 
 def _make_balancer(title: str, remedy: str) -> Reason:
     """Give the reason of a fault of a balancer: one finding for each of its addresses."""
@@ -151,14 +157,18 @@ OF_REHEARSALS: Final[Mapping[str, Reason]] = {
         "Compare the pool of {destination} ({address}) for {ports} with the hosts: each must be in "
         "it with its address and port, not as a backup, and reachable from the balancer.",
     ),
+    "balancer-loses": _make_balancer(
+        "connections through {ends} to {what} get no answer", _LOSES
+    )._replace(advice={("service", "path"): _LOSES}),
     "balancer-hairpin": _make_balancer(
         "back ends of {ends} do not reach themselves through it on {what}",
         _REFLECT,
     )._replace(
         advice={
             ("service",): _REFLECT,
-            ("source",): "See why {source} alone does not reach itself through {destination} "
-            "({address}): its address twice, its routes, or its reverse path filter.",
+            ("source", "service"): "See why {source} alone does not reach itself through "
+            "{destination} ({address}): its address twice, its routes, its reverse path filter, or "
+            "a rule of the balancer that leaves it out.",
         },
         source_is="its routes or addresses",
     ),

@@ -145,3 +145,14 @@ def test_who_sticks_for_certain_hides_what_is_missing() -> None:
     assert (allowed.verdict, allowed.reason) == ("inconclusive", "balancer-lacks")
     assert "whether c would get other clients or is not in the pool" in allowed.because
     assert allowed.warnings[0].endswith("no document of this row forbids it")
+
+
+def test_few_connections_without_an_answer_are_a_warning() -> None:
+    """Many are a fault; those of a back end to itself are another one."""
+    facts = BALANCERS["loses"]
+    few = judge_balancer(BLOCKED, facts._replace(unanswered=1), None)
+    assert few.verdict == "pass"
+    assert few.warnings[0].startswith("1 of 36 connections from here had no answer (reset)")
+    assert judge_balancer(BLOCKED, facts, None).reason == "balancer-loses"
+    own = facts._replace(itself=False, unreflected=("a",))
+    assert list_fates(own, None) == ["own-reflection"]

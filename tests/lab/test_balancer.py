@@ -5,6 +5,8 @@ HAProxy's own statistics say which servers it has, and how many connections each
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ import pytest
 
 from tests.lab.balancers import (
     BALANCER,
+    CLIENT,
+    FRONT,
     HOSTS,
     HTTPS_CHECK,
     PORT,
@@ -22,7 +26,7 @@ from tests.lab.balancers import (
     BalancedSixes,
     pools,
 )
-from tests.lab.cli import Finished, netprobe
+from tests.lab.cli import COMMAND, Finished, environment, netprobe
 from tests.lab.konnectivity.pki import authority, issue
 from tests.lab.netlab import wait_for
 
@@ -120,6 +124,50 @@ def test_one_that_does_all_right(lab: BalancedHosts) -> None:
     assert all("/readyz over HTTPS at TCP port 6443" in one["because"] for one in found.values())
     assert min(lab.count_connections().values()) >= len(SOURCES) / len(HOSTS)
     assert done.status == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("check", ["", "check inter 500ms"])
+def test_a_server_that_is_not_there(lab: BalancedHosts, check: str) -> None:
+    """A fourth one gets its share of the connections, as HAProxy counts, unless its check takes it
+    out: then all is well."""
+    lab.start_haproxy(servers=[*HOSTS.values(), STRANGER], own={"s4": check})
+    if check:
+        wait_for(lambda: lab.read_states()["s4"].startswith("DOWN"), "s4 down")
+    before = lab.count_connections()["s4"]
+    found = reasons(rehearse(lab))
+    is_tried = lab.count_connections()["s4"] > before
+    assert is_tried is not bool(check)
+    assert found == {("blocked", "balancer-loses") if is_tried else ("pass", "balancer-pool")}
+
+
+@pytest.mark.full
+def test_a_client_that_the_balancer_refuses(lab: BalancedHosts) -> None:
+    """All others reach every back end: its result alone is a fault."""
+    client = lab.write_address(CLIENT)
+    lab.start_haproxy(front=f"{FRONT}\n  tcp-request content reject if {{ src {client} }}")
+    found = rehearse(lab)
+    one = found.pop("client")
+    assert (one["verdict"], one["reason"]) == ("blocked", "balancer-loses")
+    assert one["where"] == ["service", "path"]
+    assert reasons(found) == {("pass", "balancer-pool")}
+
+
+@pytest.mark.full
+def test_an_agent_that_dies_is_no_fault_of_the_balancer(lab: BalancedHosts) -> None:
+    """The port of its back end has closed with it."""
+    lab.start_haproxy(options="check inter 500ms")
+    command = [*COMMAND, "run", *REHEARSE, *lab.write_files()]
+    with subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as running:
+        wait_for(lambda: any(f":{PORT}" in one for one in lab["cp2"].listening()), "a back end")
+        for pid in lab["cp2"].pids():
+            os.kill(pid, signal.SIGKILL)
+        assert running.stdout is not None
+        printed = running.stdout.read()
+    found = pools(Finished(running.returncode, printed, ""))
+    assert {one["verdict"] for one in found.values()} == {"not-tested"}
 
 
 @pytest.mark.full

@@ -86,6 +86,7 @@ async def _play_scene(scene: BalancerScene, stages: Sequence[Stage]) -> list[Pla
         failing = scene.make_failing(dialling, hosts, ends_at)
         if failing is not None:
             await failing.run()
+    await scene.refuse_lost()
     removals = failing.removals if failing is not None else ()
     return [scene.describe(stage, dialling, removals) for stage in stages]
 
@@ -114,6 +115,11 @@ class BalancerScene(Struct, frozen=True):
                 BackEndPorts(agent, played, numbers)
             )
         return opened
+
+    async def refuse_lost(self) -> None:
+        """Raise AgentError where the agent of a back end has gone: its port has closed with it."""
+        for host in self.stage.flow.block.back_ends:
+            await self.stage.fleet.agent(host).wait_ready()
 
     def make_failing(
         self, dialling: Dialling, hosts: Mapping[str, BackEndPorts], ends_at: float

@@ -85,8 +85,10 @@ class DiallingSource:
     target: Target
     dials: list[BalancerDial] = field(default_factory=list)
     reached: dict[str, int] = field(default_factory=dict)
-    # How many of them were made since it is known of each back end that somebody reaches it.
+    # How many of them were made since it is known of each back end that somebody reaches it, and
+    # how many of these nothing answered.
     since_known: int = 0
+    lost_since: int = 0
     error: Exception | None = None
 
 
@@ -166,14 +168,17 @@ class Dialling:
         """Note which back end was reached."""
         source.dials.append(dial)
         back_end = self.find(dial)
-        source.since_known += len(self.pool) == len(self._back_ends)
+        is_known = len(self.pool) == len(self._back_ends)
+        source.since_known += is_known
+        source.lost_since += is_known and self.is_lost(dial)
         if back_end is not None:
             source.reached[back_end] = source.reached.get(back_end, 0) + 1
             self.pool.setdefault(back_end, dial.at)
 
     def _knows_enough(self, source: DiallingSource, waited_s: float) -> bool:
-        if len(source.reached) == len(self._back_ends) or waited_s >= MOST_S:
+        if waited_s >= MOST_S or source.since_known >= self.enough:
             return True
-        if source.since_known >= self.enough:
-            return True
+        if len(source.reached) == len(self._back_ends):
+            # Few more tell whether some get no answer, and then many tell how many.
+            return source.since_known >= DIALS_EACH and not source.lost_since
         return waited_s >= self._least_s and len(source.dials) >= self.enough

@@ -1,19 +1,21 @@
 """Back ends fail one after the other: how soon a balancer takes each out, and back in.
 
 Sources dial all the while. A back end is out when so many connections in a row went elsewhere that
-chance cannot explain it: as many as find each back end of a pool.
+chance cannot explain it: as many as find each back end of a pool, by the share that it has. What is
+lost tells of none.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from netprobe.errors import AgentError
 from netprobe.model.balanced import Removal
 from netprobe.probe.rehearsals.back_end_ports import BackEndPorts
-from netprobe.probe.rehearsals.dials import BalancerDial, Dialling, DiallingSource
+from netprobe.probe.rehearsals.dials import DIALS_EACH, BalancerDial, Dialling, DiallingSource
 
 # So long a back end gets connections that is never out, and so long it is waited for afterwards.
 REMOVED_S, BACK_S = 45.0, 45.0
@@ -22,6 +24,8 @@ MORE_S = 10.0
 # Dials of so many seconds tell who reaches a back end before it fails.
 WITNESS_S = 10.0
 PAUSE_S = 0.2
+# Who needs so many times the usual number of dials has a small share of the connections.
+SMALL_SHARE = 3
 
 ReadClock = Callable[[], float]
 NoteDial = Callable[[DiallingSource, BalancerDial], None]
@@ -64,7 +68,8 @@ class FailingBackEnds:
         if not witnesses or (host.is_closing and not self._reaches_others(name)):
             return
         await host.fail()
-        watch = RemovalWatch(name, self._dialling, host.is_closing, self._read_clock())
+        enough = count_enough(name, witnesses, self._dialling.enough)
+        watch = RemovalWatch(name, self._dialling, host.is_closing, self._read_clock(), enough)
         await self._dial_until(witnesses, watch.note, watch.is_over, REMOVED_S + MORE_S)
         watched_s = self._read_clock() - watch.failed_at
         await host.heal()
@@ -106,13 +111,18 @@ class FailingBackEnds:
     async def _watch_return(self, removal: Removal) -> Removal:
         begun = self._read_clock()
         back: list[float] = []
+        elsewhere: list[float] = []
+        enough = count_enough(removal.back_end, self._dialling.sources, self._dialling.enough)
 
         def note(_: DiallingSource, dial: BalancerDial) -> None:
             if self._dialling.find(dial) == removal.back_end:
                 back.append(dial.at - begun)
+            elif not self._dialling.is_lost(dial):
+                elsewhere.append(dial.at)
 
         await self._dial_until(self._dialling.usable, note, lambda: bool(back), BACK_S)
-        watched_s = self._read_clock() - begun
+        is_known = back or len(elsewhere) >= enough
+        watched_s = self._read_clock() - begun if is_known else 0.0
         back_ms = round(min(back) * 1000) if back else None
         return removal._replace(back_ms=back_ms, back_watched_s=round(watched_s))
 
@@ -146,12 +156,26 @@ class FailingBackEnds:
             source.error = error
 
 
+def count_enough(name: str, sources: Iterable[DiallingSource], usual: int) -> int:
+    """Count the dials that find a back end however small the share of theirs that it got before:
+    a balancer may give it less weight."""
+    reached = [source.reached for source in sources]
+    total = sum(sum(one.values()) for one in reached)
+    own = max(1, sum(one.get(name, 0) for one in reached))
+    # What is but a little less than others get may be chance.
+    rare = math.ceil(DIALS_EACH * total / own)
+    return rare if rare > SMALL_SHARE * usual else usual
+
+
 class RemovalWatch:
     """Notes dials since a back end fails: when the last went there, and how many went elsewhere
-    since."""
+    since. ``enough`` of these: it is out."""
 
-    def __init__(self, name: str, dialling: Dialling, is_closing: bool, failed_at: float) -> None:
+    def __init__(
+        self, name: str, dialling: Dialling, is_closing: bool, failed_at: float, enough: int
+    ) -> None:
         self.failed_at = failed_at
+        self._enough = enough
         self._name = name
         self._dialling = dialling
         self._is_closing = is_closing
@@ -159,18 +183,19 @@ class RemovalWatch:
         self._elsewhere: list[float] = []
 
     def note(self, _: DiallingSource, dial: BalancerDial) -> None:
-        """Note where one went. That of a closed port has no answer."""
-        there = self._dialling.find(dial) == self._name
-        if there or (self._is_closing and self._dialling.is_lost(dial)):
+        """Note where one went. That of a closed port has no answer; of others, what has none went
+        nowhere."""
+        is_lost = self._dialling.is_lost(dial)
+        if self._dialling.find(dial) == self._name or (self._is_closing and is_lost):
             self._last_at = max(self._last_at, dial.at)
-        else:
+        elif not is_lost:
             self._elsewhere.append(dial.at)
         self._elsewhere = [at for at in self._elsewhere if at > self._last_at]
 
     @property
     def is_out(self) -> bool:
         """Whether chance cannot explain that no connection goes there any more."""
-        return len(self._elsewhere) >= self._dialling.enough
+        return len(self._elsewhere) >= self._enough
 
     def is_over(self) -> bool:
         """Tell whether there is nothing more to see."""

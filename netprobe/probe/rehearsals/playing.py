@@ -7,10 +7,10 @@ do with each other goes on side by side.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -118,7 +118,7 @@ class Plays:
             ends = (stage.flow.source, stage.flow.destination)
             places = [self._machines.name_place(host) for host in ends]
             about = f"{ends[0].name} and {ends[1].name}"
-            (shown,) = await self._play_at(places, about, self._play_pair(rehearsal.play(stage)))
+            (shown,) = await self._play_at(places, about, partial(_play_pair, rehearsal, stage))
             return shown
         assert isinstance(rehearsal, TogetherRehearsal)
         key = _key_of(stage)
@@ -140,22 +140,24 @@ class Plays:
         # Two names may have one address.
         places.append(f"{first.address} {first.flow.block.protocol}/{first.port}")
         about = f"{first.flow.destination.name} and others"
-        return await self._play_at(places, about, rehearsal.play_together(group), len(group))
-
-    async def _play_pair(self, work: Coroutine[Any, Any, RehearsedFacts]) -> list[Played]:
-        return [await work]
+        work = partial(rehearsal.play_together, group)
+        return await self._play_at(places, about, work, len(group))
 
     async def _play_at(
-        self, places: Iterable[str], about: str, work: Coroutine[Any, Any, list[Played]],
+        self, places: Iterable[str], about: str, play: Callable[[], Awaitable[list[Played]]],
         count: int = 1,
     ) -> list[Shown]:  # fmt: skip
         """Play while no other rehearsal has these places; gives for each flow what it showed."""
         async with self._machines.hold(*places):
             try:
                 with self._fleet.phases.during("rehearsals", about):
-                    return [*await work]
+                    return [*await play()]
             except Exception as error:
                 return [error] * count
+
+
+async def _play_pair(rehearsal: PairRehearsal, stage: Stage) -> list[Played]:
+    return [await rehearsal.play(stage)]
 
 
 def _word_of(stage: Stage) -> str:

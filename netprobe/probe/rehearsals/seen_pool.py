@@ -72,6 +72,8 @@ def describe_source(
         checks=tuple(_list_checks(log, health)),
         seen_as=tuple(dict.fromkeys(visit.peer for visit in visits)),
         waited_s=round(dialling.waited_s),
+        since=source.since_known,
+        unanswered=source.lost_since,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from netprobe.model.balanced import Removal
 from netprobe.probe.jumping_loop import JumpingLoop
 from netprobe.probe.rehearsals.dials import BalancerDial, Dialling, DiallingSource
-from netprobe.probe.rehearsals.failing import FailingBackEnds
+from netprobe.probe.rehearsals.failing import FailingBackEnds, RemovalWatch, count_enough
 from netprobe.protocols.services.tls import Hello
 
 ENDS_S = 95.0
@@ -174,8 +174,32 @@ def test_a_closed_port_without_another_back_end_shows_nothing() -> None:
     assert fail_all(1, 4.0, 2.0, closing=True)[:2] == ([], [])
     removals, ended, _ = fail_all(1, 4.0, 2.0)
     assert ended == ["cp0"]
-    assert removals[0].is_out
+    assert not removals[0].is_out
+    assert removals[0].kept_ms < 30_000
     # The first one never comes again, so that the second one is alone.
     removals, ended, _ = fail_all(2, 4.0, NEVER, closing=True)
     assert ended == ["cp0"]
     assert removals[0].is_out
+
+
+def test_a_small_share_needs_more_dials() -> None:
+    """A back end of little weight is not out because connections went elsewhere as before."""
+    nothing: Any = None
+    source = DiallingSource("client", nothing, nothing)
+    source.reached = {"a": 50, "b": 50, "c": 1}
+    assert count_enough("c", [source], 36) == 12 * 101
+    assert count_enough("a", [source], 36) == 36
+
+
+def test_what_is_lost_went_nowhere() -> None:
+    """A balancer that answers nobody has taken nothing out."""
+    nothing: Any = None
+    source = DiallingSource("client", nothing, nothing)
+    dialling = Dialling([source], Hello(None, ()), ("a", "b"), str, lambda _: None)
+    watch = RemovalWatch("a", dialling, False, 0.0, 3)
+    for at in range(10):
+        watch.note(source, BalancerDial(at, float(at)))
+    assert not watch.is_out
+    for at in range(3):
+        watch.note(source, BalancerDial(at, 20.0 + at, heard=True))
+    assert watch.is_out
