@@ -36,7 +36,7 @@ LATE_S = 20.0
 AGAIN_S = (5.0, 20.0, 0.0)
 # After which time a list is asked for again where nodes have more to tell, and how often: what has
 # come is read within 20 s; the last message is there after 45, 45, 55 and 65 s.
-FURTHER_S, MOST_FURTHER = 18.0, 14
+FURTHER_S, MOST_FURTHER = 10.0, 25
 MOST_WORDS = 500
 
 
