@@ -26,7 +26,8 @@ AROUND_S: Final = 30
 
 
 def idle_verb(options: IdleOptions) -> int:
-    """Measure and report; 1 where a keepalive is longer than the memory."""
+    """Measure and report; 1 where a keepalive is longer than the memory, 3 where it is not known
+    of a pair."""
     outputs = read_outputs(options.outputs, PAGE_FORMATS, options)
     up_to_s = int(read_seconds("--up-to", options.up_to))
     plan = make_plan(options, options.zone_groups, probing=True, rehearse=(BALANCER,))
@@ -42,7 +43,7 @@ def idle_verb(options: IdleOptions) -> int:
     with progress(sys.stderr, quiet=True) as events:
         report = measure_idle(pairs, up_to_s, launcher, events)
     write_or_raise(outputs, IDLE_WRITERS, report)
-    return _exit_status(report)
+    return status_of_report(report)
 
 
 def _word_start(pairs: tuple[ZonePair, ...], up_to_s: int) -> str:
@@ -52,9 +53,12 @@ def _word_start(pairs: tuple[ZonePair, ...], up_to_s: int) -> str:
     )
 
 
-def _exit_status(report: IdleReport) -> int:
+def status_of_report(report: IdleReport) -> int:
+    """Give the exit status: a fault first, then what is not known of some pair."""
     if report.stopped:
         return INTERRUPTED
     if any(pair.is_too_short for pair in report.pairs):
         return BLOCKED
+    if any(pair.is_unknown for pair in report.pairs):
+        return UNKNOWN
     return PASS if any(pair.alive_s is not None for pair in report.pairs) else UNKNOWN

@@ -99,6 +99,7 @@ def tell_pair(state: PairState, stopped: bool) -> PairMemory:
         keepalives=tuple(_hold_keepalives(state.pair, alive_s, forgotten_s, ended)),
         reason=reason,
         because=because,
+        skipped=not state.pair.tries,
     )
 
 

@@ -47,11 +47,11 @@ ROWS: Final[Mapping[SegmentFate, RehearsedRow]] = {
     ),
     "free": RehearsedRow(
         "pass", "unreachable", "address-free", "witness", (),
-        "nobody answers {question} for the address ({asker} asked once)",
+        "nobody answers {question} for the address ({asker} asked three times)",
     ),
     "alone": RehearsedRow(
         "pass", "open", "one-machine", "witness", (),
-        "{host} alone answers {question} for the address ({asker} asked once)",
+        "{host} alone answers {question} for the address ({asker} asked)",
     ),
 }  # fmt: skip
 
@@ -106,7 +106,7 @@ def _word_facts(base: Result, facts: SegmentFacts) -> dict[str, str]:
     return {
         "holders": join_some(facts.holders),
         "answers": "answers" if len(facts.holders) == 1 else "answer",
-        "question": "neighbour solicitations" if ":" in base.address else "ARP probes",
+        "question": "neighbour solicitations" if ":" in base.address else "ARP requests",
         "asker": f"{facts.asker} on {facts.device}",
         "host": base.destination,
         "servers": facts.dhcp.words() if facts.dhcp else "",

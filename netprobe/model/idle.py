@@ -67,7 +67,8 @@ class PairMemory(Struct, frozen=True):
     shortest silence after which one was dead for at least one end; None: none. ``reset``: whether
     a reset, a FIN or an ICMP error told an end of it. ``by_destination`` of UDP is what a
     conversation of some seconds showed, and ``one_exchange`` one datagram each way.
-    ``reason`` and ``because``: why nothing was measured, or what else was seen.
+    ``reason`` and ``because``: why nothing was measured, or not to the end. ``skipped``: by the
+    inventory no agent can be started at an end.
     """
 
     from_: str
@@ -86,6 +87,12 @@ class PairMemory(Struct, frozen=True):
     keepalives: tuple[HeldKeepalive, ...] = ()
     reason: str | None = None
     because: str = ""
+    skipped: bool = False
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the measurement ended before it could tell what it was asked."""
+        return self.reason is not None and not (self.skipped or self.is_too_short)
 
     @property
     def is_too_short(self) -> bool:

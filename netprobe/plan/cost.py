@@ -181,8 +181,13 @@ def estimate_rehearsals_s(blocks: Iterable[Block]) -> float:
 
 def estimate_segments_s(blocks: Iterable[Block]) -> int:
     """Give about how many seconds the questions for all addresses and DHCP servers take."""
-    count = sum(block.pair_count() for block in blocks)
-    return max(ANSWERED_S, round(count / ASKED_PER_S) + 1) if count else 0
+    count = frames = 0
+    for block in blocks:
+        count += block.pair_count()
+        # IPv4 is asked in two ways, and what is free three times.
+        rounds = 3 if block.destinations[0][0].free else 1
+        frames += block.pair_count() * (1 if block.family == 6 else 2) * rounds
+    return max(ANSWERED_S, round(frames / ASKED_PER_S) + 3) if count else 0
 
 
 def estimate_quality_s(blocks: Iterable[Block]) -> float:

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from netprobe.cli.main import status_of
-from netprobe.idle.pairs import PairKey, RowKeepalive, ZonePair
+from netprobe.cli.measure import status_of_report
+from netprobe.idle.pairs import PairKey, PlannedConnection, RowKeepalive, ZonePair
 from netprobe.idle.run import tell_pair
 from netprobe.idle.state import PairState
 from netprobe.model.idle import BusyConnection, IdleReport, PairMemory, SideMemory
 from netprobe.model.matrix import Keepalive
+from netprobe.protocols import protocol_for
 from netprobe.report.verbs.idle import write_idle_json, write_idle_text
+from tests.probe.fakes import host
 
 MATRIX = """schema: netprobe.matrix/1
 name: m
@@ -30,6 +33,9 @@ hosts:
   b: {address: 192.0.2.8, roles: [node], vantage: {command: [/no/such/program]}}
 """
 
+A, B = host("a", "10.0.0.1"), host("b", "10.0.0.2")
+TRY = PlannedConnection("api", A, B.addresses[0], B, 6443, (B,), "tcp", protocol_for(None))
+
 
 def told(
     source: SideMemory | None, destination: SideMemory | None, *, stopped: bool = False, **more: Any
@@ -38,13 +44,18 @@ def told(
     pair = ZonePair(PairKey("a", "b", 4, None))
     rows = {"etcd": Keepalive(30), "tunnel": Keepalive(3600)}
     pair.keepalives = {RowKeepalive("m", name, one): None for name, one in rows.items()}
+    pair.tries.append(TRY)
     state = PairState(pair, by_source=source, by_destination=destination, **more)
     return tell_pair(state, stopped)
 
 
+def report_of(*pairs: PairMemory, stopped: bool = False) -> IdleReport:
+    return IdleReport("2027-01-31T14:00:00Z", 70.0, 60, stopped, pairs)
+
+
 def text_of(*pairs: PairMemory, stopped: bool = False) -> str:
     stream = io.StringIO()
-    write_idle_text(IdleReport("2027-01-31T14:00:00Z", 70.0, 60, stopped, pairs), stream)
+    write_idle_text(report_of(*pairs, stopped=stopped), stream)
     return stream.getvalue()
 
 
@@ -158,6 +169,43 @@ def test_what_a_signal_left() -> None:
     assert "silent TCP lives for 15 s at least" in text
     assert "not measured (stopped)" in text
     assert "1 pair of zones measured, 1 not; 1 min 10 s\n" in text
+
+
+LOST: dict[str, Any] = {"reason": "agent-lost", "because": "gone"}
+
+
+@pytest.mark.parametrize(
+    ("others", "head", "status"),
+    [
+        ([], "NOT KNOWN: 1 of 2 pairs of zones could not be measured to the end\n", 3),
+        ([SideMemory(3600, 7200, "dropped")], "NOT KNOWN: 1 of 3 pairs of zones could not be "
+         "measured to the end; silent connections of 1 pair are forgotten\n", 3),
+        ([SideMemory(15, 30, "dropped")], "TOO SHORT: ", 1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("alive_s", [0, 15])
+def test_a_pair_that_was_not_measured_to_the_end(
+    others: list[SideMemory], head: str, status: int, alive_s: int
+) -> None:
+    """Its keepalive may be too long: never OK, whether some silences were asked or none."""
+    broken = told(SideMemory(alive_s), SideMemory(alive_s), **LOST)
+    pairs = [told(SideMemory(60), SideMemory(60)), broken, *(told(one, one) for one in others)]
+    assert outcomes(broken) == ["untold", "untold"]
+    assert text_of(*pairs).startswith(head)
+    assert status_of_report(report_of(*pairs)) == status
+    footer = "2 pairs of zones measured, 1 not to the end;" if alive_s else "measured, 1 not;"
+    assert footer in text_of(*pairs[:2])
+
+
+def test_a_pair_where_no_agent_can_be_started_is_skipped() -> None:
+    """As the inventory says: what the others showed stands."""
+    pair = ZonePair(PairKey("a", "dns", 4, None))
+    skipped = tell_pair(PairState(pair, reason="no-vantage"), stopped=False)
+    known = told(SideMemory(60), SideMemory(60))
+    text = text_of(known, skipped)
+    assert text.startswith("OK: no silent connection was forgotten within 60 s (1 pair of zones, 1")
+    assert status_of_report(report_of(known, skipped)) == 0
+    assert status_of_report(report_of(skipped)) == 3
 
 
 def test_the_keys_of_json() -> None:

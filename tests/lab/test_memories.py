@@ -220,6 +220,7 @@ def test_a_way_that_closes_is_no_memory(lab: RememberedLab) -> None:
     assert memory(pairs["cluster", 4]) == (None, None, None)
     assert pairs["cluster", 4]["reason"] == "row-stopped"
     assert memory(pairs["cluster", 6]) == (4, None, None)
+    assert done.status == 3
 
 
 @pytest.mark.full
@@ -256,6 +257,7 @@ def test_an_agent_that_is_killed(lab: RememberedLab) -> None:
         assert pairs["cluster", family]["reason"] == "agent-lost"
         assert pairs["cluster", family]["busy"] is None
         assert memory(pairs["open", family]) == (4, None, None)
+    assert done.status == 3
     assert lab["b"].listening() == set()
 
 

@@ -1,21 +1,23 @@
 """The segments of hosts: who answers for their addresses, and for those that must be free yet.
 
-Nobody learns anything from a question: none has an address of who asks (docs/rehearsal.md).
+Nobody but who has an address learns from a question who asks (docs/rehearsal.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from netprobe.model.segment import DhcpFacts, RouterSeen, SegmentFacts
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.neighbours import links_of, name_machines
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage
-from netprobe.probe.rehearsals.segment_asking import LinksByAddress, ask_segments
+from netprobe.probe.rehearsals.segment_asking import LinksByAddress, SegmentQuestion, ask_segments
 from netprobe.probe.rehearsals.segment_dhcp import Network, ask_networks, find_networks
 from netprobe.probe.rehearsals.segment_hearing import assign_routers, doubt_router, hear_foreign
+from netprobe.probe.rehearsals.segment_proxies import AskedPlace, find_routers
 from netprobe.probe.rehearsals.segment_seats import PacketRehearsal, Seat, find_seat
 
 # So many hosts of the inventory without an agent are asked who they are: a virtual address may be
@@ -37,7 +39,9 @@ class SegmentRehearsal(PacketRehearsal):
             if isinstance(seat, Seat)
         ]  # fmt: skip
         listeners = {pair[0].host.name: pair[0] for _, seat in wanted for pair in seat.listeners}
-        questions = [(stage.address, seat.asker, seat.device) for stage, seat in wanted]
+        questions = [
+            SegmentQuestion(stage.address, *seat[:2], seat.source) for stage, seat in wanted
+        ]
         own = {address for one in fleet.agents() for address in _list_own(one)}
         listed = stages[0].flow.block.listed
         agentless = await _find_agentless(stages, listed, own)
@@ -48,12 +52,15 @@ class SegmentRehearsal(PacketRehearsal):
             ask_segments([*questions, *also], fleet),
             ask_networks(networks, fleet),
         )
-        others = _name_agentless([address for address, *_ in also], answers)
+        taken = {*listed, *own, *(one.address for one in questions)}
+        proxies = await find_routers(questions, answers, taken, fleet)
+        others = _name_agentless([one.address for one in also], answers)
         heard = [
             doubt_router(one, agentless, answers) for one in heard if one.seen.link not in others
         ]
         routers = assign_routers([(stage, _name_places(seat)) for stage, seat in wanted], heard)
-        table = _Table(fleet, answers, wanted, routers, deaf, others)
+        known = _Answers(answers, others, proxies)
+        table = _Table(fleet, known, wanted, routers, deaf)
         played = [table.conclude(stage, seat) for stage, seat in wanted]
         for network, dhcp in zip(networks, served, strict=True):
             _add_dhcp(played, network, dhcp._replace(is_barred=stages[0].flow.block.no_dhcp))
@@ -77,14 +84,14 @@ def _name_places(seat: Seat) -> frozenset[tuple[str, str]]:
 
 async def _find_agentless(
     stages: Sequence[Stage], listed: Iterable[str], own: Collection[str]
-) -> list[tuple[str, AgentMethods, str]]:
-    """Find addresses of hosts without an agent on these networks, and who asks for them."""
+) -> list[SegmentQuestion]:
+    """Find addresses of hosts without an agent on these networks, and who asks for them, once."""
     asked = {stage.address for stage in stages}
     some = [text for text in listed if text not in own and text not in asked][:MOST_AGENTLESS]
     fleet = stages[0].fleet
     seats = await asyncio.gather(*(find_seat(address, fleet) for address in some))
     return [
-        (address, seat.asker, seat.device)
+        SegmentQuestion(address, seat.asker, seat.device, times=1)
         for address, seat in zip(some, seats, strict=True)
         if isinstance(seat, Seat)
     ]
@@ -100,27 +107,31 @@ def _name_agentless(addresses: Iterable[str], answers: LinksByAddress) -> dict[s
     return found
 
 
+class _Answers(NamedTuple):
+    """Who answered: for each address, for hosts without an agent, and for all addresses."""
+
+    links: LinksByAddress
+    agentless: Mapping[str, str]
+    proxies: Mapping[AskedPlace, frozenset[str]]
+
+
 class _Table:
     """All answers of a run, and what they say of each address."""
 
     def __init__(
         self,
         fleet: Fleet,
-        answers: LinksByAddress,
+        answers: _Answers,
         wanted: Sequence[tuple[Stage, Seat]],
         routers: Mapping[int, tuple[RouterSeen, ...]],
         deaf: frozenset[str],
-        agentless: Mapping[str, str],
     ) -> None:
         self._agents = fleet.agents()
-        self._agentless = agentless
-        self._answers = answers
+        self._answers, self._agentless, self._proxies = answers
         self._routers = routers
         self._deaf = deaf
-        # Where hosts were asked for their own addresses, by asker, device and family, whether any
-        # was answered; and who answers for hosts without being one: routers that do so for all.
-        self._answered: dict[tuple[str, str, bool], bool] = {}
-        self._stand_ins: set[str] = set()
+        # Where hosts were asked for their own addresses, whether any was answered.
+        self._answered: dict[AskedPlace, bool] = {}
         for stage, seat in wanted:
             if not stage.flow.destination.free:
                 self._note_host(stage, seat)
@@ -131,10 +142,6 @@ class _Table:
             return
         place = _name_place(stage, seat)
         self._answered[place] = self._answered.get(place, False) or bool(links)
-        own = links_of(stage.fleet.agent(stage.flow.destination))
-        every = {link for one in self._agents for link in links_of(one)}
-        if own and not {*own} & {*links}:
-            self._stand_ins.update(link for link in links if link not in every)
 
     def conclude(self, stage: Stage, seat: Seat) -> Played:
         """Give what is known of one address."""
@@ -153,10 +160,12 @@ class _Table:
         self, stage: Stage, seat: Seat, facts: SegmentFacts, links: Sequence[str]
     ) -> Played:
         owners = [one for one in self._agents if stage.address in _list_own(one)]
-        own = {link for one in owners for link in links_of(one)} | self._stand_ins
-        agentless = [self._agentless[link] for link in links if link in self._agentless]
+        proxies = self._proxies.get(_name_place(stage, seat), frozenset())
+        own = {link for one in owners for link in links_of(one)}
+        others = [link for link in links if link not in proxies]
+        agentless = [self._agentless[link] for link in others if link in self._agentless]
         facts = facts._replace(
-            holders=tuple(_name_holders(links, self._agents, {*own, *self._agentless})),
+            holders=tuple(_name_holders(others, self._agents, {*own, *self._agentless})),
             is_silent=self._answered.get(_name_place(stage, seat)) is False,
             vrid=stage.flow.destination.vrid,
         )
@@ -172,7 +181,6 @@ class _Table:
     def _look_at_host(
         self, stage: Stage, seat: Seat, facts: SegmentFacts, links: Sequence[str]
     ) -> Played:
-        del seat
         own = links_of(stage.fleet.agent(stage.flow.destination))
         if not own:
             return NotPlayedError(None, "its kernel does not say its link-layer addresses")
@@ -180,15 +188,15 @@ class _Table:
             return NotPlayedError(
                 None, f"nobody answers for {stage.address}, not {facts.asker}'s question either"
             )
-        strangers = [link for link in links if link in self._stand_ins]
-        if len(strangers) == len(links):
-            return NotPlayedError(None, f"{', '.join(links)} {_ANSWERS_FOR_ALL}")
-        holders = _name_holders(links, self._agents, {*own, *self._stand_ins})
+        proxies = self._proxies.get(_name_place(stage, seat), frozenset())
+        holders = _name_holders(links, self._agents, {*own, *proxies})
+        if not holders and proxies & {*links}:
+            return NotPlayedError(None, f"{', '.join(proxies & {*links})} {_ANSWERS_FOR_ALL}")
         return facts._replace(itself=bool({*own} & {*links}), holders=tuple(holders))
 
 
 _ANSWERS_FOR_ALL = (
-    "answers for it, and for addresses of hosts whose device it is not: a router that answers for "
+    "answers for it, and for addresses that nobody of the inventory has: a router that answers for "
     "all, as some clouds have"
 )
 
@@ -197,7 +205,7 @@ def _list_own(agent: AgentMethods) -> Iterable[str]:
     return agent.hello.addresses if agent.alive and agent.hello is not None else ()
 
 
-def _name_place(stage: Stage, seat: Seat) -> tuple[str, str, bool]:
+def _name_place(stage: Stage, seat: Seat) -> AskedPlace:
     return seat.asker.host.name, seat.device, ":" in stage.address
 
 

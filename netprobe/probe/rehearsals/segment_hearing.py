@@ -13,7 +13,7 @@ from netprobe.model.segment import RouterSeen
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.rehearsals.rehearsal import Stage
-from netprobe.probe.rehearsals.segment_asking import LinksByAddress
+from netprobe.probe.rehearsals.segment_asking import LinksByAddress, SegmentQuestion
 
 # HSRP says hello every 3 s, VRRP and CARP every second, unless somebody chose otherwise.
 HEAR_MS = 4000
@@ -57,23 +57,23 @@ async def hear_foreign(
 
 def doubt_router(
     router: ForeignRouter,
-    agentless: Iterable[tuple[str, AgentMethods, str]],
+    agentless: Iterable[SegmentQuestion],
     answers: LinksByAddress,
 ) -> ForeignRouter:
     """Give a router with the hosts of its network that it may be, by their addresses: a link-local
     address tells nobody's name, and some have no agent that would.
 
-    ``agentless``: their addresses, and who asks for them on which device.
+    ``agentless``: who asks for their addresses.
     """
     seen = router.seen
     if ":" not in seen.sender or not ip_address(seen.sender).is_link_local:
         return router
     is_virtual = seen.link.startswith(VIRTUAL_6)
     maybe = [
-        address for address, asker, device in agentless
-        if (asker.host.name, device) in router.places
-        and (is_virtual or isinstance(answers.get(address, ()), Exception)
-             or not answers.get(address))
+        one.address for one in agentless
+        if (one.asker.host.name, one.device) in router.places
+        and (is_virtual or isinstance(answers.get(one.address, ()), Exception)
+             or not answers.get(one.address))
     ]  # fmt: skip
     return router._replace(seen=seen._replace(maybe=tuple(maybe)))
 

@@ -38,13 +38,14 @@ class PacketRehearsal(TogetherRehearsal):
 class Seat(NamedTuple):
     """Where one address is looked at: who asks, on which device, and all neighbours that listen.
 
-    ``sources``: the addresses that these neighbours have on its network.
+    ``sources``: the addresses that these neighbours have on its network, ``source``: the asker's.
     """
 
     asker: AgentMethods
     device: str
     listeners: tuple[tuple[AgentMethods, str], ...]
     sources: frozenset[str]
+    source: str | None = None
 
 
 async def find_seat(address: str, fleet: Fleet) -> Seat | NotPlayedError | AgentError:
@@ -55,6 +56,7 @@ async def find_seat(address: str, fleet: Fleet) -> Seat | NotPlayedError | Agent
         return error
     near = sorted(found, key=lambda one: one[0].index)
     on_link = [(agent, route.dev) for agent, route in near if route.dev is not None]
+    own = {agent: route.source for agent, route in near}
     sources = frozenset(route.source for _, route in near if route.source is not None)
     if not on_link:
         return NotPlayedError(None, f"no other agent is on the network of {address}")
@@ -64,4 +66,4 @@ async def find_seat(address: str, fleet: Fleet) -> Seat | NotPlayedError | Agent
         return NotPlayedError(
             "no-permission", f"only {names} could ask for {address}, and {NO_RIGHT}"
         )
-    return Seat(*able[0], tuple(able), sources)
+    return Seat(*able[0], tuple(able), sources, own[able[0][0]])

@@ -26,7 +26,7 @@ _ENDS: Final[Mapping[Ended | None, str]] = {
     "refused": "with an ICMP error", None: "",
 }  # fmt: skip
 # By the rank of a pair.
-_STYLES: Final[tuple[Style, ...]] = ("bad", "doubt", "good", "doubt")
+_STYLES: Final[tuple[Style, ...]] = ("bad", "doubt", "doubt", "good", "doubt")
 
 
 def write_idle_text(report: IdleReport, stream: TextIO) -> None:
@@ -46,6 +46,8 @@ def _page_parts(report: IdleReport) -> Iterator[PagePart]:
     measured = sum(pair.alive_s is not None for pair in report.pairs)
     rest = len(report.pairs) - measured
     left = f", {rest} not" if rest else ""
+    early = sum(pair.is_unknown and pair.alive_s is not None for pair in report.pairs)
+    left += f", {early} not to the end" if early else ""
     words = f"{plural(measured, 'pair')} of zones measured{left}; {duration(report.elapsed_s)}"
     yield Line(words, "strong")
 
@@ -61,6 +63,12 @@ def _head_line(report: IdleReport) -> Line:
         return Line("STOPPED: what is known so far", "doubt")
     if not measured:
         return Line("NOT MEASURED: no connection between zones could be held", "doubt")
+    unknown = sum(pair.is_unknown for pair in report.pairs)
+    if unknown:
+        words = f"{unknown} of {plural(len(report.pairs), 'pair')} of zones"
+        where = plural(forgotten, "pair")
+        known = f"; silent connections of {where} are forgotten" if forgotten else ""
+        return Line(f"NOT KNOWN: {words} could not be measured to the end{known}", "doubt")
     if forgotten:
         where = f"silent connections ({plural(forgotten, 'pair')} of zones)"
         return Line(f"FORGOTTEN: {where}; {_word_known(report)}", "doubt")
@@ -80,8 +88,10 @@ def _rank_pair(pair: PairMemory) -> int:
     if pair.is_too_short:
         return 0
     if pair.alive_s is None:
-        return 3
-    return 2 if pair.forgotten_s is None else 1
+        return 4
+    if pair.forgotten_s is not None:
+        return 1
+    return 2 if pair.is_unknown else 3
 
 
 def _choose_style(pair: PairMemory) -> Style:
