@@ -57,7 +57,11 @@ def start_haproxy(
         ),
     )  # fmt: skip
     host.spawn("haproxy", "-db", "-f", str(path), stderr=subprocess.DEVNULL)
-    wait_for(lambda: any(one.endswith(f":{PORT}") for one in host.listening()), "HAProxy")
+    control = lab.folder / "stats.sock"
+    wait_for(
+        lambda: control.exists() and any(one.endswith(f":{PORT}") for one in host.listening()),
+        "HAProxy",
+    )
 
 
 class BalancedHosts(Lab):
