@@ -85,10 +85,11 @@ class DiallingSource:
     target: Target
     dials: list[BalancerDial] = field(default_factory=list)
     reached: dict[str, int] = field(default_factory=dict)
-    # How many of them were made since it is known of each back end that somebody reaches it, and
-    # how many of these nothing answered.
+    # How many of them were made since it is known of each back end that somebody reaches it, how
+    # many of these nothing answered, and which back ends the others reached.
     since_known: int = 0
     lost_since: int = 0
+    reached_since: dict[str, int] = field(default_factory=dict)
     error: Exception | None = None
 
 
@@ -173,6 +174,8 @@ class Dialling:
         source.lost_since += is_known and self.is_lost(dial)
         if back_end is not None:
             source.reached[back_end] = source.reached.get(back_end, 0) + 1
+            since = source.reached_since
+            since[back_end] = since.get(back_end, 0) + is_known
             self.pool.setdefault(back_end, dial.at)
 
     def _knows_enough(self, source: DiallingSource, waited_s: float) -> bool:

@@ -68,7 +68,7 @@ class FailingBackEnds:
         if not witnesses or (host.is_closing and not self._reaches_others(name)):
             return
         await host.fail()
-        enough = count_enough(name, witnesses, self._dialling.enough)
+        enough = count_enough(name, self._dialling.sources, self._dialling.enough)
         watch = RemovalWatch(name, self._dialling, host.is_closing, self._read_clock(), enough)
         await self._dial_until(witnesses, watch.note, watch.is_over, REMOVED_S + MORE_S)
         watched_s = self._read_clock() - watch.failed_at
@@ -157,9 +157,9 @@ class FailingBackEnds:
 
 
 def count_enough(name: str, sources: Iterable[DiallingSource], usual: int) -> int:
-    """Count the dials that find a back end however small the share of theirs that it got before:
-    a balancer may give it less weight."""
-    reached = [source.reached for source in sources]
+    """Count the dials that find a back end however small the share of theirs that it got since all
+    were there: a balancer may give it less weight."""
+    reached = [source.reached_since for source in sources]
     total = sum(sum(one.values()) for one in reached)
     own = max(1, sum(one.get(name, 0) for one in reached))
     # What is but a little less than others get may be chance.

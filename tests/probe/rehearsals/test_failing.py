@@ -186,7 +186,7 @@ def test_a_small_share_needs_more_dials() -> None:
     """A back end of little weight is not out because connections went elsewhere as before."""
     nothing: Any = None
     source = DiallingSource("client", nothing, nothing)
-    source.reached = {"a": 50, "b": 50, "c": 1}
+    source.reached_since = {"a": 50, "b": 50, "c": 1}
     assert count_enough("c", [source], 36) == 12 * 101
     assert count_enough("a", [source], 36) == 36
 
