@@ -66,7 +66,7 @@ def test_connects_leave_from_the_port_that_is_asked_for(
     found = [one(agent, engine, each) for each in orders]
     responder.close()
 
-    assert [each.kind.answer for each in found] == ["nonce", "nonce"]
+    assert [(each.kind.failure, each.kind.answer) for each in found] == [(None, "nonce")] * 2
     assert responder.own_ports == {wanted}
 
 
