@@ -22,7 +22,7 @@ from netprobe.model.exit import BLOCKED, PASS, UNKNOWN, exit_status
 from netprobe.model.explanation import Explanation
 from netprobe.model.result import HostReport
 from netprobe.plan.quality import note_quality, read_samples, with_quality
-from netprobe.plan.rehearsals import note_cost, read_rehearsals
+from netprobe.plan.rehearsals import note_cost, read_rehearsals, word_change
 from netprobe.report.outputs import write_or_raise
 from netprobe.report.page.progress import progress
 from netprobe.report.verbs.audit import AUDIT_WRITERS
@@ -46,6 +46,8 @@ def explain_verb(options: ExplainOptions) -> int:
     rehearse = read_rehearsals(options.rehearse)
     plan = plan_flow(request, date.today(), rehearse)
     plan = with_quality(plan, read_samples(options.quality))
+    if any(block.rehearsal in rehearse for block in plan.blocks):
+        tell_note(word_change(rehearse))
     for note in note_quality(note_cost(plan)).notes[len(plan.notes) :]:
         tell_note(note)
     launcher = make_launcher(options)

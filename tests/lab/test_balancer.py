@@ -250,6 +250,7 @@ def test_a_check_that_knows_another_authority(lab: BalancedHosts) -> None:
     make_certificate(lab, "lb.lab")
     ca = lab.folder / "lb.pem"
     lab.start_haproxy(HTTPS_CHECK, options=f"check check-ssl verify required ca-file {ca} inter 1s")
+    lab.wait_until_down()
     found = rehearse(lab, health="/readyz")
     assert reasons(found) == {("inconclusive", "balancer-lacks")}
     assert all("a TLS handshake at TCP port 6443" in one["because"] for one in found.values())

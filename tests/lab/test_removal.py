@@ -6,6 +6,7 @@ that they were up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_one_that_only_connects(lab: BalancedHosts) -> None:
     """A TCP check passes whatever /readyz says: the balancer never takes a back end out."""
     lab.start_haproxy(options="check inter 1s fall 3 rise 2")
     because = rehearse(lab, "balancer-never-removes", set())
-    assert "cp1 in 45 s" in because
+    assert re.search(r"cp1 in 4[5-9] s", because), because
     assert "; no health checks came that did more than connect" in because
 
 

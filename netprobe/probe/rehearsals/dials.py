@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -138,7 +139,9 @@ class Dialling:
             while not self._knows_enough(source, clock() - begun):
                 self.note_dial(source, await self.dial(source))
                 is_long = len(source.dials) >= self.enough
-                await asyncio.sleep(LONG_PAUSE_S if is_long else PAUSE_S)
+                # Sources in step would each get the same back end of a round robin again and again.
+                pause_s = LONG_PAUSE_S if is_long else PAUSE_S
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
         except Exception as error:
             # That of one source says nothing of the others.
             source.error = error
