@@ -23,7 +23,7 @@ ONLY_LOOKED = (
     "nothing was played or stopped: {why}. Not rehearsed: health checks, removal and return of a "
     "back end, the PROXY protocol"
 )
-# So many connections without an answer, and one in so many, are a fault, and no bad moment.
+# Three connections without an answer, if they are one in twelve, are a fault; fewer may be chance.
 LOST, LOST_SHARE = 3, 12
 LOSES = (
     "{unanswered} of {since} connections from here had no answer ({lost_words}), when connections "
@@ -208,8 +208,8 @@ def _find_faults(facts: BalancerFacts) -> Iterator[BalancerFate]:
 
 
 def _loses_many(facts: BalancerFacts) -> bool:
-    """Tell whether connections are lost that should reach a back end, more than chance loses; those
-    of a back end to itself are a fault of their own."""
+    """Tell whether the balancer leaves more connections unanswered than chance does; those of a back
+    end to itself have a reason of their own."""
     many = facts.unanswered >= LOST and facts.unanswered * LOST_SHARE >= facts.since
     return many and facts.itself is not False
 
