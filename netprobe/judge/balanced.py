@@ -23,7 +23,7 @@ ONLY_LOOKED = (
     "nothing was played or stopped: {why}. Not rehearsed: health checks, removal and return of a "
     "back end, the PROXY protocol"
 )
-# Three connections without an answer, if they are one in twelve, are a fault; fewer may be chance.
+# Three connections without an answer, and one in twelve, are a fault; fewer may be chance.
 LOST, LOST_SHARE = 3, 12
 LOSES = (
     "{unanswered} of {since} connections from here had no answer ({lost_words}), when connections "
