@@ -208,8 +208,8 @@ def _find_faults(facts: BalancerFacts) -> Iterator[BalancerFate]:
 
 
 def _loses_many(facts: BalancerFacts) -> bool:
-    """Tell whether the balancer leaves more connections unanswered than chance does; those of a back
-    end to itself have a reason of their own."""
+    """Tell whether the balancer leaves more connections unanswered than chance does; those of a
+    back end to itself have a reason of their own."""
     many = facts.unanswered >= LOST and facts.unanswered * LOST_SHARE >= facts.since
     return many and facts.itself is not False
 
