@@ -23,6 +23,10 @@ ANY_PORT = (0, 65535)
 # netprobe's own requirement: an overlay's pairs must carry full-size packets. No matrix has it.
 PATH_MTU = "path-mtu"
 
+# What a site changes of a matrix's requirements, by their ids: ports by protocol.
+Override = Mapping[str, Mapping[str, Sequence[str]]]
+NO_OVERRIDE: Override = {}
+
 
 class Flow(NamedTuple):
     """One flow as the JSON report names it; ``port`` is None where the protocol has none."""
@@ -74,12 +78,13 @@ class Hosts(NamedTuple):
     addresses: Mapping[str, Sequence[str]]
 
 
-def before_services(name: str) -> str:
+def before_services(name: str, override: Override = NO_OVERRIDE) -> str:
     """A site's matrix in which no service exists yet, so that agents listen in place of all."""
     roles = read_matrix(name)["roles"]
     later = {role: {"existing": False} for role in roles if "existing" in roles[role]}
+    changes = {"roles": later, "override": {key: {**some} for key, some in override.items()}}
     site = {"schema": "netprobe.matrix/1", "extends": name}
-    return yaml.safe_dump({**site, "roles": later} if later else site)
+    return yaml.safe_dump(site | {key: some for key, some in changes.items() if some})
 
 
 def read_matrix(name: str) -> dict[str, Any]:
@@ -89,13 +94,19 @@ def read_matrix(name: str) -> dict[str, Any]:
     return document
 
 
-def required(name: str, hosts: Hosts, settings: Mapping[str, object]) -> list[Line]:
+def required(
+    name: str,
+    hosts: Hosts,
+    settings: Mapping[str, object],
+    override: Override = NO_OVERRIDE,
+) -> list[Line]:
     """Every line that a matrix requires (or denies) between these hosts under these settings."""
     document = read_matrix(name)
     values = _settings(document, settings)
     members = _members(document, hosts)
     lines: list[Line] = []
-    for item in document["requirements"]:
+    for bundled in document["requirements"]:
+        item = {**bundled, **override.get(bundled["id"], {})}
         if _holds(item.get("when"), values, document) is False:
             continue
         if item.get("unless") and _holds(item["unless"], values, document):

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.lab.expected import ANY_PORT, Line, Rule
+from tests.lab.expected import ANY_PORT, Line, Override, Rule
 
 PIECE = 40
 
@@ -74,7 +74,9 @@ OUTSIDE = ("external-https", "dns", "external-client")
 class Scenario:
     """A matrix on some hosts under some settings. ``dual`` hosts have both families.
 
-    ``full``: it reads no row of the verdict tables that others do not read.
+    ``full``: it reads no row of the verdict tables that others do not read. ``override``: what it
+    changes of the matrix. Ranges of thousands of ports, whole, are asked by the demo and by others
+    that are ``full``.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Scenario:
     dual: tuple[str, ...] = ()
     rules: bool = True
     full: bool = False
+    override: Override = field(default_factory=dict)
 
     def addresses(self) -> dict[str, list[str]]:
         """IPv4 for all, IPv6 too for some."""
@@ -183,9 +186,16 @@ SCENARIOS = (
             "kubevip": True,
         },
         dual=("cp-0", "node-0"),
+        override={"node-ports": {"tcp": ["30000-30099"]}},
     ),
     Scenario("dce-cilium", "dce", DCE, {"cni": "cilium", "metallb": False}, full=True),
-    Scenario("deckhouse", "deckhouse-nodes", DECKHOUSE, dual=("master-0", "worker-0")),
+    Scenario(
+        "deckhouse",
+        "deckhouse-nodes",
+        DECKHOUSE,
+        dual=("master-0", "worker-0"),
+        override={"node-ports": {"tcp": ["30000-30099"]}, "drbd": {"tcp": ["7000-7099"]}},
+    ),
     Scenario(
         "deckhouse-flannel-cloud",
         "deckhouse-nodes",

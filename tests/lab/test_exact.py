@@ -29,7 +29,7 @@ ALL = (*SCENARIOS, *PLATFORM_SCENARIOS)
 
 def _ask(lab: Lab, scenario: Scenario) -> Finished:
     inventory = lab.inventory(scenario.hosts, settings=scenario.settings)
-    matrix = lab.write("site.yaml", before_services(scenario.matrix))
+    matrix = lab.write("site.yaml", before_services(scenario.matrix, scenario.override))
     return netprobe("run", "--matrix", str(matrix), "-i", str(inventory), "-o", "json")
 
 
@@ -75,7 +75,7 @@ def _not_proved(results: Sequence[dict[str, Any]], blocked: set[Flow]) -> list[s
 def test_blocked_is_what_the_rules_block(scenario: Scenario) -> None:
     """Nothing is missed and nothing invented; what nothing blocks passes with an agent's proof."""
     hosts = Hosts(scenario.hosts, scenario.addresses())
-    lines = required(scenario.matrix, hosts, scenario.settings)
+    lines = required(scenario.matrix, hosts, scenario.settings, scenario.override)
     assert all(b < FIRST_EPHEMERAL_PORT for line in lines for _, b in line.ports)
     rules = draw_rules(lines, scenario.name) if scenario.rules else []
     with Lab() as lab:
@@ -168,7 +168,7 @@ def _drawn_kinds(scenario: Scenario) -> set[Kind]:
     if not scenario.rules:
         return set()
     hosts = Hosts(scenario.hosts, scenario.addresses())
-    lines = required(scenario.matrix, hosts, scenario.settings)
+    lines = required(scenario.matrix, hosts, scenario.settings, scenario.override)
     assert all(blocked_flows(lines, [rule]) for rule in draw_rules(lines, scenario.name))
     return {kind for kind, fit in fitting(lines) if fit}
 
