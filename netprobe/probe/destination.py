@@ -20,6 +20,7 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import DENIED_CHECKS, choose_checks
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
+from netprobe.probe.checks.greetings import runs_platform
 from netprobe.probe.checks.packets import fetch_packets
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
@@ -43,6 +44,7 @@ from netprobe.probe.flows.proxied import Proxied, ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import interrupted, unprobed
+from netprobe.probe.flows.walks import Walks
 from netprobe.probe.flows.work import PlanPlace, Task, Want, join, pick_wants
 from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
@@ -80,6 +82,7 @@ class Destination:
         self._origins = Origins(fleet.hosts(), fleet.own_addresses)
         self._proxied = Proxied(fleet)
         self._widths = PathWidths(fleet, self._prober.chance)
+        self._walks = Walks(fleet, answered, early=settings.places)
         self._checks, self._final_checks = choose_checks(places=settings.places)
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
@@ -117,6 +120,7 @@ class Destination:
                     await fetch_packets(observations, self._fleet, self._agent, keep)
         except asyncio.CancelledError:
             self._widths.close()
+            self._walks.close()
             finished = interrupted(tasks, self._prober.proven, self._prober.unchecked())
             self._emit_all(wants, by_way, finished)
             raise
@@ -296,7 +300,8 @@ class Destination:
         return await run_checks(self._checks, seen, scene) + through
 
     def _make_scene(self, round_: Round | None) -> Scene:
-        return Scene(self._fleet, self._agent, self._prober, self._origins, self._widths, round_)
+        own = (self._fleet, self._agent, self._prober, self._origins, self._widths, self._walks)
+        return Scene(*own, round_)
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
         listeners = Listeners(CLOSED)
@@ -377,11 +382,6 @@ class Destination:
         if seen.listener.state == "ours" and not seen.listener.nat:
             return True
         return self._agent.alive and seen.task.address in self._own
-
-
-def runs_platform(agent: AgentMethods) -> bool:
-    """Tell whether a host's agent says that the platform runs there already."""
-    return agent.hello is not None and agent.hello.kubelet
 
 
 def _is_untold(seen: Observation) -> bool:

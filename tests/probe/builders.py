@@ -18,6 +18,7 @@ from netprobe.probe.flows.listeners import Origins, Round
 from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.walks import Walks
 from netprobe.probe.flows.work import FlowLedger, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
 from netprobe.protocols import protocol_for
@@ -87,7 +88,8 @@ def make_scene(
     prober = Prober(fleet, settings or ProbeSettings(), Answered())
     origins = Origins(fleet.hosts(), fleet.own_addresses)
     round_ = None if target is None else Round(target, ROUND, origins)
-    return Scene(fleet, destination, prober, origins, PathWidths(fleet, prober.chance), round_)
+    widths, walks = PathWidths(fleet, prober.chance), Walks(fleet, prober.answered)
+    return Scene(fleet, destination, prober, origins, widths, walks, round_)
 
 
 async def look(check: Check, scene: Scene, *seen: Observation) -> list[Observation]:
