@@ -82,7 +82,7 @@ def result_to_json(result: Result) -> Json:
     data: Json = to_json(replace(result, story=None))
     del data["order"]
     for key in LEFT_OUT_OF_RESULT:
-        if data[key] in (None, []):
+        if data[key] in (None, ()):
             del data[key]
     if result.story is not None:
         data["story"] = story_to_json(result.story)

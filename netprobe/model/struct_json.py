@@ -25,7 +25,7 @@ from typing import (
     get_type_hints,
 )
 
-from msgspec import NODEFAULT, Struct
+from msgspec import NODEFAULT, Struct, to_builtins
 from msgspec.structs import FieldInfo, fields
 
 from netprobe.model.shapes import TextShape
@@ -70,9 +70,12 @@ class WrongValue(ValueError):
 
 
 def to_json(value: Any) -> Any:
-    """Give a Struct, or what a field of one holds, as JSON: tuples become lists."""
+    """Give a Struct, or what a field of one holds, as JSON. Tuples stay: they are written as
+    lists."""
     if value is None or isinstance(value, str | int | float):
         return value
+    if _is_plain(cast(Hashable, type(value))):
+        return to_builtins(value, enc_hook=_drop_subclass)
     if isinstance(value, tuple | list):
         return [to_json(item) for item in value]
     if isinstance(value, Mapping):
@@ -82,6 +85,26 @@ def to_json(value: Any) -> Any:
         for name, key, left_out in _keys_of_fields(cast(Hashable, type(value)))
         if (item := getattr(value, name)) != left_out
     }
+
+
+def _drop_subclass(value: object) -> str | int:
+    """Give the text or the number that an instance of a subclass is."""
+    assert isinstance(value, str | int)
+    return str(value) if isinstance(value, str) else int(value)
+
+
+@cache
+def _is_plain(kind: Hashable) -> bool:
+    """Tell whether a kind of Struct, and all that it may hold, has a key for every field, named
+    like it."""
+    if not (isinstance(kind, type) and issubclass(kind, Struct)):
+        return False
+    if getattr(kind, "SPARSE", False) or any(one.name.endswith("_") for one in fields(kind)):
+        return False
+    held = list(get_type_hints(kind).values())
+    for hint in held:
+        held += get_args(hint)
+    return all(_is_plain(one) for one in held if isinstance(one, type) and issubclass(one, Struct))
 
 
 @cache
@@ -196,7 +219,7 @@ def _make_tuple_reader(hints: tuple[Any, ...]) -> FieldReader:
     readers = [_make_reader(hint) for hint in hints if hint is not Ellipsis]
 
     def read(value: object) -> tuple[Any, ...]:
-        given = _check_type(value, list)
+        given = value if type(value) is tuple else _check_type(value, list)
         if not endless and len(given) != len(readers):
             raise WrongValue(f"{len(given)} items, expected {len(readers)}")
         each = zip(repeat(readers[0]) if endless else readers, given, strict=False)

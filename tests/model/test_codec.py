@@ -154,3 +154,21 @@ def test_a_wrong_story_is_refused(story: object, words: str) -> None:
     assert result_from_json(later, BLOCKED.order).story == Story()
     with pytest.raises(ValueError, match=words):
         result_from_json({**data, "story": story}, BLOCKED.order)
+
+
+class Word(str):
+    """A text that knows more than its letters."""
+
+    __slots__ = ("option",)
+
+
+class Count(int):
+    """A number that knows how it was written."""
+
+
+def test_texts_and_numbers_of_subclasses_are_written_as_what_they_are() -> None:
+    """Command lines and YAML give such values."""
+    data = result_to_json(replace(BLOCKED, source=Word("a"), attempts=Count(3)))
+
+    assert (type(data["source"]), type(data["attempts"])) == (str, int)
+    assert data == result_to_json(replace(BLOCKED, source="a", attempts=3))

@@ -32,7 +32,7 @@ from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 
 # Of more ranges than that only what they have in common is told.
-MOST_RANGES = 256
+MOST_RANGES = 64
 
 LOOPBACK = "lo"
 # Of so many translated addresses the answers are looked for too.

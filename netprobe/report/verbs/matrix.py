@@ -93,7 +93,7 @@ def _claim_to_data(value: str | SettingRef) -> str | dict[str, str]:
 
 
 def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if value not in (None, "", [], {}, False)}
+    return {key: value for key, value in data.items() if value not in (None, "", [], (), {}, False)}
 
 
 def _fields_below(item: Role | Waiver, key: str) -> dict[str, Any]:
