@@ -12,7 +12,7 @@ from netprobe.protocols.services.tls_talk import Patience
 # Who greets, does so when it accepts. Who is slower answers the ClientHello with its banner.
 BANNER_S = 1.0
 # What decides nothing is not waited for: whole seconds are those of who is dead or very busy.
-GLANCE_BANNER_S, GLANCE = 0.5, Patience(1.0, 1.0, 1.0)
+GLANCE_BANNER_S, GLANCE = 0.3, Patience(0.7, 0.7, 0.7)
 MOST_SHOWN = 80
 # Programs that are known by the beginning of their banner (RFC 4253, section 4.2).
 _GREETINGS = {"sshd": "SSH-", "dropbear": "SSH-"}
