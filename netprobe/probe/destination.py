@@ -87,6 +87,7 @@ class Destination:
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
         self._round: Round | None = None
+        self._is_recorded = False
         # The flows that ``run`` holds back, also by their ways, and what it observed of them.
         self._held: tuple[list[Want], list[Want], list[Observation]] = [], [], []
 
@@ -103,7 +104,7 @@ class Destination:
             lock = self._alone.at(self._list_places(tasks))
             about = f"for another host with an address of {self._host.name}"
             async with self._fleet.phases.turn(lock, about):
-                await self._await_recorder()
+                await self._agent_is_ready()
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
                 observations = await self._prober.probe(denied, Listeners(UNKNOWN))
@@ -245,18 +246,17 @@ class Destination:
                 if (await self._agent.route(address, None)).source == address:
                     self._own.add(address)
 
-    async def _await_recorder(self) -> None:
-        """Wait until the recorder here runs: orders are done in turn, and its own came first.
+    async def _agent_is_ready(self) -> bool:
+        """Tell whether the destination has an agent; a slow start holds nobody up (design 6.1).
 
-        What came before would look as if it had not come.
+        What comes before its recorder runs would look as if it had not come. Orders are done in
+        turn, and the recorder's own came first.
         """
-        if self._agent.alive and self._agent.records:
+        await self._agent.settle(self._settings.ready_s)
+        self._is_recorded = self._agent.records
+        if self._is_recorded:
             with contextlib.suppress(AgentError):
                 await self._agent.route(LOOPBACK, None)
-
-    async def _agent_is_ready(self) -> bool:
-        """Tell whether the destination has an agent; a slow start holds nobody up (design 6.1)."""
-        await self._agent.settle(self._settings.ready_s)
         return self._agent.alive
 
     async def _run_round(self, tasks: list[Task], wanted: list[Spot]) -> list[Observation]:
@@ -301,7 +301,7 @@ class Destination:
 
     def _make_scene(self, round_: Round | None) -> Scene:
         own = (self._fleet, self._agent, self._prober, self._origins, self._widths, self._walks)
-        return Scene(*own, round_)
+        return Scene(*own, round_, self._is_recorded)
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
         listeners = Listeners(CLOSED)

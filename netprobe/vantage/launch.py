@@ -22,7 +22,7 @@ from netprobe.vantage.large_packets import ANSWER_S, LINES_SCRIPT, find_hole, wo
 from netprobe.vantage.link import AgentLink, Beats
 from netprobe.vantage.pack import BOOTSTRAP
 from netprobe.vantage.patience import GRACE_S
-from netprobe.vantage.pauses import LATE_S
+from netprobe.vantage.pauses import LATE_S, TURN_S
 from netprobe.vantage.process import AgentProcess, measure_wait_s
 from netprobe.vantage.runtime.cache import NoRuntime, Runtimes
 from netprobe.vantage.runtime.file import Runtime
@@ -45,8 +45,6 @@ SEND_S_PER_BYTE = 1e-5
 # top, up to so many times the limit. It is looked at again as long as it grows by this much.
 MOST_LIMITS = 4
 LEAST_MORE_S = 0.5
-# So often this process looks whether it has stood still.
-TURN_S = 1.0
 # A command that is ending needs a moment before it is killed.
 FAILED_START_S = 0.2
 

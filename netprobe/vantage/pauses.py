@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from netprobe.agent.wire.answers import Alive
 from netprobe.agent.wire.frames import HIDING_PAUSES
@@ -13,8 +14,22 @@ LATE_S = 1.0
 # The older ones are forgotten.
 MOST_PAUSES = 1000
 
+# So often this process looks whether it stood still.
+TURN_S = 1.0
+
 # From and to, in seconds of a monotonic clock.
 TimeSpan = tuple[float, float]
+
+
+async def wait_awake(awaited: asyncio.Future[Any], limit_s: float) -> None:
+    """Wait for so long at most; time in which this process stood still counts as none."""
+    now = asyncio.get_running_loop().time
+    while limit_s > 0 and not awaited.done():
+        turn_s = min(TURN_S, limit_s)
+        due_s = now() + turn_s
+        await asyncio.wait({awaited}, timeout=turn_s)
+        late_s = now() - due_s
+        limit_s -= turn_s + late_s if late_s <= LATE_S else 0.0
 
 
 class LinkPause(NamedTuple):

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.host_messages import Resolved, ResolveOrder
 from netprobe.agent.wire.orders import (
     CloseOrder,
     ListenOrder,
     ProbeOrder,
     SeenOrder,
+    StoryOrder,
 )
+from netprobe.agent.wire.parts import SeenPackets, SeenRun
 from netprobe.errors import AgentError
 from netprobe.model.plan import PATH_MTU
 from netprobe.probe.agents.decode import ProbeReply
@@ -23,6 +26,7 @@ from tests.probe.builders import (
     make_want,
 )
 from tests.probe.destination_world import (
+    REFUSED,
     SILENCE,
     UNASKED,
     World,
@@ -33,6 +37,7 @@ from tests.probe.destination_world import (
 )
 from tests.probe.fakes import (
     kind,
+    reply,
 )
 
 
@@ -96,6 +101,28 @@ async def test_a_slow_start_holds_nobody_up() -> None:
     (found,) = await world.run(make_want(), settings=ProbeSettings(ready_s=0.01))
 
     assert found.listener.state == "unknown"
+
+
+@pytest.mark.parametrize(("late", "word"), [(False, "blocked"), (True, "pass")])
+async def test_a_recorder_that_began_too_late_tells_nothing(late: bool, word: str) -> None:
+    """That no request came is known only of what was sent after it began."""
+    world = World(lambda mode, port: REFUSED)
+    nothing = StoryTold(0, True, None, [], [], [], heard=True, awake=True, lost=0, full=False)
+    sent = SeenRun([(443, 443)], SeenPackets(1, 1, 1, 64, "eth0"), None, None, [7])
+    world.source.recorder = world.target.recorder = True
+    world.source.scripts[StoryOrder] = lambda order: nothing._replace(runs=[sent])
+    world.target.scripts[StoryOrder] = lambda order: nothing
+    world.target.lost = late
+
+    def begin(order: ProbeOrder) -> ProbeReply:
+        world.target.lost = False
+        return reply(order, REFUSED)
+
+    world.source.scripts[ProbeOrder] = begin
+
+    found = await world.run(make_want())
+
+    assert verdicts(found) == {word}
 
 
 @pytest.mark.parametrize("with_agent", [True, False])

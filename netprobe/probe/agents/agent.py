@@ -25,12 +25,12 @@ from netprobe.probe.agents.templates import Templates
 from netprobe.probe.settings import Timing
 from netprobe.vantage.accepting import PortPlace, Serve, open_port
 from netprobe.vantage.link import AgentLink
+from netprobe.vantage.pauses import wait_awake
 from netprobe.vantage.stream import Target, open_stream
 
 Answer = TypeVar("Answer")
 
-# TTL walks are paced by the routers' own buckets, about one a second from each source: with more
-# than these a large failure would take minutes to say nothing new.
+# Routers' own buckets pace TTL walks: with more a large failure takes minutes to say nothing new.
 WALKS = 20
 # Flows asked again after a pause (``late_refusals``): each takes three to eight seconds.
 LATE = 6
@@ -86,9 +86,9 @@ class AgentMethods(ABC):
         return self._addresses[1]
 
     async def settle(self, limit_s: float) -> None:
-        """Wait until its start has succeeded or failed, for so long at most."""
+        """Wait until its start has succeeded or failed, while this process runs so long at most."""
         if not self.settled.is_set():
-            await asyncio.wait([self.settling()], timeout=max(0.0, limit_s))
+            await wait_awake(self.settling(), limit_s)
 
     def settling(self) -> asyncio.Task[Any]:
         """Give what waits until its start has succeeded or failed: one for all who wait."""

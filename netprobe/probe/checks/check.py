@@ -31,7 +31,8 @@ Need = Literal["agent", "no-agent"]
 
 
 class Scene(Struct, frozen=True):
-    """One destination while its flows are checked. ``round`` is None without an agent there."""
+    """One destination while its flows are checked. ``round`` is None without an agent there;
+    ``is_recorded``: its recorder ran before their first packet."""
 
     fleet: Fleet
     agent: AgentMethods
@@ -40,6 +41,7 @@ class Scene(Struct, frozen=True):
     widths: PathWidths
     walks: Walks
     round: Round | None = None
+    is_recorded: bool = True
 
     def meets(self, need: Need | None) -> bool:
         """Tell whether the scene has what a check needs."""

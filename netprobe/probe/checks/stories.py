@@ -97,7 +97,8 @@ class Stories(Check):
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give every flow its story, cut where the ports of a flow differ in theirs."""
-        if not scene.fleet.agent(group[0].task.source).records and not scene.agent.records:
+        source = scene.fleet.agent(group[0].task.source)
+        if not source.records and not (scene.agent.records and scene.is_recorded):
             return group
         found = await self._read_stories(group, scene)
         # Nobody waited for these answers any more. Who waits longer sees whether they get through,
@@ -152,9 +153,7 @@ async def ask_recorders(
     kinds = group_by(group, name_packets)
 
     async def ask() -> list[Told]:
-        return await asyncio.gather(
-            *(_ask_about(some, asker, source, scene.agent) for some in kinds)
-        )
+        return await asyncio.gather(*(_ask_about(some, asker, source, scene) for some in kinds))
 
     told = await ask()
     if any(_is_deaf(one.source) or _is_deaf(one.destination) for one in told):
@@ -205,7 +204,7 @@ async def _ask_next_hop(asker: str, task: Task, scene: Scene) -> None:
 
 
 async def _ask_about(
-    group: list[Observation], asker: str, source: AgentMethods, destination: AgentMethods
+    group: list[Observation], asker: str, source: AgentMethods, scene: Scene
 ) -> Told:
     order = make_order(group, asker)
     at_source = await _ask_one(source, order)
@@ -215,13 +214,14 @@ async def _ask_about(
         numbers = [number for run in at_source.runs for number in run.numbers]
         order = order._replace(numbers=numbers)
     order = order._replace(sent=False)
-    at_destination = await _ask_one(destination, order)
+    # A recorder that began later says of what was sent before that it did not come.
+    at_destination = await _ask_one(scene.agent, order) if scene.is_recorded else None
     if at_destination is None or not at_destination.translated:
         return Told(at_source, at_destination, connected=connected)
     first = at_destination.translated[0]
     for other in at_destination.translated[:MOST_TRANSLATED]:
         moved = order._replace(asker=other.asker, target=other.target, numbers=[])
-        more = await _ask_one(destination, moved)
+        more = await _ask_one(scene.agent, moved)
         if more is not None:
             at_destination = at_destination._replace(
                 runs=at_destination.runs + more.runs,
