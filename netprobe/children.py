@@ -1,8 +1,9 @@
-"""What child processes share: an input that a child does not read to its end is no fault."""
+"""What child processes share: inputs that they do not read, and pipes that others hold."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 
 def allow_unread_input(process: asyncio.subprocess.Process) -> None:
@@ -15,6 +16,16 @@ def allow_unread_input(process: asyncio.subprocess.Process) -> None:
     if writer is not None:
         closed = writer._protocol._get_close_waiter(writer)  # type: ignore[attr-defined]
         closed.add_done_callback(_take_error)
+
+
+def close_pipes(process: asyncio.subprocess.Process) -> None:
+    """Close a child's pipes, whoever still holds the other ends, and kill it if it has not ended.
+
+    asyncio closes them by itself only where all that came through them was read, and a child of the
+    child may be stopped, or live on, and hold them for ever.
+    """
+    with contextlib.suppress(PermissionError):
+        process._transport.close()  # type: ignore[attr-defined]
 
 
 def _take_error(closed: asyncio.Future[None]) -> None:

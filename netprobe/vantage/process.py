@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from netprobe.children import allow_unread_input
+from netprobe.children import allow_unread_input, close_pipes
 
 STDERR_TAIL_BYTES = 16 * 1024
 STDOUT_LIMIT_BYTES = 1024 * 1024
@@ -112,21 +112,12 @@ class AgentProcess:
             raise
         finally:
             self._drain.cancel()
-            self._close_pipes()
+            close_pipes(self._process)
 
     def kill(self) -> None:
         """Kill its group and close its pipes at once; harmless where it is gone."""
         self.signal(signal.SIGKILL)
-        self._close_pipes()
-
-    def _close_pipes(self) -> None:
-        """Close its pipes, whoever still holds the other ends.
-
-        asyncio closes them by itself only where all that came through them was read, and a child
-        of its own may be stopped, or live on, and hold them for ever.
-        """
-        with contextlib.suppress(PermissionError):
-            self._process._transport.close()  # type: ignore[attr-defined]
+        close_pipes(self._process)
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the whole group; harmless where it is gone or belongs to root."""

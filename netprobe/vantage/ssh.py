@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from netprobe.children import close_pipes
 from netprobe.model.host_key import HostKey
 from netprobe.model.inventory import Host, Ssh
 from netprobe.model.printable import word_command
@@ -161,8 +162,7 @@ async def first_hop(host: Host) -> str | None:
     try:
         out, _ = await process.communicate()
     finally:
-        if process.returncode is None:
-            process.kill()
+        close_pipes(process)
     return read_hop(out.decode("utf-8", "replace"))
 
 
@@ -254,10 +254,11 @@ CLOSE_S = 5.0
 # It goes on without us.
 HURRIED_CLOSE_S = 0.5
 
+# A master that stands still keeps what cleans waiting; it goes on after our end.
 _CLEANER = (
     'd=$(mktemp -d "$1/npXXXXXXXX") || exit 1; echo "$d"; read -r _; '
-    'for s in "$d"/*; do [ -S "$s" ] && ssh -o "ControlPath=$s" -O exit master; done; '
-    'rm -rf "$d"'
+    '{ for s in "$d"/*; do [ -S "$s" ] && ssh -o "ControlPath=$s" -O exit master; done; '
+    'rm -rf "$d"; } &'
 )
 
 
@@ -282,9 +283,15 @@ class PrivateFolder:
             return
         cleaner, self._cleaner, self._path = self._cleaner, None, None
         assert cleaner.stdin is not None
+        assert cleaner.stdout is not None
         cleaner.stdin.close()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(cleaner.wait(), patience_s)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience_s):
+                    await cleaner.wait()
+                    await cleaner.stdout.read()  # it ends when all is clean
+        finally:
+            close_pipes(cleaner)
 
     async def _make_folder(self) -> Path:
         # A session of its own: Ctrl-C ends us, and then our end ends this.

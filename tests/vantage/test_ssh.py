@@ -438,3 +438,39 @@ async def test_a_killed_coordinator_leaves_neither_agent_nor_folder(
     await process.wait()
     await gone(int(pid))
     await until(lambda: not Path(folder).exists() and not naming(folder))
+
+
+# A master that stands still takes connections and answers none. A run that ends waits for it for a
+# moment. Then its loop is closed, and must hear nothing of the end of what cleans.
+STOPPED_MASTER = """
+import asyncio, gc, socket, threading, time
+from netprobe.vantage.ssh import PrivateFolder
+
+async def main():
+    folder = PrivateFolder()
+    path = await folder.path()
+    master = socket.socket(socket.AF_UNIX)
+    master.bind(str(path / "master"))
+    master.listen()
+    await folder.close(0.3)
+    return path, master
+
+path, master = asyncio.run(main())
+print(path.exists())
+master.close()
+while path.exists() or threading.active_count() > 1:
+    time.sleep(0.01)
+gc.collect()
+"""
+
+
+def test_a_master_that_stands_still_holds_no_end_up(tmp_path: Path) -> None:
+    """Nothing is printed about it, and the folder goes when the master has gone."""
+    require("ssh")
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_MASTER],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+    )  # fmt: skip
+
+    assert (done.stdout, done.stderr) == ("True\n", "")
