@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import Routed
-from netprobe.agent.wire.orders import MAX_TTL
-from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
+from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Evidence, Outcome
 from netprobe.model.notes import LookNote, WalkNote
@@ -25,13 +24,13 @@ from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.live_fleet import open_fleet
+from netprobe.probe.checks.traceroute import WALKED
 from netprobe.probe.collect import begin_run, list_hosts
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.pauses import PatientProber
 from netprobe.probe.flows.prober import Prober, source_address
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.flows.walks import WALKED
 from netprobe.probe.flows.work import PlanPlace, Task, Want, Work, family_of
 from netprobe.probe.rehearsals.playing import play_all
 from netprobe.probe.rehearsals.rehearsal import RowArrivals

@@ -20,7 +20,6 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import DENIED_CHECKS, choose_checks
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
-from netprobe.probe.checks.greetings import runs_platform
 from netprobe.probe.checks.packets import fetch_packets
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
@@ -44,7 +43,6 @@ from netprobe.probe.flows.proxied import Proxied, ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import interrupted, unprobed
-from netprobe.probe.flows.walks import Walks
 from netprobe.probe.flows.work import PlanPlace, Task, Want, join, pick_wants
 from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
@@ -82,7 +80,6 @@ class Destination:
         self._origins = Origins(fleet.hosts(), fleet.own_addresses)
         self._proxied = Proxied(fleet)
         self._widths = PathWidths(fleet, self._prober.chance)
-        self._walks = Walks(fleet, answered, early=settings.places)
         self._checks, self._final_checks = choose_checks(places=settings.places)
         self._own: set[str] = set()
         self._resolved = ResolvedNames({}, {}, {})
@@ -116,12 +113,10 @@ class Destination:
                     self._final_checks, observations, self._make_scene(None)
                 )
                 await self._find_own(observations)
-                keep = self._settings.keep
-                if keep is not None:
-                    await fetch_packets(observations, self._fleet, self._agent, keep)
+                if (keep := self._settings.keep) is not None:
+                    await fetch_packets(observations, self._make_scene(None), keep)
         except asyncio.CancelledError:
             self._widths.close()
-            self._walks.close()
             finished = interrupted(tasks, self._prober.proven, self._prober.unchecked())
             self._emit_all(wants, by_way, finished)
             raise
@@ -239,7 +234,7 @@ class Destination:
             for one in observations
             if one.outcome is not None and one.outcome.answer is None and not one.task.is_name
         }
-        if not failed or not await self._agent_is_ready():
+        if not failed or not self._agent.alive:
             return
         with contextlib.suppress(AgentError):
             for address in failed:
@@ -300,7 +295,7 @@ class Destination:
         return await run_checks(self._checks, seen, scene) + through
 
     def _make_scene(self, round_: Round | None) -> Scene:
-        own = (self._fleet, self._agent, self._prober, self._origins, self._widths, self._walks)
+        own = (self._fleet, self._agent, self._prober, self._origins, self._widths)
         return Scene(*own, round_, self._is_recorded)
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:
@@ -382,6 +377,11 @@ class Destination:
         if seen.listener.state == "ours" and not seen.listener.nat:
             return True
         return self._agent.alive and seen.task.address in self._own
+
+
+def runs_platform(agent: AgentMethods) -> bool:
+    """Tell whether a host's agent says that the platform runs there already."""
+    return agent.hello is not None and agent.hello.kubelet
 
 
 def _is_untold(seen: Observation) -> bool:

@@ -30,16 +30,10 @@ async def probe_pair(parts: list[Part], scene: Scene) -> list[Observation]:
 
 
 async def _follow_scouts(scouts: Scouts, scene: Scene) -> list[Observation]:
-    """Wait for the scouts of a host that lives, and look again."""
-    return await _look_again(await scouts.wait(), scene)
+    """Wait for the scouts of a host that lives, and ask again what stayed silent."""
+    return await run_checks(PART_CHECKS, await scouts.wait(), scene)
 
 
 async def _probe_part(part: Part, scene: Scene) -> list[Observation]:
-    """Probe, and look again: no other source has to be waited for."""
-    return await _look_again(await scene.prober.part(part), scene)
-
-
-async def _look_again(found: list[Observation], scene: Scene) -> list[Observation]:
-    """Ask again what stayed silent, and begin to see where it ends."""
-    scene.walks.begin(found)
-    return await run_checks(PART_CHECKS, found, scene)
+    """Probe, and ask again what stayed silent: no other source has to be waited for."""
+    return await run_checks(PART_CHECKS, await scene.prober.part(part), scene)

@@ -16,7 +16,7 @@ from netprobe.model.plan import Plan
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.live_fleet import find_strangeness, open_fleet
-from netprobe.probe.checks.greetings import runs_platform
+from netprobe.probe.destination import runs_platform
 from netprobe.probe.flows.listeners import Listeners, Round, spots
 from netprobe.probe.flows.work import Want, Work, join
 from netprobe.vantage.launch import Launcher

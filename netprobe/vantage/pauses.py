@@ -22,14 +22,14 @@ TimeSpan = tuple[float, float]
 
 
 async def wait_awake(awaited: asyncio.Future[Any], limit_s: float) -> None:
-    """Wait for so long at most; time in which this process stood still counts as none."""
+    """Wait for so long at most. A time in which this process stood still counts as ``TURN_S``."""
     now = asyncio.get_running_loop().time
     while limit_s > 0 and not awaited.done():
         turn_s = min(TURN_S, limit_s)
         due_s = now() + turn_s
         await asyncio.wait({awaited}, timeout=turn_s)
         late_s = now() - due_s
-        limit_s -= turn_s + late_s if late_s <= LATE_S else 0.0
+        limit_s -= turn_s + (late_s if late_s <= LATE_S else 0.0)
 
 
 class LinkPause(NamedTuple):

@@ -254,10 +254,10 @@ CLOSE_S = 5.0
 # It goes on without us.
 HURRIED_CLOSE_S = 0.5
 
-# A master that stands still keeps what cleans waiting; it goes on after our end.
+# A master that stands still keeps what cleans waiting. That goes on by itself after our end.
 _CLEANER = (
-    'd=$(mktemp -d "$1/npXXXXXXXX") || exit 1; echo "$d"; read -r _; '
-    '{ for s in "$d"/*; do [ -S "$s" ] && ssh -o "ControlPath=$s" -O exit master; done; '
+    'd=$(mktemp -d "$1/npXXXXXXXX") || exit 1; echo "$d"; exec 3<&0; { read -r _ <&3; '
+    'for s in "$d"/*; do [ -S "$s" ] && ssh -o "ControlPath=$s" -O exit master; done; '
     'rm -rf "$d"; } &'
 )
 
@@ -288,7 +288,6 @@ class PrivateFolder:
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
-                    await cleaner.wait()
                     await cleaner.stdout.read()  # it ends when all is clean
         finally:
             close_pipes(cleaner)

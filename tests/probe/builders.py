@@ -18,7 +18,6 @@ from netprobe.probe.flows.listeners import Origins, Round
 from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.flows.walks import Walks
 from netprobe.probe.flows.work import FlowLedger, Task, Want, join
 from netprobe.probe.settings import ProbeSettings
 from netprobe.protocols import protocol_for
@@ -88,8 +87,7 @@ def make_scene(
     prober = Prober(fleet, settings or ProbeSettings(), Answered())
     origins = Origins(fleet.hosts(), fleet.own_addresses)
     round_ = None if target is None else Round(target, ROUND, origins)
-    widths, walks = PathWidths(fleet, prober.chance), Walks(fleet, prober.answered)
-    return Scene(fleet, destination, prober, origins, widths, walks, round_)
+    return Scene(fleet, destination, prober, origins, PathWidths(fleet, prober.chance), round_)
 
 
 async def look(check: Check, scene: Scene, *seen: Observation) -> list[Observation]:

@@ -9,9 +9,9 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from ..wire.batch import BatchStart
 from ..wire.failures import NO_ANSWER
 from ..wire.host_messages import EgressOrder, Routed, RouteOrder
-from ..wire.orders import MAX_TTL, EchoOrder, ProbeOrder, StoryOrder, WalkOrder, list_singles
+from ..wire.orders import EchoOrder, ProbeOrder, StoryOrder, WalkOrder, list_singles
 from ..wire.parts import ProbeBlock, Ranges
-from ..wire.questions import CHECK_MS, CONTROL_PORTS, NONCES, UNANSWERED, UNKNOWN_MS
+from ..wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL, NONCES, UNANSWERED, UNKNOWN_MS
 from .summary import AskedPorts, list_all_asked, list_own_ports
 
 # How often a silent flow is asked again.

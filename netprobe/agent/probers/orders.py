@@ -25,9 +25,6 @@ from .outcomes import FLUSH_PORTS, FLUSH_S, Outcomes, PortRun
 # So long one destination's outcomes wait for those of others.
 GATHER_S = 0.02
 
-# So many destinations of an engine are asked side by side.
-SIDE_BY_SIDE = 16
-
 # Module and class. Echo orders are messages of their own and have their engine in main.py.
 ENGINES = {
     "tcp": (".tcp.engine", "TcpEngine"),
@@ -278,13 +275,8 @@ class TurnScheduler:
         self.add(order)
 
     def rotate_orders(self) -> Iterator[Any]:
-        """Give every order once. The first ones take turns, so that a large order does not hold up
-        others, and each ends early: what follows can begin while others are still asked."""
-        queue = self.queue
-        for number in range(len(queue)):
-            if number < SIDE_BY_SIDE:
-                order = queue.popleft()
-                queue.insert(min(SIDE_BY_SIDE, len(queue) + 1) - 1, order)
-                yield order
-            else:
-                yield queue[number]
+        """Give every order once, so that one large order does not hold up the others."""
+        for _ in range(len(self.queue)):
+            order = self.queue[0]
+            self.queue.rotate(-1)
+            yield order

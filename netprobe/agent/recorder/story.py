@@ -9,7 +9,7 @@ from ..core.ranges import PortSet, each
 from ..host.route import holder, look_up_route
 from ..wire.answers import StoryTold
 from ..wire.host_messages import RouteOrder
-from ..wire.orders import MAX_TTL, StoryOrder
+from ..wire.orders import StoryOrder
 from ..wire.parts import SeenError, SeenPackets, SeenRun, TranslatedRun
 from ..wire.templates import NONCE_BYTES, Template, read_nonce
 from .ring import (
@@ -122,8 +122,6 @@ class StoryReader:
             port, own_port = (dport, sport) if is_request else (sport, dport)
             if kind != wanted or out != outgoing or port not in ports or device == unwanted:
                 continue
-            if is_request and out and ttl <= MAX_TTL:
-                continue  # a walk's
             if kind == DATAGRAM and own_port not in own_ports and not self._is_ours(number):
                 continue
             if kind == NONCE and number not in self._order.numbers:

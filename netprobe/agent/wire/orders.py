@@ -7,9 +7,6 @@ from typing import List, NamedTuple, Optional
 
 from .parts import ListenBlock, NumberedTemplate, Pace, ProbeBlock, ProbeDestination, Ranges
 
-# A walk ends after so many routers.
-MAX_TTL = 16
-
 
 class StartOrder(NamedTuple):
     """The first order: the run's key, the agent's own index, and how long silence may last."""

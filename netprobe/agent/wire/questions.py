@@ -3,6 +3,8 @@
 Both must ask alike, because a merge reads what the host asked as if a check had asked it.
 """
 
+# A walk ends after so many routers.
+MAX_TTL = 16
 # Ports that no matrix names; the first that the flows do not need must be closed.
 CONTROL_PORTS = (64999, 61113, 59387)
 # How long a check's look waits: two SYNs, because the kernel sends the second after 1 s.

@@ -24,7 +24,6 @@ from netprobe.probe.flows.listeners import Origins, Round
 from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.room import gather_some
-from netprobe.probe.flows.walks import Walks
 
 # What a check may need: an agent at the destination (its round of listeners), or none there.
 Need = Literal["agent", "no-agent"]
@@ -39,7 +38,6 @@ class Scene(Struct, frozen=True):
     prober: Prober
     origins: Origins
     widths: PathWidths
-    walks: Walks
     round: Round | None = None
     is_recorded: bool = True
 

@@ -51,18 +51,13 @@ class Greetings(Check):
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give every flow what its port says of itself; rows that know a greeting come first."""
-        if scene.prober.everything_runs or runs_platform(scene.agent):
+        if scene.prober.everything_runs or (scene.agent.hello and scene.agent.hello.kubelet):
             return group
         group = sorted(group, key=lambda seen: not _may_greet(seen.task))
         chosen = _choose_ports(group)
         slots = asyncio.Semaphore(SERVICES_AT_ONCE)
         found = await asyncio.gather(*(_ask_flow(one, chosen, scene, slots) for one in group))
         return [piece for pieces in found for piece in pieces]
-
-
-def runs_platform(agent: AgentMethods) -> bool:
-    """Tell whether a host's agent says that the platform runs there already."""
-    return agent.hello is not None and agent.hello.kubelet
 
 
 def _may_greet(task: Task) -> bool:

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from netprobe.agent.wire.orders import MAX_TTL
 from netprobe.agent.wire.parts import WalkHop
-from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
+from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import InterceptionNote

@@ -10,7 +10,7 @@ from netprobe.agent.wire.orders import KeptOrder
 from netprobe.errors import AgentError
 from netprobe.model.story import EndPackets, FlowPacket, FlowPackets, Keep
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.agents.fleet import Fleet
+from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.genuine import choose_sample
 from netprobe.probe.flows.prober import Observation, source_address
 
@@ -21,12 +21,10 @@ MOST_PORTS = 16
 GOOD = ("nonce", "echo", "service")
 
 
-async def fetch_packets(
-    seen: Iterable[Observation], fleet: Fleet, destination: AgentMethods, keep: Keep
-) -> None:
+async def fetch_packets(seen: Iterable[Observation], scene: Scene, keep: Keep) -> None:
     """Hand the packets of every flow that may be part of a finding to ``keep``."""
     doubtful = [one for one in seen if _may_fail(one)]
-    for found in await asyncio.gather(*(_fetch_one(one, fleet, destination) for one in doubtful)):
+    for found in await asyncio.gather(*(_fetch_one(one, scene) for one in doubtful)):
         if found.source.packets or found.destination.packets:
             keep(found)
 
@@ -37,9 +35,9 @@ def _may_fail(seen: Observation) -> bool:
     return seen.conclusion is not None or seen.outcome.answer not in GOOD
 
 
-async def _fetch_one(seen: Observation, fleet: Fleet, destination: AgentMethods) -> FlowPackets:
+async def _fetch_one(seen: Observation, scene: Scene) -> FlowPackets:
     """Ask the source first: its numbers name the packets at the other end, whatever NAT did."""
-    task, source = seen.task, fleet.agent(seen.task.source)
+    task, source = seen.task, scene.fleet.agent(seen.task.source)
     asker = source_address(task) or await _find_source(source, task.address)
     ports = list(choose_sample(seen.ports, MOST_PORTS)) if seen.ports else []
     name = task.protocol.partition("/")[0]
@@ -47,7 +45,9 @@ async def _fetch_one(seen: Observation, fleet: Fleet, destination: AgentMethods)
     at_source = await _ask_kept(source, order) if asker else NOTHING
     numbers = sorted({seen.order, *at_source.numbers})
     named = order._replace(sent=False, numbers=numbers, own_ports=at_source.own_ports)
-    at_destination = await _ask_kept(destination, named)
+    at_destination = await _ask_kept(scene.agent, named)
+    # Of what was sent before its recorder ran nothing is sure there.
+    at_destination = at_destination._replace(sure=at_destination.sure and scene.is_recorded)
     return FlowPackets(
         task.address, task.protocol, seen.ports, tuple(ports),
         _read_end(task.source.name, at_source),

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from netprobe.agent.wire.orders import MAX_TTL
+from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import RefusalMaker, ResetOrigin
@@ -45,8 +45,8 @@ from netprobe.probe.checks.genuine import (
     find_refused,
 )
 from netprobe.probe.checks.intercepted import count_hops
+from netprobe.probe.checks.traceroute import WALKED
 from netprobe.probe.flows.prober import Observation, source_address
-from netprobe.probe.flows.walks import WALKED
 from netprobe.probe.flows.work import Task
 
 # What a port or a protocol that nobody handles is answered with.

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from netprobe.agent.wire.orders import MAX_TTL
+from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.inventory import Host
 from netprobe.model.notes import SilentHopNote

@@ -67,10 +67,14 @@ class StoppedPacketsLook(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give every flow what the counters tell of it, as long as there are looks left."""
         source, there = scene.fleet.agent(group[0].task.source), scene.agent
+        has_seen = there.records and scene.is_recorded
         ends = [
             agent
-            for agent, place in ((source, "source_in"), (there, "destination_in"))
-            if agent.alive and not agent.records and not _is_told(group[0], place)
+            for agent, place, records in (
+                (source, "source_in", source.records),
+                (there, "destination_in", has_seen),
+            )
+            if agent.alive and not records and not _is_told(group[0], place)
         ]
         if not ends or source is there or _is_of_source(group[0].task.address, source):
             return group

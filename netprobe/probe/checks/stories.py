@@ -19,7 +19,6 @@ from netprobe.agent.wire.orders import EchoOrder, StoryOrder
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, NONCES
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.icmp import icmp_words
 from netprobe.model.notes import StoryNote
 from netprobe.model.ports import PortRange, Ports
 from netprobe.probe.agents.agent import AgentMethods
@@ -32,7 +31,7 @@ from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 
 # Of more ranges than that only what they have in common is told.
-MOST_RANGES = 64
+MOST_RANGES = 256
 
 LOOPBACK = "lo"
 # Of so many translated addresses the answers are looked for too.
@@ -162,21 +161,7 @@ async def ask_recorders(
         if any(_is_deaf(one.destination, others=True) for one in told):
             await _ask_next_hop(asker, task, scene)
             told = await ask()
-    if scene.walks.has_begun(task.pair):
-        told = [_drop_time_exceeded(one) for one in told]
     return list(zip(kinds, told, strict=True))
-
-
-def _drop_time_exceeded(told: Told) -> Told:
-    """Give the same without the errors that a walk asked for."""
-    if told.source is None:
-        return told
-    errors = [
-        error
-        for error in told.source.errors
-        if icmp_words(error.type, error.code, error.sender).word != "time-exceeded"
-    ]
-    return told._replace(source=told.source._replace(errors=errors))
 
 
 def _is_deaf(told: StoryTold | None, *, others: bool = False) -> bool:

@@ -7,13 +7,14 @@ from collections.abc import Hashable
 from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
+from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import Icmp, Trace
 from netprobe.model.notes import WalkNote
 from netprobe.probe.agents.decode import read_icmp
 from netprobe.probe.checks.check import Check, Scene
-from netprobe.probe.flows.prober import Observation
-from netprobe.probe.flows.walks import WALKED
+from netprobe.probe.flows.prober import Observation, source_address
 
+WALKED = ("tcp", "udp", "icmp")
 # What a router says of an address, whatever the port; other words are about the port that it saw.
 _OF_ADDRESS = "net-unreach"
 # That nobody answers for an address, or a firewall that says so: only the time of the word tells.
@@ -35,13 +36,24 @@ class Traceroute(Check):
         return (*seen.task.pair, seen.task.protocol)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
-        """Give every flow the walk that stands for all of them."""
-        found = await scene.walks.find(group)
-        if found is None:
-            return group
-        port, walked = found
-        task = group[0].task
+        """Walk while the source has walks left."""
+        seen = group[0]
+        task = seen.task
         agent = scene.fleet.agent(task.source)
+        if agent.walks_left <= 0:
+            return group
+        agent.walks_left -= 1
+        route = await agent.route(task.address, source_address(task))
+        if route.gateway is None:  # on the same network there is no router to find
+            agent.walks_left += 1
+            return group
+        if scene.prober.answered.hears_routers(task.source.name):
+            # The walk would take answers that what is still asked needs.
+            await agent.quiet()
+        port = seen.ports[0][0] if seen.ports else 0
+        walked = await agent.walk(
+            task.protocol, task.address, port, source_address(task), MAX_TTL, seen.part.template
+        )
         refusal = walked.refusal and read_icmp(walked.refusal, task.address, agent.own_addresses)
         trace = _read_trace(walked, task.address, refusal)
         note = WalkNote(port, walked)

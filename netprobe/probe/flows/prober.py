@@ -243,10 +243,9 @@ class Prober:
     def _note_answers(self, task: Task, found: Iterable[Observation]) -> None:
         for one in found:
             if one.outcome is not None:
-                flows = port_sets.count(one.ports) or 1
-                self.answered.note_answer(task.source.name, task.address, one.outcome, flows)
+                self.answered.note_answer(task.source.name, task.address, one.outcome)
                 if one.outcome.answer is not None or one.outcome.failure == "refused":
-                    self.chance.note_answered(flows)
+                    self.chance.note_answered(port_sets.count(one.ports) or 1)
 
     async def _teach_recorder(self, part: Part) -> None:
         """Let the destination's recorder know datagrams that no listener of ours waits for."""

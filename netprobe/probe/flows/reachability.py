@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.icmp import HOST_DOWN_MS
 from netprobe.model.matrix import AnyProbe
@@ -14,9 +12,6 @@ from netprobe.probe.flows.work import Task
 REFUSED_MS = 500
 # A slower answer makes nobody wait longer: the source tells it, and a host can say anything.
 MOST_ROUND_TRIP_MS = 4000.0
-# A Linux router sends a host 6 errors, and one more every second (docs/network-facts.md, section
-# 4). Where it was heard so often, what is still asked may need the others.
-SPARE_ERRORS = 3
 # Answers of a TCP connection that opened, whoever opened it.
 OPENED = ("unasked", "silent", "closed", "reset", "other", "service")
 
@@ -36,10 +31,8 @@ class Answered:
         self._up: set[str] = set()
         # Sources of which something let a new connection through.
         self._through: set[str] = set()
-        # How many errors routers have sent to a source, and the sources whose packets went in a
-        # circle: what they ask of a router is rationed.
-        self._router_errors: Counter[str] = Counter()
-        self._circling: set[str] = set()
+        # Sources to which a router said anything: what they ask of it is rationed.
+        self._hear_routers: set[str] = set()
         self._down: dict[str, str] = {}
         self._refused: set[tuple[str, str]] = set()
         self._slowest_ms: dict[tuple[str, str], float] = {}
@@ -53,8 +46,8 @@ class Answered:
         # Pairs of which a check found that the router gave up, however early its words came.
         self._no_refusals: set[tuple[str, str]] = set()
 
-    def note_answer(self, source: str, address: str, outcome: Outcome, flows: int = 1) -> None:
-        """Remember the pair if this outcome of so many flows is an answer of the address."""
+    def note_answer(self, source: str, address: str, outcome: Outcome) -> None:
+        """Remember the pair if this outcome is an answer of the address."""
         pair = (source, address)
         if is_answer(outcome):
             (self._opened if outcome.answer in OPENED else self._answered).add(pair)
@@ -63,9 +56,7 @@ class Answered:
             self._slowest_ms[pair] = max(self._slowest_ms.get(pair, 0.0), rtt_ms)
             self._fastest_ms[pair] = min(self._fastest_ms.get(pair, rtt_ms), rtt_ms)
         if outcome.icmp is not None and outcome.icmp.origin == "router":
-            self._router_errors[source] += flows
-            if outcome.icmp.word == "time-exceeded":
-                self._circling.add(source)
+            self._hear_routers.add(source)
 
     def note_intercepted(self, source: str, address: str) -> None:
         """Remember that something nearer opens connections of the pair: they are no answers."""
@@ -101,12 +92,7 @@ class Answered:
 
     def hears_routers(self, source: str) -> bool:
         """Tell whether a router has sent the source an ICMP error in this run."""
-        return source in self._router_errors
-
-    def has_errors_to_spare(self, source: str) -> bool:
-        """Tell whether what is still asked would get its errors although a walk takes some, and
-        none of them would be taken for an error about a flow."""
-        return self._router_errors[source] < SPARE_ERRORS and source not in self._circling
+        return source in self._hear_routers
 
     def note(
         self, source: str, address: str, outcome: Outcome,

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from netprobe.agent.net.icmp import echo_request
-from netprobe.agent.net.sockets import set_ttl
 from netprobe.agent.recorder.recorder import Recorder
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import RecordOrder, StoryOrder
@@ -71,18 +70,10 @@ def family_of(address: str) -> socket.AddressFamily:
 
 
 def connect(
-    namespace: str,
-    address: str,
-    port: int,
-    *,
-    options: bytes = b"",
-    data: bytes = b"",
-    ttl: int | None = None,
+    namespace: str, address: str, port: int, *, options: bytes = b"", data: bytes = b""
 ) -> str:
     """Connect once from a namespace, and say something: ``open``, or the name of the errno."""
     with inside(namespace), socket.socket(family_of(address), socket.SOCK_STREAM) as sock:
-        if ttl is not None:
-            set_ttl(sock, ttl)
         if options:
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, options)
         sock.settimeout(0.3)

@@ -15,7 +15,7 @@ import pytest
 
 from netprobe.agent.recorder import recorder as recorder_module
 from netprobe.agent.recorder import ring as ring_module
-from netprobe.agent.wire.orders import MAX_TTL, RecordOrder
+from netprobe.agent.wire.orders import RecordOrder
 from netprobe.agent.wire.parts import SeenRun
 from netprobe.agent.wire.templates import MAC_BYTES, pack_nonce
 from netprobe.protocols.packets.plain import REQUEST_MAGIC
@@ -86,22 +86,6 @@ def test_a_handshake_is_seen_at_both_ends(record: Record, family: int) -> None:
         assert before_ns <= run.requests.first_ns <= run.answers.first_ns <= time.time_ns()
     assert left.numbers == came.numbers
     assert len(came.numbers) == 1
-
-
-@both_families
-@pytest.mark.parametrize(("ttl", "counted"), [(MAX_TTL, 1), (MAX_TTL + 1, 2)])
-def test_a_walks_packets_are_none_of_the_flow(
-    record: Record, family: int, ttl: int, counted: int
-) -> None:
-    """They leave with a small TTL. One that arrives is a packet of the source like others."""
-    address = ADDRESS[family]["destination"]
-    source, destination = record(SOURCE), record(DESTINATION)
-    with listen(DESTINATION, address, PORT):
-        assert connect(SOURCE, address, PORT) == "open"
-        assert connect(SOURCE, address, PORT, ttl=ttl) == "open"
-
-    assert counts(source.run("tcp", PORT, family=family, sent=True))[0] == counted
-    assert counts(destination.run("tcp", PORT, family=family))[0] == 2
 
 
 @both_families

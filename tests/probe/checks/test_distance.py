@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from netprobe.agent.wire.answers import Walked
-from netprobe.agent.wire.orders import MAX_TTL, WalkOrder
+from netprobe.agent.wire.orders import WalkOrder
 from netprobe.agent.wire.parts import WalkHop
-from netprobe.agent.wire.questions import CONTROL_PORTS
+from netprobe.agent.wire.questions import CONTROL_PORTS, MAX_TTL
 from netprobe.probe.checks.intercepted import count_hops
 from tests.probe.builders import ROUTER, SOURCE, make_scene, make_task
 from tests.probe.fakes import FakeAgent

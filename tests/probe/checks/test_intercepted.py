@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Walked
-from netprobe.agent.wire.orders import MAX_TTL, EchoOrder, ProbeOrder, WalkOrder
+from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
 from netprobe.agent.wire.parts import WalkHop
-from netprobe.agent.wire.questions import CONTROL_PORTS
+from netprobe.agent.wire.questions import CONTROL_PORTS, MAX_TTL
 from netprobe.model.evidence import Outcome
 from netprobe.model.notes import InterceptionNote
 from netprobe.model.ports import Ports

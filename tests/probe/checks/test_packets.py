@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import PacketsKept
 from netprobe.agent.wire.host_messages import RouteOrder
@@ -25,16 +26,17 @@ class World:
 
     def __init__(self, *, records: bool = True) -> None:
         def tell(order: KeptOrder) -> PacketsKept:
-            return PacketsKept(0, [PACKET], [4711], 2, [99], sure=order.sent)
+            return PacketsKept(0, [PACKET], [4711], 2, [99], sure=order.sent or self.sure_there)
 
         self.source = FakeAgent(SOURCE, {KeptOrder: tell, RouteOrder: routed(source="10.0.0.1")})
         self.target = FakeAgent(TARGET, {KeptOrder: tell})
         self.source.recorder = self.target.recorder = records
+        self.sure_there = False
         self.kept: list[FlowPackets] = []
 
-    async def fetch(self, *seen: Observation) -> list[FlowPackets]:
-        scene = make_scene(self.source, self.target)
-        await fetch_packets(seen, scene.fleet, self.target, self.kept.append)
+    async def fetch(self, *seen: Observation, is_recorded: bool = True) -> list[FlowPackets]:
+        scene = replace(make_scene(self.source, self.target), is_recorded=is_recorded)
+        await fetch_packets(seen, scene, self.kept.append)
         return self.kept
 
 
@@ -81,3 +83,14 @@ async def test_without_recorders_there_is_nothing() -> None:
 
     assert await world.fetch(make_observation(SILENT)) == []
     assert await lost.fetch(make_observation(SILENT)) == []
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+async def test_a_recorder_that_began_too_late_is_sure_of_nothing(is_recorded: bool) -> None:
+    """What was sent before may have come."""
+    world = World()
+    world.sure_there = True
+
+    (found,) = await world.fetch(make_observation(SILENT), is_recorded=is_recorded)
+
+    assert (found.source.sure, found.destination.sure) == (True, is_recorded)

@@ -697,17 +697,3 @@ async def test_an_error_in_its_name_that_it_never_sent_is_somebody_elses(
                   told(heard=False, awake=False, errors=errors))  # fmt: skip
 
     assert (await world.story(silent(outcome=outcome))).destination_in.seen == came
-
-
-async def test_what_a_walk_made_routers_say_is_no_error_of_the_flow() -> None:
-    """A walk may have begun beside the flow's looks; without one the packets went in a circle."""
-    exceeded, refused = error(type=11, code=0), error(code=1)
-
-    async def list_codes(*, walks: bool) -> list[int | None]:
-        world = World(told(run(requests=3), errors=[exceeded, refused]))
-        if walks:
-            world.scene.walks.begin([silent()])
-        return [one.type for one in (await world.story()).errors]
-
-    assert await list_codes(walks=False) == [11, 3]
-    assert await list_codes(walks=True) == [3]

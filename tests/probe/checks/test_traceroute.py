@@ -8,8 +8,9 @@ import pytest
 
 from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import RouteOrder
-from netprobe.agent.wire.orders import MAX_TTL, WalkOrder
+from netprobe.agent.wire.orders import WalkOrder
 from netprobe.agent.wire.parts import IcmpFact, WalkHop
+from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.model.evidence import Icmp, Outcome, Trace, Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import Story, StoryPlace
