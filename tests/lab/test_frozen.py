@@ -1,33 +1,36 @@
 """Machines that are stopped or busy: no verdict depends on it; what a host owes is its own loss.
 
-``-p tests.repeat --repeat 20`` stops parts of 200 runs, each at another moment.
+``python -m tests.lab.stopped_parts`` stops parts of 200 runs, each at another moment.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.frames import PROCESS_NAME
 from tests.lab.cli import COMMAND, environment
 from tests.lab.netlab import Lab, wait_for
-from tests.lab.services import client_config, start_sshd
+from tests.lab.stopped_parts import (
+    DROPPED,
+    HOSTS,
+    PARTS,
+    finish,
+    is_dropped,
+    open_dropping_lab,
+    start_over_ssh,
+    stop_part,
+)
 from tests.needs import require
 from tests.patience import PATIENCE_S
 
-HOSTS = {"m0": ["master"], "m1": ["master"], "m2": ["node"], "m3": ["node"]}
 FROZEN = "m3"
 # Sooner than the 30 s after which an agent that hears nothing gives up.
 GONE_S = 25.0
@@ -156,74 +159,15 @@ def test_ctrl_c_ends_with_a_report(lab: Lab, times: int) -> None:
 
 # --- no verdict depends on load ---
 
-# From each host the others are reached, but for these flows.
-DROPS = """
-table inet lab {
-    chain forward {
-        type filter hook forward priority 0;
-        ip saddr 10.92.1.12 ip daddr 10.92.1.10 tcp dport 6443 drop
-        ip saddr 10.92.1.13 ip daddr 10.92.1.12 udp dport 1-60000 drop
-    }
-}
-"""
-DROPPED = {("m2", "m0", "tcp"), ("m3", "m2", "udp")}
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
-# What may be stopped.
-PARTS = ("agent", "coordinator", "ssh client", "ssh master")
 
 
 @pytest.fixture(scope="module")
 def dropping() -> Iterator[Lab]:
-    """Four machines with sshd, reached by a machine of the administrator; a firewall drops two."""
+    """Four machines with sshd, and a firewall that drops two kinds of flows."""
     require("other users", "sshd")
-    with Lab() as made:
-        router = made.router("fw", "10.92.1.1")
-        for number, name in enumerate(("admin", *HOSTS), start=9):
-            made.host(name, router, f"10.92.1.{number}")
-        router.nft(DROPS)
-        for name in HOSTS:
-            start_sshd(made, made[name])
-        client_config(made, made["m0"], [made[name] for name in HOSTS if name != "m0"])
-        options = ["-F", str(made.folder / "ssh_config")]
-        made.inventory(
-            HOSTS,
-            settings={"modules": ["metallb"]},
-            overrides={
-                name: {
-                    "vantage": "ssh",
-                    "ssh": {"host": made[name].address(4), "user": "root", "options": options},
-                }
-                for name in HOSTS
-            },
-        )
+    with open_dropping_lab() as made:
         yield made
-
-
-def is_dropped(result: dict[str, Any]) -> bool:
-    """Whether the firewall drops some of the flow, or all datagrams of its ends."""
-    ends = (result["source"], result["destination"])
-    if (*ends, result["protocol"]) == ("m2", "m0", "tcp"):
-        return bool(result["port"] <= 6443 <= result["end_port"])
-    return ends == ("m3", "m2") and result["protocol"] not in ("tcp", "icmp")
-
-
-def start_over_ssh(lab: Lab) -> subprocess.Popen[str]:
-    words = ["run", "-m", "deckhouse-nodes", "-i", str(lab.folder / "inventory.yaml"), "-o", "json"]
-    return subprocess.Popen(
-        [*lab["admin"].enter, *COMMAND, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode in (0, 1, 3), stderr
-    assert "Traceback" not in stderr
-    results: list[dict[str, Any]] = json.loads(stdout)["results"]
-    return results
 
 
 @pytest.mark.slow
@@ -242,25 +186,6 @@ def test_under_two_busy_loops_every_drop_is_blocked(dropping: Lab) -> None:
                        if one["verdict"] == "blocked"} >= DROPPED  # fmt: skip
 
 
-def find_part(lab: Lab, process: subprocess.Popen[str], part: str) -> list[int]:
-    """The processes that are such a part of the run."""
-    if part == "coordinator":
-        return [process.pid]
-    hosts = HOSTS if part == "agent" else ["admin"]
-    pids = [pid for name in hosts for pid in lab[name].pids()]
-    return [pid for pid in pids if name_process(pid) == part]
-
-
-def name_process(pid: int) -> str | None:
-    """Which part of a run a process is; None: none of these, or it has ended."""
-    with contextlib.suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes()
-        comm = Path(f"/proc/{pid}/comm").read_text().strip()
-        ssh = "ssh master" if b"[mux]" in words else "ssh client"
-        return {PROCESS_NAME: "agent", "ssh": ssh}.get(comm)
-    return None
-
-
 @pytest.mark.full
 @pytest.mark.alone
 @pytest.mark.parametrize("number", range(10))
@@ -269,22 +194,6 @@ def test_what_is_stopped_at_any_moment_blocks_nothing(dropping: Lab, number: int
 
     Nor does a dropped one pass.
     """
-    seed = random.randrange(1 << 32)
-    chance = random.Random(seed)
-    part = PARTS[number % len(PARTS)]
-    moment_s, stopped_s = chance.uniform(0.2, 6.0), chance.uniform(5.0, 60.0)
-    about = f"{part} stopped after {moment_s:.2f} s for {stopped_s:.1f} s (seed {seed}, {number})"
-    process = start_over_ssh(dropping)
-    time.sleep(moment_s)
-    victims = find_part(dropping, process, part)[:1]
-    for pid in victims:
-        os.kill(pid, signal.SIGSTOP)
-    time.sleep(stopped_s if victims else 0)
-    for pid in victims:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-    results = finish(process)
+    stopped = stop_part(dropping, PARTS[number % len(PARTS)], random.randrange(1 << 32))
 
-    wrong = [one for one in results if one["verdict"] == ("pass" if is_dropped(one) else "blocked")]
-    sys.stdout.write(f"{about}: {dict(Counter(one['verdict'] for one in results))}\n")
-    assert wrong == []
+    assert stopped.wrong == [], stopped
