@@ -152,6 +152,10 @@ def _open_echo() -> None:
         socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP).close()
 
 
+def _open_tunnel_device() -> None:
+    os.close(os.open("/dev/net/tun", os.O_RDWR))
+
+
 def _look_into_process() -> None:
     with subprocess.Popen(["sleep", "60"], user=NOBODY, group=NOBODY, extra_groups=[]) as process:
         try:
@@ -172,6 +176,7 @@ RIGHTS = {
     "packet steering": Right(_steer_packets, "the machine's own root with CAP_NET_ADMIN"),
     "raw sockets": Right(_open_raw, "root with CAP_NET_RAW", in_namespace=True),
     "echo sockets": Right(_open_echo, "root or net.ipv4.ping_group_range", in_namespace=True),
+    "tunnel devices": Right(_open_tunnel_device, "a /dev/net/tun that may be opened"),
     "other users": Right(become_nobody, "root with CAP_SETUID and CAP_SETGID"),
     "processes of others": Right(_look_into_process, "root with CAP_SYS_PTRACE", in_namespace=True),
     "new users": Right(_add_users, "root that may change /etc/passwd"),

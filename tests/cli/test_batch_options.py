@@ -145,7 +145,8 @@ def test_files_of_hosts_carry_a_run_out(folder: Path) -> None:
 
     merged = netprobe("merge", "run/plan.pyz", ".", "-o", "text", "-o", "json=r.json", cwd=folder)
 
-    assert merged.returncode in (1, 3)
+    # Without a recorder refusals of a machine's own pass.
+    assert merged.returncode in (0, 1, 3), merged.stderr
     report = json.loads((folder / "r.json").read_text())
     assert {host["name"]: host["state"] for host in report["hosts"]} == {
         "here": "agent", "gone": "agent",

@@ -17,6 +17,7 @@ import yaml
 
 from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab, Namespace
+from tests.needs import require
 
 PORT = 8472
 CARD = Path(__file__).with_name("bad_card.py")
@@ -72,6 +73,7 @@ class OverlayPair:
             host.ip(f"route add default via 10.77.{net}.1", f"route add default via fd77:{net}::1")
 
     def _connect_by_card(self, kind: str) -> None:
+        require("tunnel devices")
         words = (sys.executable, str(CARD), kind, self.b.netns)
         started = self.a.spawn(*words, stdout=-1)
         assert started.stdout is not None

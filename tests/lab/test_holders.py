@@ -54,6 +54,7 @@ def link_of(host: Namespace) -> str:
     return str(shown["address"])
 
 
+@pytest.mark.needs("tunnel devices")
 def test_every_holder_of_an_address_answers() -> None:
     """One machine has .2, two have .3, nobody has .4; a wrong device is a failure, and one
     that is no Ethernet is named so."""

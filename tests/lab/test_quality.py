@@ -19,6 +19,7 @@ import yaml
 
 from tests.lab.cli import Finished, netprobe
 from tests.lab.netlab import Lab, Namespace
+from tests.needs import require
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -72,6 +73,7 @@ class MeasuredWay:
             host.ip(f"route add default via 10.79.{net}.1", f"route add default via fd79:{net}::1")
 
     def _connect_slowly(self, delay_ms: int) -> None:
+        require("tunnel devices")
         words = (sys.executable, str(SLOW_WAY), str(delay_ms), self.b.netns)
         started = self.a.spawn(*words, stdout=-1)
         assert started.stdout is not None
