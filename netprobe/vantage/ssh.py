@@ -256,7 +256,7 @@ HURRIED_CLOSE_S = 0.5
 
 # A master that stands still keeps what cleans waiting. That goes on by itself after our end.
 _CLEANER = (
-    'd=$(mktemp -d "$1/npXXXXXXXX") || exit 1; echo "$d"; exec 3<&0; { read -r _ <&3; '
+    'd=$(mktemp -d "$1/npXXXXXXXX") || exit 1; exec 3<&0; { echo "$d"; read -r _ <&3; '
     'for s in "$d"/*; do [ -S "$s" ] && ssh -o "ControlPath=$s" -O exit master; done; '
     'rm -rf "$d"; } &'
 )

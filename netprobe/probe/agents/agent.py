@@ -86,7 +86,7 @@ class AgentMethods(ABC):
         return self._addresses[1]
 
     async def settle(self, limit_s: float) -> None:
-        """Wait until its start has succeeded or failed, while this process runs so long at most."""
+        """Wait until its start has ended; the limit hardly counts a standstill of this process."""
         if not self.settled.is_set():
             await wait_awake(self.settling(), limit_s)
 
