@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 Json = dict[str, Any]
-# What becomes of a pod on its node: it is changed in place.
+# What becomes of a pod on its node, which is changed in place, before the DaemonSet's call is
+# answered; what takes time goes on by itself.
 Kubelet = Callable[[Json, bytes], object]
 SPACE = r"/api/v1/namespaces/([^/]+)"
 DAEMONS = r"/apis/apps/v1/namespaces/([^/]+)/daemonsets"
@@ -65,7 +66,6 @@ class Api:
     # Calls that get no answer before the server ends.
     hangs_at: Callable[[str, str], bool] = lambda _method, _path: False
     ended: threading.Event = field(default_factory=threading.Event)
-    threads: list[threading.Thread] = field(default_factory=list)
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> Any:
         """Answer a call. Raises ApiError."""
@@ -118,9 +118,7 @@ class Api:
         chosen = [node for node in self.nodes if fits(made, node)][:most]
         self.pods[space] = [make_pod(made, node) for node in chosen]
         for pod in self.pods[space]:
-            thread = threading.Thread(target=self.kubelet, args=(pod, self.bundle(space)))
-            thread.start()
-            self.threads.append(thread)
+            self.kubelet(pod, self.bundle(space))
         return made
 
     def bundle(self, space: str) -> bytes:
@@ -302,8 +300,6 @@ def serving(api: Api, folder: Path) -> Iterator[Path]:
         server.shutdown()
         thread.join()
         server.server_close()
-        for one in api.threads:
-            one.join()
 
 
 def write_kubeconfig(folder: Path, port: int) -> Path:

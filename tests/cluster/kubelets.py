@@ -40,6 +40,18 @@ class Kubelets:
         self._lock = threading.Lock()
         # By the names of pods; None of those that are to end.
         self._running: dict[str, subprocess.Popen[bytes] | None] = {}
+        self._threads: list[threading.Thread] = []
+
+    def start_pod(self, pod: Json, bundle: bytes) -> None:
+        """Run a pod beside what goes on."""
+        thread = threading.Thread(target=self.run_pod, args=(pod, bundle))
+        thread.start()
+        self._threads.append(thread)
+
+    def wait_for_pods(self) -> None:
+        """Wait until all that were started have ended."""
+        for thread in self._threads:
+            thread.join()
 
     def run_pod(self, pod: Json, bundle: bytes) -> None:
         """Run a pod, until it ends or is stopped."""

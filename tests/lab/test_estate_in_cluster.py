@@ -55,13 +55,15 @@ def run_in_cluster(lab: Lab, folder: Path) -> tuple[Api, Json]:
              "vantage": "none"}  # fmt: skip
     inventory = folder / "outside.json"
     inventory.write_text(json.dumps({"schema": "netprobe.inventory/1", "hosts": {OUTSIDE: outer}}))
-    api = Api(list_nodes(), Kubelets(folder, lambda node: lab[node].enter).run_pod)
+    kubelets = Kubelets(folder, lambda node: lab[node].enter)
+    api = Api(list_nodes(), kubelets.start_pod)
     with serving(api, folder) as kubeconfig:
         done = netprobe(
             "cluster", "run", "-m", estate.MATRIX, "-i", str(inventory), "--start", "+30s",
             "--kubeconfig", str(kubeconfig), "--image", "python:3", "-o", "json", ok=(1,),
             limit_s=PATIENCE_S + ROUNDS_S, PATH=f"{KUBECTL.parent}:{os.environ['PATH']}",
         )  # fmt: skip
+    kubelets.wait_for_pods()
     return api, json.loads(done.stdout)
 
 

@@ -119,13 +119,15 @@ def play_through_api(lab: Lab, folder: Path, matrix: Path) -> tuple[Api, Json]:
     """One command against an API server: give the server as it was left, and the report."""
     place = folder / "api"
     place.mkdir()
-    api = Api(list_nodes(lab)["items"], Kubelets(place, lambda node: lab[node].enter).run_pod)
+    kubelets = Kubelets(place, lambda node: lab[node].enter)
+    api = Api(list_nodes(lab)["items"], kubelets.start_pod)
     with serving(api, place) as kubeconfig:
         done = netprobe(
             "cluster", "run", "-m", str(matrix), "--kubeconfig", str(kubeconfig), "--start", "+30s",
             "--window", "12s", "--margin", "16s", "--image", "python:3", "-o", "json",
             PATH=f"{KUBECTL.parent}:{os.environ['PATH']}",
         )  # fmt: skip
+    kubelets.wait_for_pods()
     return api, json.loads(done.stdout)
 
 
@@ -138,7 +140,8 @@ def diagnose_tunnel(lab: Lab, folder: Path) -> tuple[Api, Json]:
     the server as it was left, and the report."""
     place = folder / "tunnel"
     place.mkdir()
-    api = Api(list_nodes(lab)["items"], Kubelets(place, lambda node: lab[node].enter).run_pod)
+    kubelets = Kubelets(place, lambda node: lab[node].enter)
+    api = Api(list_nodes(lab)["items"], kubelets.start_pod)
     api.mute["w2"] = NO_AGENT
     with serving(api, place) as kubeconfig:
         done = netprobe(
@@ -147,6 +150,7 @@ def diagnose_tunnel(lab: Lab, folder: Path) -> tuple[Api, Json]:
             "--image", "python:3", "-o", "json", ok=(1,),
             PATH=f"{KUBECTL.parent}:{os.environ['PATH']}",
         )  # fmt: skip
+    kubelets.wait_for_pods()
     return api, json.loads(done.stdout)
 
 
