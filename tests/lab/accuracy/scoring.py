@@ -33,9 +33,11 @@ class Scored:
     because: str
 
     def line(self) -> str:
-        """One line for people."""
+        """One line for people; of what is wrong with the whole result."""
         case = f"{self.score:5} {self.question.protocol:4} {self.question.case.name}"
-        return f"{case}: {self.because}; got {_short(self.got)}; rule {self.expectation.words}"
+        whole = f"; {self.got}" if self.score == "wrong" else ""
+        got = f"{_short(self.got)}{whole}"
+        return f"{case}: {self.because}; got {got}; rule {self.expectation.words}"
 
 
 def answers_anything(case: Case) -> bool:
