@@ -141,17 +141,20 @@ class _Watch:
     answered: bool = False
 
     async def take_moments(self) -> None:
-        """Ask the flow in half of the moments, and rest in the others. Raises AgentError."""
-        order = [True] * MOMENTS + [False] * MOMENTS
+        """Ask the flow in half of the moments, and rest in the others, each for as long as asking
+        takes on this machine: packets of others come all the time. Raises AgentError."""
+        order = [True] * (MOMENTS - 1) + [False] * MOMENTS
         random.shuffle(order)
-        look_s = self._choose_look_ms() / 1000
+        loop, rest_s = asyncio.get_running_loop(), 0.0
         if self.flows[0].task.protocol == "tcp" and has_reached(self.flows[0]):
-            await asyncio.sleep(-asyncio.get_running_loop().time() % SLOT_S)
+            await asyncio.sleep(-loop.time() % SLOT_S)
         before = await self._count_packets()
         if all(one.stopped is None for one in before):
             return  # no kernel says anything
-        for is_asked in order:
-            await (self._ask_flows() if is_asked else asyncio.sleep(look_s))
+        for is_asked in (True, *order):
+            begun = loop.time()
+            await (self._ask_flows() if is_asked else asyncio.sleep(rest_s))
+            rest_s = max(rest_s, loop.time() - begun)
             after = await self._count_packets()
             (self.asked if is_asked else self.rested).append(_subtract_counts(before, after))
             before = after

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
@@ -184,6 +185,31 @@ async def test_flows_of_different_fates_are_told_apart() -> None:
 
     assert found[7001] == StoppedPackets(request=True, answer=False)
     assert found[7000] == found[7002] == StoppedPackets(request=False, answer=False)
+
+
+class SlowAgent(FakeAgent):
+    """A busy machine: what is asked takes a second."""
+
+    async def probe(self, order: Any, heard: Any = None) -> Any:
+        await asyncio.sleep(1)
+        return await super().probe(order, heard)
+
+
+async def test_asking_on_a_busy_machine_takes_longer() -> None:
+    """So that more packets of others come meanwhile, which are none of the flow's."""
+    world = World({443: "path"})
+    world.source = SlowAgent(SOURCE, world.source.scripts)
+    world.scene = make_scene(world.source, world.target)
+    begun = asyncio.get_running_loop().time()
+
+    def tell(order: PacketCountsOrder) -> PacketCounts:
+        others = round(40 * (asyncio.get_running_loop().time() - begun))
+        return PacketCounts(order.id, others, others, 0)
+
+    for agent in (world.source, world.target):
+        agent.scripts[PacketCountsOrder] = tell
+
+    assert await world.look(silent(reached=True)) == {443: NOT_COUNTED}
 
 
 @pytest.mark.parametrize("seed", range(20))
