@@ -12,8 +12,9 @@ failed by chance had one of these causes:
   (``tests/loops.py``).
 * Packets that are sent and not there yet, on loopback too: ``Desk.settle(sender)``, ``wait_until``.
 * What is not the test's own: a port that was free a moment ago, an address that "nobody has",
-  folders that others make in the same place. Ports come from ``tests/ports.py``, silence from a
-  listener whose queue is full, names have a token of the test.
+  folders that others make in the same place, a router's memory of an earlier test's connections.
+  Ports come from ``tests/ports.py``, silence from a listener whose queue is full, names have a
+  token of the test.
 """
 
 from __future__ import annotations

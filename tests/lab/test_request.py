@@ -50,6 +50,9 @@ MATRIX = {
 }  # fmt: skip
 # Answers come within milliseconds; who hears none for so long hears none.
 QUIET_S = 1.2
+# The kernel gives none of them: from a port of netprobe's, whose datagram was answered, the router
+# would let a datagram through for half a minute.
+UDP_PORTS = itertools.cycle(range(10000, 32768))
 PAIRS = [pair for pair in itertools.permutations(HOSTS, 2)]
 # What the router lets through already. And w1 itself drops the kubelet's port.
 OPEN = "tcp dport 22 accept"
@@ -201,6 +204,8 @@ def open_flows(lab: Lab, flows: Iterable[Flow]) -> set[Flow]:
             one = lab[flow[0]].socket(socket.AF_INET, kind)
             waiting[one] = flow
             one.setblocking(False)
+            if flow[2] == "udp":
+                one.bind(("", next(UDP_PORTS)))
             one.connect_ex((HOSTS[flow[1]][0], flow[3]))
             if flow[2] == "udp":
                 one.send(b"who is there?")
