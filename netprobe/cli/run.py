@@ -47,8 +47,8 @@ from netprobe.signals import MakeLoop, run_until_signal
 from netprobe.vantage.limits import make_room_for_agents
 
 # A search for cycles visits everything that a run works on: begun after Python's own 700 new
-# objects it takes half of the coordinator's time.
-GARBAGE_OBJECTS = 100_000
+# objects it takes half of the coordinator's time, after 100,000 a fifth of it.
+GARBAGE_OBJECTS = 1_000_000
 
 # The agents of a run: they begin and end with it.
 OpenFleet = AbstractAsyncContextManager[Fleet]

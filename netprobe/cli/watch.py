@@ -15,7 +15,6 @@ from netprobe.cli.asked import WatchOptions
 from netprobe.cli.given import read_seconds
 from netprobe.cli.launch import make_runtimes, read_become_password, settings_of
 from netprobe.cli.plan import make_plan, tell_note
-from netprobe.cli.run import GARBAGE_OBJECTS
 from netprobe.cli.streams import tell
 from netprobe.errors import NetprobeError, RequestError
 from netprobe.history.ledger import HistoryFile, open_ledger, refuse_others
@@ -41,6 +40,9 @@ from netprobe.watch.watch import Watch, WatchRequest
 if TYPE_CHECKING:
     from netprobe.watch.metrics import WatchMetrics
     from netprobe.watch.notify import Notifier
+
+# A watch goes on for months: what is in cycles goes now and then.
+GARBAGE_OBJECTS = 100_000
 
 
 def watch_verb(options: WatchOptions) -> int:

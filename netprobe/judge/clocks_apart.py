@@ -47,10 +47,11 @@ def judge_clocks(
     """
     clocks = sorted((*_list_hosts(hosts_s), *_list_servers(hosts_s, answers)))
     majority = _find_majority(clocks)
+    middle_s = median(one.ahead_s for one in majority) if majority else 0.0
     told = set()
     for one in clocks:
         others = majority or [max(clocks, key=partial(_measure_distance, one))]
-        apart_s = one.ahead_s - median(other.ahead_s for other in others)
+        apart_s = one.ahead_s - (middle_s if majority else others[0].ahead_s)
         if abs(apart_s) >= APART_S and one.name in flows and one.name not in told:
             told.add(one.name)
             yield make_fault(flows[one.name], _word_apart(one, apart_s, others, clocks))
@@ -89,9 +90,10 @@ def _find_majority(clocks: Sequence[_Clock]) -> Sequence[_Clock]:
     if not groups:
         return ()
     most = max(groups)[0]
-    best = [clocks[first:last] for size, first, last in groups if size == most]
-    middles = [median(one.ahead_s for one in group) for group in best]
-    return () if max(middles) - min(middles) >= APART_S else best[0]
+    best = sorted({(first, last) for size, first, last in groups if size == most})
+    middles = [median(times[first:last]) for first, last in best]
+    first, last = best[0]
+    return () if max(middles) - min(middles) >= APART_S else clocks[first:last]
 
 
 def _measure_distance(one: _Clock, other: _Clock) -> float:

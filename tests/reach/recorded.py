@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -75,8 +76,9 @@ class Estate:
 
     def __init__(self, deaf: frozenset[str] = frozenset()) -> None:
         self.deaf = deaf
-        # Of the orders of probes: who sent them, and their ports.
-        self.arrived: dict[int, tuple[str, Ranges]] = {}
+        # By address, of the orders of probes: who sent them, and their ports. A host that closes
+        # its listeners forgets them.
+        self.arrived: defaultdict[str, dict[int, tuple[str, Ranges]]] = defaultdict(dict)
         self.listening: set[str] = set()
         self.orders = self.probe_orders = 0
 
@@ -117,7 +119,7 @@ class RecordedAgent:
             )
             yield answers.Done(order.id, cancelled=False)
         elif isinstance(order, orders.SeenOrder):
-            known = self._estate.arrived
+            known = self._estate.arrived[self._address]
             yield answers.Seen(
                 order.id,
                 [
@@ -132,6 +134,8 @@ class RecordedAgent:
             source = order.src or self._address
             yield host_messages.Routed(order.id, source, "eth0", 1500, 1500, None, None)
         elif type(order) in ANSWERS:
+            if isinstance(order, orders.CloseOrder):
+                self._estate.arrived.pop(self._address, None)
             yield ANSWERS[type(order)](order)
 
     def _probe(self, order: orders.ProbeOrder) -> Iterator[Any]:
@@ -143,7 +147,7 @@ class RecordedAgent:
             ports = _list_ports(blocks or order.blocks)
             kind = self._estate.outcome(order, dst, host)
             if kind.failure is None:
-                self._estate.arrived[number] = (self._address, ports)
+                self._estate.arrived[dst][number] = (self._address, ports)
             alike.setdefault((kind, tuple(ports)), []).append(place)
         for (kind, ports), places in alike.items():
             count = len(places)

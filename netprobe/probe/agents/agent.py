@@ -75,6 +75,7 @@ class AgentMethods(ABC):
         self.counted_left = COUNTED
         self.names = NameQuestions(self.host.name, self.ask_service)
         self._routes: dict[tuple[str, str | None], host_messages.Routed] = {}
+        self._alike_routes: dict[tuple[object, ...], host_messages.Routed] = {}
 
     @property
     def own_addresses(self) -> frozenset[str]:
@@ -187,9 +188,8 @@ class AgentMethods(ABC):
         """Look up the route to an address in the host's kernel; asked once."""
         key = (dst, src)
         if key not in self._routes:
-            self._routes[key] = await self.request(
-                host_messages.RouteOrder(0, dst, src), host_messages.Routed
-            )
+            told = await self.request(host_messages.RouteOrder(0, dst, src), host_messages.Routed)
+            self._routes[key] = self._alike_routes.setdefault(told[1:], told)
         return self._routes[key]
 
     async def return_path(self, dst: str, src: str) -> host_messages.ReturnPath:

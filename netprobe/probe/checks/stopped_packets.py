@@ -2,9 +2,9 @@
 
 Each kernel counts the packets that it stops as they come in, and those that it stops as they leave;
 every program may read that (docs/network-facts.md, section 6). The check sends the flow's packets
-in half of twelve moments, which chance draws. A host that stops them counts all of them in each of
-these moments, and few in the others. A host that counts none in two of these moments does not stop
-them, whatever other packets it stops.
+in half of twelve moments, which chance draws after the first one; the others last as long. A host
+that stops them counts all of them in each of these moments, and few in the others. A host that
+counts none in two of these moments does not stop them, whatever other packets it stops.
 
 What follows: whether the destination stops the request or its answer, the source the answer, or the
 request did not come. A host is asked five times at most.
