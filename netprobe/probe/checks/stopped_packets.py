@@ -39,6 +39,8 @@ LOOKS = 8
 # Flows of more ports together are not asked again so often.
 MOST_PORTS = 32
 LEAST_LOOK_MS, MOST_LOOK_MS = 60, 500
+# Nobody waits for longer rests than these.
+MOST_REST_S = 5.0
 # A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. Who begins with an even
 # second of one clock meets none of them.
 SLOT_S = 2.0
@@ -142,7 +144,8 @@ class _Watch:
 
     async def take_moments(self) -> None:
         """Ask the flow in half of the moments, and rest in the others, each for as long as asking
-        takes on this machine: packets of others come all the time. Raises AgentError."""
+        takes on this machine: packets of others come all the time. A machine that is too slow for
+        that tells nothing. Raises AgentError."""
         order = [True] * (MOMENTS - 1) + [False] * MOMENTS
         random.shuffle(order)
         loop, rest_s = asyncio.get_running_loop(), 0.0
@@ -152,9 +155,15 @@ class _Watch:
         if all(one.stopped is None for one in before):
             return  # no kernel says anything
         for is_asked in (True, *order):
-            begun = loop.time()
-            await (self._ask_flows() if is_asked else asyncio.sleep(rest_s))
-            rest_s = max(rest_s, loop.time() - begun)
+            if is_asked:
+                begun = loop.time()
+                await self._ask_flows()
+                rest_s = max(rest_s, loop.time() - begun)
+            else:
+                await asyncio.sleep(rest_s)
+            if rest_s > MOST_REST_S:
+                self.asked.clear()
+                return
             after = await self._count_packets()
             (self.asked if is_asked else self.rested).append(_subtract_counts(before, after))
             before = after

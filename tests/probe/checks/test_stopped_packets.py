@@ -188,18 +188,26 @@ async def test_flows_of_different_fates_are_told_apart() -> None:
 
 
 class SlowAgent(FakeAgent):
-    """A busy machine: what is asked takes a second."""
+    """A busy machine: what is asked takes so many seconds."""
+
+    takes_s = 1.0
 
     async def probe(self, order: Any, heard: Any = None) -> Any:
-        await asyncio.sleep(1)
+        await asyncio.sleep(self.takes_s)
         return await super().probe(order, heard)
+
+
+def make_slow(world: World, takes_s: float) -> None:
+    """Let the source be slow."""
+    world.source = slow = SlowAgent(SOURCE, world.source.scripts)
+    slow.takes_s = takes_s
+    world.scene = make_scene(world.source, world.target)
 
 
 async def test_asking_on_a_busy_machine_takes_longer() -> None:
     """So that more packets of others come meanwhile, which are none of the flow's."""
     world = World({443: "path"})
-    world.source = SlowAgent(SOURCE, world.source.scripts)
-    world.scene = make_scene(world.source, world.target)
+    make_slow(world, takes_s=1)
     begun = asyncio.get_running_loop().time()
 
     def tell(order: PacketCountsOrder) -> PacketCounts:
@@ -210,6 +218,16 @@ async def test_asking_on_a_busy_machine_takes_longer() -> None:
         agent.scripts[PacketCountsOrder] = tell
 
     assert await world.look(silent(reached=True)) == {443: NOT_COUNTED}
+
+
+async def test_a_machine_that_stands_still_is_not_waited_for() -> None:
+    """What is counted then tells nothing."""
+    world = World({443: "request"})
+    make_slow(world, takes_s=30)
+    begun = asyncio.get_running_loop().time()
+
+    assert await world.look(silent()) == {443: NOT_COUNTED}
+    assert asyncio.get_running_loop().time() - begun == pytest.approx(30)
 
 
 @pytest.mark.parametrize("seed", range(20))
