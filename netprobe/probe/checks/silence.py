@@ -8,6 +8,7 @@ from collections.abc import Hashable
 
 from msgspec.structs import replace
 
+from netprobe.agent.wire.failures import STOOD_STILL
 from netprobe.agent.wire.questions import DATAGRAMS, UNKNOWN_MS
 from netprobe.model import ports as port_sets
 from netprobe.model.notes import SilenceNote
@@ -127,23 +128,28 @@ async def _ask_again(seen: Observation, timings: list[Timing], scene: Scene) -> 
     rest = [seen]
     for pieces in asked:
         counted = [
-            _count_before(before, replace(one, ports=ports), seen, scene)
+            _add_look(before, replace(one, ports=ports), seen, scene)
             for before in rest
             for one in pieces
             if (ports := port_sets.intersect(one.ports, before.ports)) or not before.ports
         ]
-        found += [one for one in counted if not is_silent(one)]
-        rest = [one for one in counted if is_silent(one)]
+        found += [one for one in counted if not is_silent(one) and not _is_spoilt(one)]
+        rest = [one for one in counted if is_silent(one) or _is_spoilt(one)]
     return found + rest
 
 
-def _count_before(
+def _add_look(
     before: Observation, one: Observation, seen: Observation, scene: Scene
 ) -> Observation:
-    """Give a look at a flow that was ``seen`` silent, with all looks before it counted."""
+    """Give a look at a flow that was ``seen`` silent, with all looks before it counted. One that
+    a pause has spoilt says nothing, unless all are spoilt."""
     if one.outcome is None or before.outcome is None:
         return replace(before, ports=one.ports)
-    if not is_silent(one):
+    if _is_spoilt(one) and not (before.outcome is seen.outcome or _is_spoilt(before)):
+        return replace(before, ports=one.ports)
+    if _is_spoilt(before):
+        before = replace(seen, ports=one.ports)
+    if not is_silent(one) and not _is_spoilt(one):
         scene.prober.chance.note_lost(_count_flows(one) * _packets_of(before))
     trail = before.trail + one.trail[len(seen.trail) :]
     return replace(one, earlier=before.orders, trail=trail).counting(before.outcome)
@@ -156,6 +162,11 @@ def is_silent(seen: Observation) -> bool:
     """
     answer = seen.outcome and seen.outcome.answer
     return seen.silent or (seen.unanswered and answer != "other")
+
+
+def _is_spoilt(seen: Observation) -> bool:
+    """Tell whether a pause could have hidden the answer, also when the look was repeated."""
+    return seen.outcome is not None and seen.outcome.failure == STOOD_STILL
 
 
 def _count_flows(seen: Observation) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from tests.probe.fakes import FakeAgent, kind, reply
 
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=1, packets=1)
 NOTHING = kind(failure="no-answer", left=True, packets=1)
+SPOILT = kind(failure="stood-still", left=True, packets=1)
 OPEN = kind(op="answer", answer="nonce", by=1)
 
 
@@ -35,12 +38,19 @@ def silent(ports: Ports = ((443, 443),), **change: Any) -> Observation:
 
 
 class World:
-    """A source that answers from its n-th look on, by port; 0: never."""
+    """A source that answers from its n-th look on, by port; 0: never. It stands still while it
+    carries out the orders of these numbers."""
 
     def __init__(
-        self, answers: dict[int, int] | None = None, *, settings: ProbeSettings | None = None
+        self,
+        answers: dict[int, int] | None = None,
+        *,
+        settings: ProbeSettings | None = None,
+        spoilt: Collection[int] = (),
     ) -> None:
         self.answers = answers or {}
+        self.spoilt = spoilt
+        self._numbers = itertools.count()
         self.looks: dict[int, int] = {}
         self.source = FakeAgent(SOURCE, {ProbeOrder: self._probe})
         self.source.recorder = True
@@ -53,7 +63,8 @@ class World:
             return OPEN if wanted and self.looks[port] >= wanted else nothing
 
         # A look of TCP is one packet, of anything else three.
-        nothing = NOTHING._replace(packets=order.looks * (1 if order.proto == "tcp" else 3))
+        is_spoilt = next(self._numbers) in self.spoilt
+        nothing = (SPOILT if is_spoilt else NOTHING)._replace(packets=order.looks * (1 if order.proto == "tcp" else 3))
         return ProbeReply([row._replace(looks=order.looks) for row in reply(order, tell).rows])
 
     def heard(self, rtt_ms: float) -> None:
@@ -122,6 +133,34 @@ async def test_who_answered_is_not_asked_again() -> None:
 
     assert first.blocks[0].ports == [(1, 2)]
     assert all((1, 1) not in order.blocks[0].ports for order in others)
+
+
+@pytest.mark.parametrize("spoilt", [0, 1])
+async def test_a_look_that_a_pause_has_spoilt_says_nothing(spoilt: int) -> None:
+    """Neither that the flow is silent, nor that a packet of it got lost: it is asked once more."""
+    world, usual = World(spoilt=[spoilt]), World()
+    for one in (world, usual):
+        one.heard(0.2)
+        (found,) = await one.look(silent())
+        assert found.silent
+        assert found.outcome is not None
+        assert found.outcome.packets == LEAST_LOOKS
+
+    assert world.looks[443] > usual.looks[443]
+    assert world.scene.prober.chance.loss == LEAST_LOSS
+
+
+async def test_where_pauses_have_spoilt_all_looks_nothing_is_known() -> None:
+    """It is not asked for ever, and counts as no loss."""
+    world = World(spoilt=range(100))
+    world.heard(0.2)
+
+    (found,) = await world.look(silent())
+
+    assert len(world.timings) == 2
+    assert found.outcome is not None
+    assert found.outcome.failure == "stood-still"
+    assert world.scene.prober.chance.loss == LEAST_LOSS
 
 
 async def test_looks_and_packets_add_up() -> None:
