@@ -6,8 +6,8 @@
   and still see a reset from a nearer forger (docs/network-facts.md, section 2).
 * Where the address never answered anything, and a router refuses in its place, that router may have
   made the resets too: it did where they come from no farther than its errors.
-* Where no recorder tells what left the source, and a reset may have been made there by its TTL, the
-  source is asked: what its own firewall makes comes in by its loopback device.
+* Where no recorder tells what left the source, the source is asked port by port: what its own
+  firewall makes comes in by its loopback device.
 * Where nothing tells that TTL, a full one betrays the first hop: if the destination is behind a
   gateway that says "time exceeded" to a SYN with TTL 1, the gateway does not own the address, and
   whatever comes from the address has lost at least one.
@@ -47,6 +47,7 @@ from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
 
 FORGED = ResetOrigin(forged=True)
+OWN = ResetOrigin(forged=True, own=True)
 LOOPBACK = "lo"
 
 
@@ -170,7 +171,7 @@ class _ResetLooks:
         except AgentError:
             return resets  # what is known stands; the next round of a carried bundle asks it
         return [
-            replace(piece, reset=ResetOrigin(forged=True, own=True)) if is_own else piece
+            replace(piece, reset=OWN, conclusion=None) if is_own else piece
             for seen in resets
             for is_own, piece in (seen.cut(own) if may_be_own(seen) else [(False, seen)])
         ]
@@ -265,10 +266,10 @@ def may_be_own(seen: Observation) -> bool:
     """Tell whether the source's own firewall may have made a reset.
 
     Not one whose TTL a router has lowered, nor one to a request that a recorder there saw leave.
+    Where no recorder tells the TTL, a few ports have stood for the others: each is asked.
     """
-    if seen.reset.forged is True or seen.reset.full_ttl is False:
-        return False
-    if arrival_ttl(seen) not in (None, *INITIAL_TTLS):
+    ttl = arrival_ttl(seen)
+    if ttl is not None and (ttl not in INITIAL_TTLS or seen.reset.forged is True):
         return False
     return seen.story is None or seen.story.source_out.seen == "unknown"
 

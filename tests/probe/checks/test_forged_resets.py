@@ -134,7 +134,7 @@ async def test_a_reset_with_the_ttl_of_answers_is_genuine() -> None:
 
     assert words(found) == [(((443, 443),), (False, False))]
     assert [order.min_ttl for order in agent.orders(ProbeOrder)] == [61] * LEAST_LOOKS
-    assert len(agent.asked) == LEAST_LOOKS
+    assert len(agent.orders(ProbeOrder)) == LEAST_LOOKS
     assert found[0].trail[0].note == ResetNote(answer_ttl=60, min_ttl=61, refused_again=False)
 
 
@@ -203,6 +203,18 @@ async def test_without_a_recorder_the_source_tells_its_own_resets(
     ]
 
 
+async def test_behind_a_router_no_port_stands_for_the_sources_own_ones() -> None:
+    """A sample of a range has a TTL that the router has lowered, and none of the own resets."""
+    ports = {port: 62 for port in range(7000, 7101)} | {port: 64 for port in range(7001, 7004)}
+    world = World(ports, echo_ttl=62, gateway=ROUTER, own=((7001, 7003),))
+
+    found = await look(ForgedResets(), make_scene(world.agent()), reset(*ports))
+
+    own = [one.ports for one in found if one.reset.own]
+    assert own == [((7001, 7003),)]
+    assert {one.reset.forged for one in found if not one.reset.own} == {False}
+
+
 async def test_on_one_machine_all_resets_come_in_by_loopback() -> None:
     """A closed port of an address of this machine is refused by nobody's firewall."""
     world = World({443: 64}, echo_ttl=64, gateway=None, dev="lo", own=((443, 443),))
@@ -217,8 +229,7 @@ async def test_on_one_machine_all_resets_come_in_by_loopback() -> None:
 @pytest.mark.parametrize(
     ("world", "seen"),
     [
-        # A router has lowered it, as a floor or a recorder tells; a recorder saw the SYN leave.
-        (World({443: 62}), reset()),
+        # A router has lowered it, as a recorder tells; a recorder saw the SYN leave.
         (World({443: 62}, echo_ttl=62), reset(ttl=62)),
         (World({443: 64}, echo_ttl=64, gateway=None), reset(ttl=64, left="yes")),
         (World({443: 64}, echo_ttl=64, gateway=None), reset(left="no")),
