@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.lab.netlab import Lab, Namespace
-from tests.lab.test_truth import Chain, table
+from tests.lab.test_truth import THERE, Chain, table
 
 pytestmark = pytest.mark.lab
 
@@ -22,9 +22,11 @@ OWN, THEIRS = (7000, 7003), (7004, 7004)
 Said = tuple[str, str, tuple[str, ...]]
 
 
-def find_verdicts(chain: Chain, *, rights: bool) -> dict[tuple[int, int], set[Said]]:
+def find_verdicts(
+    chain: Chain, ports: str, there: dict[int, str], *, rights: bool
+) -> dict[tuple[int, int], set[Said]]:
     """What both families say of each range of ports."""
-    results = chain.run({"tcp": ["7000-7004"]}, agent=False, there=NEIGHBOUR, rights=rights)
+    results = chain.run({"tcp": [ports]}, agent=False, there=there, rights=rights)
     found: dict[tuple[int, int], set[Said]] = {}
     for one in results.values():
         said = one["verdict"], one["reason"], tuple(one["where"])
@@ -62,9 +64,25 @@ def test_own_resets_of_the_source_are_blocked_there(rights: bool, busy: bool) ->
         if busy:
             use_loopback(chain.source)
 
-        found = find_verdicts(chain, rights=rights)
+        found = find_verdicts(chain, "7000-7004", NEIGHBOUR, rights=rights)
 
     assert found == {
         OWN: {("blocked", "local-firewall", ("source",))},
         THEIRS: {("pass", "reset", ())},
+    }
+
+
+def test_own_resets_behind_a_router() -> None:
+    """Without rights, three ports of a hundred: a few of a range do not stand for them."""
+    with Lab() as lab:
+        chain = Chain(lab)
+        chain.source.nft(table(OUTPUT, "own", "tcp dport 7021-7023 reject with tcp reset"))
+
+        found = find_verdicts(chain, "7000-7100", THERE, rights=False)
+
+    passed = {("pass", "reset", ())}
+    assert found == {
+        (7000, 7020): passed,
+        (7021, 7023): {("blocked", "local-firewall", ("source",))},
+        (7024, 7100): passed,
     }
