@@ -146,7 +146,6 @@ class ListedFlows:
 async def _work_through(
     flows: ListedFlows, fleet: Fleet, settings: ProbeSettings, emit: Emit
 ) -> None:
-    now_s = asyncio.get_running_loop().time
     answered = Answered(flows.work.flow_count)
     alone = Alone()
     slots = asyncio.Semaphore(settings.forks)
@@ -166,21 +165,18 @@ async def _work_through(
         # All sources have been here then, or the run is stopped: silent servers get their evidence.
         with contextlib.ExitStack() as at_end:
             async with listed:
-                ready_by = now_s() + settings.ready_s
-                left = await work_at(host, flows.wants(host), ready_by, at_end)
+                left = await work_at(host, flows.wants(host), at_end)
             # Who waits for late sources keeps nobody from being listed.
             while left:
-                left = await work_at(host, left, ready_by, at_end)
+                left = await work_at(host, left, at_end)
         flows.drop(host)
 
-    async def work_at(
-        host: Host, wants: list[Want], ready_by: float, at_end: contextlib.ExitStack
-    ) -> list[Want]:
+    async def work_at(host: Host, wants: list[Want], at_end: contextlib.ExitStack) -> list[Want]:
         """Work through what is prompt, and give the rest."""
         if not wants:
             return wants
         prompt, late = await _sort_by_promptness(wants, fleet)
-        await fleet.agent(host).settle(ready_by - now_s())
+        await fleet.agent(host).settle(settings.ready_s)
         about = f"for a slot for {host.name}"
         async with (
             fleet.phases.turn(slots, about),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -15,6 +16,7 @@ from tests.lab.losses import watch_losses
 from tests.lab.outages import make_table, plant_outages
 from tests.lab.services import shift_clock
 from tests.lab.watching import (
+    MATRIX,
     REJECT,
     WatchLab,
     contains,
@@ -50,6 +52,26 @@ def test_an_outage_is_an_interval_that_contains_the_true_one(lab: WatchLab) -> N
     assert outage.marks == () == lab.read().marks
     assert "is open: 10.96.1.1 rejects tcp 3001 from client to server" in lab.log()
     assert lab["client"].pids() == [] == lab["server"].pids()
+
+
+def test_what_a_host_resets_itself_is_an_outage(lab: WatchLab) -> None:
+    """Quick looks do not take it for a refusal of the neighbour, which has no agent."""
+    near = {"id": "near", "from": "client", "to": "gateway", "tcp": ["3009-3010"], "purpose": "p"}
+    roles, requirements = {**MATRIX["roles"], "gateway": {}}, [*MATRIX["requirements"], near]
+    matrix = {**MATRIX, "roles": roles, "requirements": requirements}
+    lab.lab.write("matrix.yaml", json.dumps(matrix))
+    lab.hosts["gateway"] = {"address": "10.96.1.1", "roles": ["gateway"], "vantage": "none"}
+    lab.write_inventory()
+    chain = "type filter hook output priority 0; tcp dport 3009 reject with tcp reset;"
+    lab["client"].nft(f"table ip own {{ chain c {{ {chain} }}; }}")
+
+    with lab.watching():
+        (outage,) = lab.wait_for(True)
+
+    (member,) = outage.members
+    assert (member.key[1:4], member.ports) == (("near", "client", "gateway"), ((3009, 3009),))
+    assert (outage.cause.reason, outage.cause.where) == ("local-firewall", ("source",))
+    assert lab.count_now()["near", "pass"] == 1
 
 
 @pytest.mark.full

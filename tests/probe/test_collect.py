@@ -235,6 +235,23 @@ async def test_late_sources_do_not_hold_prompt_ones(monkeypatch: pytest.MonkeyPa
     assert world.words()["nonce"] == 4 * 5
 
 
+async def test_a_destination_has_as_long_as_ever_after_a_late_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where all agents start slowly, none goes without its listeners for that."""
+    world = World(monkeypatch, plan_of("a", "b"))
+    a, b = (world.gates.setdefault(name, asyncio.Event()) for name in ("a", "b"))
+    running = asyncio.create_task(world.run(ProbeSettings(ready_s=10)))
+
+    await asyncio.sleep(20)
+    a.set()
+    await asyncio.sleep(5)
+    b.set()
+    await running
+
+    assert world.words() == {"nonce": 2 * 5}
+
+
 async def test_a_dead_host_does_not_hold_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each late source is probed from once it is there, whatever becomes of the others."""
     monkeypatch.setattr(collect_module, "PROMPT_S", 0.01)

@@ -74,6 +74,16 @@ async def test_without_an_agent_the_ports_are_only_connected_to() -> None:
     assert_whole(world)
 
 
+async def test_that_one_syn_got_lost_does_not_close_a_denied_port() -> None:
+    """An open port that must not answer is asked again like any other silent one."""
+    lost = iter((SILENCE,))
+    world = World(lambda mode, port: next(lost, UNASKED), with_agent=False)
+
+    found = await world.run(make_want("tcp", ((22, 22),), expect="denied"))
+
+    assert answers(found) == {((22, 22),): "unasked"}
+
+
 async def test_denied_ports_are_looked_at_before_any_listener_is_open() -> None:
     """Our own listeners would answer them."""
     world = World()

@@ -53,10 +53,7 @@ class Resolver:
 
     def submit(self, order: ResolveOrder) -> None:
         """Look a name up; ``Resolved`` follows within the timeout, whatever the resolver does."""
-        late: Lookup = [], "no answer in %d s" % TIMEOUT_S
-        self._timers[order.id] = self._agent.loop.call_later(
-            TIMEOUT_S, lambda: self._send_result(order.id, late)
-        )
+        self._end_later(order.id, self._agent.loop.now(), TIMEOUT_S)
         self._waiting.append((order.id, order.name))
         self._start_threads()
 
@@ -71,6 +68,20 @@ class Resolver:
             self._threads += 1
             identity, name = self._waiting.popleft()
             threading.Thread(target=self._look_up_name, args=(identity, name), daemon=True).start()
+
+    def _end_later(self, identity: int, begun: float, wait_s: float) -> None:
+        self._timers[identity] = self._agent.loop.call_later(
+            wait_s, lambda: self._end_question(identity, begun)
+        )
+
+    def _end_question(self, identity: int, begun: float) -> None:
+        """Give a name up that had its time; while this process stood still nobody looked it up."""
+        loop = self._agent.loop
+        left_s = TIMEOUT_S - loop.pauses.time_left(begun, loop.now())
+        if left_s > 0:
+            self._end_later(identity, begun, left_s)
+        else:
+            self._send_result(identity, ([], "no answer in %d s" % TIMEOUT_S))
 
     def _look_up_name(self, identity: int, name: str) -> None:
         self._results.append((identity, look_up(name)))

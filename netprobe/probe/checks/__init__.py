@@ -54,8 +54,8 @@ CHECKS: tuple[Check, ...] = (
 
 # Those without which an answer means nothing; they do not say where a flow ends that fails.
 QUICK_CHECKS: tuple[Check, ...] = (
-    Silence(), Arrivals(), OneWay(), Intercepted(), Services(), Greetings(), Names(),
-    PathWidth(), PathMtuLook(),
+    Silence(), Arrivals(), OneWay(), ForgedResets(), Intercepted(), Services(), Greetings(),
+    Names(), PathWidth(), PathMtuLook(),
 )  # fmt: skip
 
 # The looks at a part, as soon as its order has ended. The run knows more of its loss later, so that
@@ -66,8 +66,9 @@ PART_CHECKS: tuple[Check, ...] = (Silence(),)
 SCOUT_CHECKS: tuple[Check, ...] = (NextHops(), DeadHosts())
 DOWN = ("host-down", "router-gives-up", "next-hop-down", "no-carrier")
 
-# The looks at ports that must not answer, which are probed before any listener is open.
-DENIED_CHECKS: tuple[Check, ...] = (NextHops(), Stories(), Intercepted())
+# The looks at ports that must not answer, which are probed before any listener is open. A lost SYN
+# closes no port.
+DENIED_CHECKS: tuple[Check, ...] = (Silence(), NextHops(), Stories(), Intercepted())
 
 # The looks at all flows of a destination together, after the last round.
 FINAL_CHECKS: tuple[Check, ...] = (OtherMachines(), RefusalMakers())

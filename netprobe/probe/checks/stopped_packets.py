@@ -29,6 +29,7 @@ from netprobe.model.evidence import NOT_COUNTED, StoppedPackets
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.late_answers import wait_longer
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ROUND_TRIPS, Timing
 
@@ -39,8 +40,8 @@ LOOKS = 8
 # Flows of more ports together are not asked again so often.
 MOST_PORTS = 32
 LEAST_LOOK_MS, MOST_LOOK_MS = 60, 500
-# Nobody waits for longer rests than these.
-MOST_REST_S = 5.0
+# On a busy machine: the flows of others wait meanwhile.
+MOST_WATCH_S = 15.0
 # A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. Who begins with an even
 # second of one clock meets none of them.
 SLOT_S = 2.0
@@ -100,10 +101,18 @@ class StoppedPacketsLook(Check):
         if watch.is_mixed and ports > 1:
             halves = _halve_flows(flows)
             return [one for half in halves for one in await self._look_at(half, ends, scene)]
+        if watch.answered:
+            return await _ask_once_more(flows, scene)
         stopped = watch.conclude()
         if stopped == NOT_COUNTED:
             return flows
         return [replace(one, stopped=stopped).noting(self.name) for one in flows]
+
+
+async def _ask_once_more(flows: list[Observation], scene: Scene) -> list[Observation]:
+    """Ask flows of which some look was answered meanwhile."""
+    found = await wait_longer(flows, scene)
+    return found if scene.round is None else await with_witnesses(found, scene.round)
 
 
 def _is_of_source(address: str, source: AgentMethods) -> bool:
@@ -144,11 +153,14 @@ class _Watch:
 
     async def take_moments(self) -> None:
         """Ask the flow in half of the moments, and rest in the others, each for as long as asking
-        takes on this machine: packets of others come all the time. A machine that is too slow for
-        that tells nothing. Raises AgentError."""
+        takes on this machine: packets of others come all the time. Raises AgentError.
+
+        What takes too long tells nothing.
+        """
         order = [True] * (MOMENTS - 1) + [False] * MOMENTS
         random.shuffle(order)
         loop, rest_s = asyncio.get_running_loop(), 0.0
+        late = loop.time() + SLOT_S + MOST_WATCH_S
         if self.flows[0].task.protocol == "tcp" and has_reached(self.flows[0]):
             await asyncio.sleep(-loop.time() % SLOT_S)
         before = await self._count_packets()
@@ -161,7 +173,7 @@ class _Watch:
                 rest_s = max(rest_s, loop.time() - begun)
             else:
                 await asyncio.sleep(rest_s)
-            if rest_s > MOST_REST_S:
+            if loop.time() > late:
                 self.asked.clear()
                 return
             after = await self._count_packets()
@@ -179,7 +191,11 @@ class _Watch:
 
     async def _ask_flows(self) -> None:
         timing = Timing(self._choose_look_ms(), self._choose_look_ms(), 1)
-        looks = (self.scene.prober.again(seen, timing) for seen in self.flows for _ in range(LOOKS))
+        looks = (
+            self.scene.prober.again(seen, timing, patient=False)
+            for seen in self.flows
+            for _ in range(LOOKS)
+        )
         found = [one for some in await asyncio.gather(*looks) for one in some]
         self.answered = self.answered or not all(one.silent for one in found)
         if self.scene.round is not None:
@@ -199,8 +215,6 @@ class _Watch:
 
     def conclude(self) -> StoppedPackets:
         """Tell where the packets are stopped."""
-        if self.answered:
-            return NOT_COUNTED
         first = self.flows[0]
         source, there = self.scene.fleet.agent(first.task.source), self.scene.agent
         is_tcp = first.task.protocol == "tcp"

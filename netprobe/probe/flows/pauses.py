@@ -20,8 +20,8 @@ MOST_ANSWER_S = LOOK_S
 
 class PatientProber(Prober):
     """Repeats a look once where a pause of the destination's agent, of the stream to it or of this
-    process could have hidden the answer of a listener of ours. Where the repeat met one too,
-    nothing is known."""
+    process could have hidden the answer. Where the repeat met one too, nothing is known of what a
+    listener of ours answers. A kernel answers while its agents stand still: its silence counts."""
 
     async def part(
         self, part: Part, timing: Timing | None = None, sport: int | None = None
@@ -44,7 +44,9 @@ class PatientProber(Prober):
         hidden = await self._find_hidden(found, began_s, look_s)
         return [
             replace(
-                _mark_missed(one) if any(one is other for other in hidden) else one,
+                _mark_missed(one)
+                if _is_of_listener(one) and any(one is other for other in hidden)
+                else one,
                 trail=seen.trail + one.trail,
                 earlier=seen.orders,
             )
@@ -58,9 +60,9 @@ class PatientProber(Prober):
         shortest look without it is shorter than an answer takes. An order may have had many looks,
         and may have waited: only what a pause took of one of them counts."""
         silent = [one for one in found if _may_be_hidden(one)]
-        if not silent:
+        there = silent and self._fleet.agent(silent[0].task.wants[0].flow.destination)
+        if not there or not there.alive:
             return []
-        there = self._fleet.agent(silent[0].task.wants[0].flow.destination)
         must_s = self._measure_answer_s(silent[0])
         look_s = max(look_s, must_s)
         try:
@@ -76,8 +78,13 @@ class PatientProber(Prober):
 
 
 def _may_be_hidden(seen: Observation) -> bool:
-    """Tell whether a listener of ours should have answered, and did not; a SYN and an echo request
-    are answered by the kernel, also while the agent stands still."""
+    """Tell whether a listener of ours should have answered, and did not; or a kernel, which answers
+    a SYN and an echo request unless its whole machine stands still."""
+    is_of_kernel = seen.silent and seen.task.protocol in ("tcp", "icmp")
+    return is_of_kernel or _is_of_listener(seen)
+
+
+def _is_of_listener(seen: Observation) -> bool:
     if not seen.part.ours or seen.part.one_way:
         return False
     return seen.unanswered or (seen.silent and seen.task.protocol not in ("tcp", "icmp"))

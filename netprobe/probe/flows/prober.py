@@ -266,13 +266,20 @@ class Prober:
         return timing
 
     async def again(
-        self, seen: Observation, timing: Timing | None = None, sport: int | None = None
+        self,
+        seen: Observation,
+        timing: Timing | None = None,
+        sport: int | None = None,
+        *,
+        patient: bool = True,
     ) -> list[Observation]:
-        """Send the probes of one seen once more; ``timing`` None: one unhurried look."""
+        """Send the probes of one seen once more; ``timing`` None: one unhurried look. ``patient``:
+        a look that a pause may have spoilt is repeated."""
         look_ms = self._settings.look_ms
         timing = timing or Timing(look_ms, look_ms, 1)
         part = seen.part.restrict(seen.task, seen.ports, seen.listener)
-        found = await self.part(part, timing, sport)
+        ask = self.part(part, timing, sport) if patient else Prober.part(self, part, timing, sport)
+        found = await ask
         return [replace(one, trail=seen.trail + one.trail, earlier=seen.orders) for one in found]
 
     async def ask(

@@ -59,6 +59,27 @@ def test_a_name_that_is_none_fails_with_words(desk: Desk, name: str) -> None:
         assert words
 
 
+def test_a_time_in_which_the_agent_stood_still_does_not_count(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its threads stood still, too: the answer is there soon after, and is the one that counts."""
+    answering, look_up = threading.Event(), resolve.look_up
+
+    def slow(name: str) -> resolve.Lookup:
+        answering.wait(1000)
+        return look_up(name)
+
+    monkeypatch.setattr(resolve, "look_up", slow)
+    desk.resolver.submit(ResolveOrder(1, "127.0.0.1"))
+    now = desk.loop.now
+    # The loop has not run since then, for longer than a name has time.
+    monkeypatch.setattr(desk.loop, "now", lambda: now() + 12)
+    desk.run(0.1)
+    assert desk.messages == []
+    answering.set()
+    assert desk.await_message(Resolved).addresses == ["127.0.0.1"]
+
+
 def test_a_resolver_that_hangs_is_given_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its time ends, other names are answered meanwhile, and a late answer is not sent twice."""
     hanging, look_up = threading.Event(), resolve.look_up

@@ -64,7 +64,9 @@ class World:
 
         # A look of TCP is one packet, of anything else three.
         is_spoilt = next(self._numbers) in self.spoilt
-        nothing = (SPOILT if is_spoilt else NOTHING)._replace(packets=order.looks * (1 if order.proto == "tcp" else 3))
+        nothing = (SPOILT if is_spoilt else NOTHING)._replace(
+            packets=order.looks * (1 if order.proto == "tcp" else 3)
+        )
         return ProbeReply([row._replace(looks=order.looks) for row in reply(order, tell).rows])
 
     def heard(self, rtt_ms: float) -> None:

@@ -244,11 +244,15 @@ async def test_packets_of_others_never_mislead(fate: Fate, seed: int) -> None:
     assert stopped.answer in (False, None)
 
 
-async def test_an_answer_that_comes_meanwhile_leaves_all_open() -> None:
-    """The flow is not what it was; other checks tell of loss."""
+async def test_what_answers_meanwhile_is_asked_once_more() -> None:
+    """The flow is not what it was, and no longer silent."""
     world = World({443: "answered"})
 
-    assert await world.look(silent()) == {443: NOT_COUNTED}
+    (found,) = await look(StoppedPacketsLook(), world.scene, silent())
+
+    assert found.stopped == NOT_COUNTED
+    assert found.outcome is not None
+    assert found.outcome.answer == "nonce"
 
 
 async def test_nobody_asks_for_ever() -> None:

@@ -113,12 +113,16 @@ async def test_what_no_pause_could_hide_stands(
     assert found.outcome.failure == first.failure
 
 
-async def test_no_pause_of_an_agent_hides_what_its_kernel_answers() -> None:
-    """A SYN is answered also while the agent stands still: its silence is asked about once."""
-    (found,), asked = await probe([kind(op="connect", failure="no-answer")], 3.9, protocol="tcp")
+@pytest.mark.parametrize("answers", [False, True])
+async def test_a_kernel_that_may_have_stood_still_is_asked_again(answers: bool) -> None:
+    """Its whole machine may have. But it answers a SYN also while the agent alone stands still, so
+    that a second silence counts."""
+    silence = kind(op="connect", failure="no-answer")
+    second = NONCE if answers else silence
+    (found,), asked = await probe([silence, second], 3.9, 3.9, protocol="tcp")
     assert found.outcome is not None
-    assert found.outcome.failure == "no-answer"
-    assert len(asked) == 1
+    assert (found.outcome.failure, found.outcome.answer) == (second.failure, second.answer)
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("is_paused_again", [False, True])
