@@ -69,6 +69,43 @@ child.kill()
 """
 
 
+# Relays an agent; once its listeners are open its whole machine stands still for a while: nothing
+# passes the router from or to it, and neither the agent nor its stream goes on.
+STANDSTILL = """
+import os, json, signal, subprocess, sys, threading, time
+router, address, seconds = json.loads(sys.argv[1])
+child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def set_rules(rules):
+    subprocess.run([*router, "nft", "-f", "-"], input=rules.encode(), check=True)
+def stand_still():
+    drop = " ".join("ip %s %s drop;" % (end, address) for end in ("saddr", "daddr"))
+    set_rules("table ip still { chain c { type filter hook forward priority -5; %s }; }" % drop)
+    os.kill(child.pid, signal.SIGSTOP)
+    threading.Timer(seconds, go_on).start()
+def go_on():
+    set_rules("delete table ip still")
+    os.kill(child.pid, signal.SIGCONT)
+    awake.set()
+awake = threading.Event()
+def relay():
+    stood = False
+    while data := os.read(child.stdout.fileno(), 65536):
+        if stood:
+            awake.wait()
+        elif b'["Listening"' in data:
+            stood = True
+            stand_still()
+        os.write(1, data)
+threading.Thread(target=relay, daemon=True).start()
+while data := os.read(0, 65536):
+    child.stdin.write(data)
+    child.stdin.flush()
+child.stdin.close()
+child.wait()
+"""
+STANDS_STILL_S = 9.0
+
+
 @pytest.fixture
 def lab() -> Iterator[Lab]:
     """Four hosts without a firewall; the agent of one is stopped once it shall probe."""
@@ -155,6 +192,21 @@ def test_ctrl_c_ends_with_a_report(lab: Lab, times: int) -> None:
     assert "Traceback" not in stderr
     assert "end" in json.loads(record.read_text().splitlines()[-1])
     assert_nothing_left(lab)
+
+
+@pytest.mark.full
+def test_a_machine_that_stands_still_as_a_whole_blocks_nothing(lab: Lab) -> None:
+    """Its kernel answers no SYN meanwhile: those are asked again that met its late beat."""
+    still = json.dumps([lab["fw"].enter, lab[FROZEN].address(4), STANDS_STILL_S])
+    words = [sys.executable, "-c", STANDSTILL, still]
+    vantage: dict[str, object] = {"vantage": {"command": [*words, *lab[FROZEN].enter]}}
+    lab.inventory(HOSTS, settings={"modules": ["metallb"]}, overrides={FROZEN: vantage})
+
+    stdout, stderr = start(lab).communicate(timeout=PATIENCE_S)
+
+    results = json.loads(stdout)["results"]
+    bad = [one for one in results if one["verdict"] != "pass"]
+    assert bad == [], stderr
 
 
 # --- no verdict depends on load ---
