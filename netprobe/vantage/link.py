@@ -242,10 +242,10 @@ class AgentLink:
         assert isinstance(error, AgentError)
         return error
 
-    async def count_lost(self, start: float, look_s: float) -> float:
+    async def count_lost(self, start: float, look_s: float, least_s: float = 0.0) -> float:
         """Tell for how many seconds of a look the agent, the stream to it or this process stood
-        still at most, whenever it was since then (of the loop's clock). Raises AgentError when the
-        agent is lost."""
+        still at most, whenever it was since then (of the loop's clock), in pauses of at least
+        ``least_s``. Raises AgentError when the agent is lost."""
         end = self._time()
         while self._pauses.known_until < end:
             if self._next_alive is None:
@@ -254,7 +254,7 @@ class AgentLink:
             await asyncio.wait((self._next_alive, self.lost), return_when=asyncio.FIRST_COMPLETED)
             if self.lost.done():
                 self.lost.result()
-        return self._pauses.lost_s(start, end, look_s)
+        return self._pauses.lost_s(start, end, look_s, least_s)
 
     def _take_alive(self, alive: Alive) -> None:
         self._pauses.take_alive(alive, self._time())

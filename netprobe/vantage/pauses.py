@@ -90,10 +90,11 @@ class LinkPauses:
         """Tell for how long the answer to a beat has been late."""
         return max(0.0, now - self._beats[0] - LATE_S) if self._beats else 0.0
 
-    def lost_s(self, start: float, end: float, look_s: float) -> float:
+    def lost_s(self, start: float, end: float, look_s: float, least_s: float = 0.0) -> float:
         """Tell how much of a look was lost in its longest pauses at most, whenever it was within
-        this span."""
+        this span. Pauses shorter than ``least_s`` do not count."""
         pauses = [one for one in self._pauses if one.end > start and one.start < end]
+        pauses = [one for one in pauses if one.lasted_s >= least_s]
         begins = (start, *(one.start for one in pauses), *(one.end - look_s for one in pauses))
         looks = ((max(start, begin), min(end, begin + look_s)) for begin in begins)
         return min(look_s, max(_measure_longest(pauses, *look) for look in looks))

@@ -58,7 +58,7 @@ class FakeLink(AgentLink):
         """Note a message that has no answer."""
         self.sent.append(message)
 
-    async def count_lost(self, start: float, look_s: float) -> float:
+    async def count_lost(self, start: float, look_s: float, least_s: float = 0.0) -> float:
         """It never stood still."""
         return 0.0
 

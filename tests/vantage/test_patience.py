@@ -219,6 +219,7 @@ def test_pauses_that_an_agent_tells_are_put_where_they_can_have_been() -> None:
     pauses.take_alive(Alive([Standstill(8000, 7000), Standstill(2000, 7000)], 0), 200.5)
     assert pauses.lost_s(0.0, 300.0, 300.0) == 7.0 + 7.0
     assert pauses.lost_s(190.0, 195.0, 5.0) == 5.0
+    assert pauses.lost_s(190.0, 195.0, 5.0, 8.0) == 0.0, "shorter ones do not count"
     assert pauses.lost_s(199.0, 300.0, 101.0) == 0.0
     assert pauses.known_until == 200.0
     pauses.take_alive(Alive([Standstill(0, 100_000)], 0), 250.0)

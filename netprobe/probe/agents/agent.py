@@ -105,10 +105,10 @@ class AgentMethods(ABC):
     async def request(self, order: Any, answer: type[Answer]) -> Answer:
         """Send an order that has one answer, and give that."""
 
-    async def count_lost(self, start: float, look_s: float) -> float:
+    async def count_lost(self, start: float, look_s: float, least_s: float = 0.0) -> float:
         """Tell for how many seconds of a look since then (of the loop's clock) the agent, or the
-        way to it, stood still at most, as far as that can be known."""
-        del start, look_s
+        way to it, stood still at most in pauses of ``least_s``, as far as that can be known."""
+        del start, look_s, least_s
         return 0.0
 
     @abstractmethod
@@ -333,9 +333,9 @@ class Agent(AgentMethods):
             check_answer(order, found)
         return found
 
-    async def count_lost(self, start: float, look_s: float) -> float:
+    async def count_lost(self, start: float, look_s: float, least_s: float = 0.0) -> float:
         """Tell for how many seconds of a look the agent, or the way to it, stood still at most."""
-        return await (await self.wait_ready()).count_lost(start, look_s)
+        return await (await self.wait_ready()).count_lost(start, look_s, least_s)
 
     async def probe(
         self, order: orders.ProbeOrder | orders.EchoOrder, heard: Heard | None = None

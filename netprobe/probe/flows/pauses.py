@@ -14,6 +14,8 @@ from netprobe.probe.settings import LEAST_LOOK_S, LOOK_S, ROUND_TRIPS, Timing
 
 # A look that is repeated has so much more time than an answer takes: a shorter pause hides none.
 SPARE_S = LOOK_S
+# A busy machine lets a process wait for less; a kernel answers meanwhile.
+MACHINE_STILL_S = 1.0
 # Round trips of a busy machine say little of the network: no answer takes more.
 MOST_ANSWER_S = LOOK_S
 
@@ -65,8 +67,10 @@ class PatientProber(Prober):
             return []
         must_s = self._measure_answer_s(silent[0])
         look_s = max(look_s, must_s)
+        # One part is of one kind.
+        least_s = 0.0 if _is_of_listener(silent[0]) else MACHINE_STILL_S
         try:
-            lost_s = await there.count_lost(began_s, look_s)
+            lost_s = await there.count_lost(began_s, look_s, least_s)
         except AgentError:
             return []  # who works on the destination learns of it, too
         return silent if lost_s > look_s - must_s else []

@@ -32,8 +32,9 @@ class PausingAgent(FakeAgent):
         super().__init__(TARGET)
         self.pauses = iter(pauses)
 
-    async def count_lost(self, start: float, look_s: float) -> float:
-        return next(self.pauses, 0.0)
+    async def count_lost(self, start: float, look_s: float, least_s: float = 0.0) -> float:
+        lost_s = next(self.pauses, 0.0)
+        return lost_s if lost_s >= least_s else 0.0
 
 
 async def probe(
@@ -111,6 +112,15 @@ async def test_what_no_pause_could_hide_stands(
     assert len(orders) == 1
     assert found.outcome is not None
     assert found.outcome.failure == first.failure
+
+
+async def test_a_kernel_answers_while_a_busy_process_waits() -> None:
+    """A pause of less than a second makes no look longer."""
+    silence = kind(op="connect", failure="no-answer")
+    (found,), asked = await probe([silence], 0.9, protocol="tcp")
+    assert found.outcome is not None
+    assert found.outcome.failure == "no-answer"
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("answers", [False, True])
