@@ -327,6 +327,9 @@ class AgentLink:
             await asyncio.sleep(self._beats.interval_s)
             self._pauses.note_turn(due, self._time())
             self._stood_still_s += max(0.0, self._time() - due)
+            if any(queue.full() for queue in self._streams.values()):
+                # While a consumer lags we do not read: that time is not the agent's.
+                self._stood_still_s += self._beats.interval_s
             fault = self._find_fault()
             if fault is not None:
                 self._end_link(*fault)
@@ -354,9 +357,6 @@ class AgentLink:
         """Say in words why the agent counts as lost, and the reason of its flows: its silence, an
         order that it owes, or one that takes too long although it goes on."""
         now = self._read_clock()
-        # While a consumer lags we do not read, so silence says nothing about the agent.
-        if any(queue.full() for queue in self._streams.values()):
-            self._heard_at, self._answered = now, self._read_moment()
         if now - self._heard_at > self._beats.silence_s:
             return f"it was silent for {self._beats.silence_s:g} s", LOST
         open_orders = self._open_orders.values()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.answers import Alive, ProbeOutcomes
+from netprobe.agent.wire.answers import Alive, Done, ProbeOutcomes
 from netprobe.agent.wire.frames import HELLO_PREFIX, encode_frame
 from netprobe.agent.wire.host_messages import Routed, RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ListenOrder, ProbeOrder, RateOrder
@@ -139,6 +139,21 @@ async def test_a_coordinator_that_stood_still_blames_no_agent() -> None:
             passed_s = 100.0
             await until(lambda: link._stood_still_s)
             assert link._find_fault() is None
+        await link.close()
+
+
+@pytest.mark.slow
+async def test_a_consumer_that_lags_makes_no_agent_slow() -> None:
+    """While nobody reads what the agent has sent, its time does not pass."""
+    async with Launcher() as launcher:
+        launcher.beats = Beats(interval_s=0.02, silence_s=LONG_S, grace_s=10.0)
+        link = await start_beater(launcher, "mute")
+        queue = link.subscribe(1)
+        while not queue.full():
+            queue.put_nowait(Done(1, cancelled=False))
+        since, began_s = link._read_moment(), link._time()
+        await until(lambda: link._time() > began_s + 1.0)
+        assert link._count_run(since) < 0.5
         await link.close()
 
 
