@@ -153,22 +153,23 @@ class MtuLadder:
     async def _send_twice(self, sizes: list[int]) -> list[bool]:
         """Tell of each size whether it arrives, at a short look or at a longer one."""
         short_ms = ONE_WAY_MS if self._way.proof == "witness" else SHORT_MS
-        arrived = await self._send_once(sizes, short_ms)
+        arrived = await self._send_once(sizes, short_ms, is_last=False)
         left = [size for size, told in zip(sizes, arrived, strict=True) if not told]
         late = iter(await self._send_once(left, LOOK_MS) if left else [])
         return [told or next(late) for told in arrived]
 
-    async def _send_once(self, sizes: list[int], look_ms: int) -> list[bool]:
-        """Tell of each size whether it arrives. A long look that met a pause of the other end is
-        repeated once. Raises AgentError where the repeat met one, too."""
+    async def _send_once(
+        self, sizes: list[int], look_ms: int, *, is_last: bool = True
+    ) -> list[bool]:
+        """Tell of each size whether it arrives. A look that met a pause of the other end is taken
+        again, unless another one follows. Raises AgentError where that met one, too."""
         there = self._fleet.agent(self._task.wants[0].flow.destination)
         look_s = look_ms / 1000
         for _ in range(2):
             lost_back, began_s = self._lost_back, asyncio.get_running_loop().time()
             told = await self._send_sizes(sizes, look_ms)
-            # After a short look that failed there is a long one.
             # Without an agent there it is the kernel that answers.
-            if all(told) or look_ms < LOOK_MS or not there.alive:
+            if all(told) or not is_last or not there.alive:
                 return told
             if await there.count_lost(began_s, look_s) <= look_s - LEAST_LOOK_S:
                 return told

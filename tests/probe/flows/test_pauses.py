@@ -11,7 +11,7 @@ from netprobe.model.evidence import Listener, Outcome
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.flows.chance import Chance
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
-from netprobe.probe.flows.mtu_ladder import MtuLadder, MtuProbe
+from netprobe.probe.flows.mtu_ladder import SMALLEST_TCP, MtuLadder, MtuProbe
 from netprobe.probe.flows.pauses import PatientProber
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import Answered
@@ -158,3 +158,23 @@ async def test_a_size_that_met_a_pause_is_sent_again(is_paused_again: bool) -> N
     measured = await ladder.measure(1500)
     assert measured is not None
     assert (measured.path, measured.needed, measured.lost_back) == (1500, 1500, False)
+
+
+async def test_a_pause_makes_no_path_narrower_than_it_is() -> None:
+    """A step of the search that met one is taken again."""
+    steps: list[int | None] = []
+
+    def answer(order: ProbeOrder) -> ProbeReply:
+        steps.append(order.size)
+        is_searching = order.size not in (SMALLEST_TCP, 1500)
+        first_step = is_searching and len(steps) < 20
+        return reply(order, NONE if first_step or (order.size or 0) > 1400 else NONCE)
+
+    # The needed size gets lost without a pause; the first step meets one.
+    fleet = FakeFleet([FakeAgent(SOURCE, {ProbeOrder: answer}), PausingAgent(0.0, 9.0)])
+    way = MtuProbe("nonce", "tcp", 80, "nonce", 1)
+
+    measured = await MtuLadder(make_task("tcp"), way, fleet, Chance(1), None).measure(1500)
+
+    assert measured is not None
+    assert (measured.path, measured.needed) == (1400, 1500)
