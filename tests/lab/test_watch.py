@@ -54,6 +54,7 @@ def test_an_outage_is_an_interval_that_contains_the_true_one(lab: WatchLab) -> N
     assert lab["client"].pids() == [] == lab["server"].pids()
 
 
+@pytest.mark.full
 def test_what_a_host_resets_itself_is_an_outage(lab: WatchLab) -> None:
     """Quick looks do not take it for a refusal of the neighbour, which has no agent."""
     near = {"id": "near", "from": "client", "to": "gateway", "tcp": ["3009-3010"], "purpose": "p"}
