@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from netprobe.watch.metrics import WatchMetrics
     from netprobe.watch.notify import Notifier
 
-# A watch goes on for months: what is in cycles goes now and then.
+# A watch goes on for months: what is in cycles is freed now and then.
 GARBAGE_OBJECTS = 100_000
 
 

@@ -107,7 +107,7 @@ class AgentMethods(ABC):
 
     async def count_lost(self, start: float, look_s: float, least_s: float = 0.0) -> float:
         """Tell for how many seconds of a look since then (of the loop's clock) the agent, or the
-        way to it, stood still at most in pauses of ``least_s``, as far as that can be known."""
+        way to it, stood still at most, in pauses of at least ``least_s``, as far as it is known."""
         del start, look_s, least_s
         return 0.0
 

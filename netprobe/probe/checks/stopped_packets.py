@@ -40,7 +40,7 @@ LOOKS = 8
 # Flows of more ports together are not asked again so often.
 MOST_PORTS = 32
 LEAST_LOOK_MS, MOST_LOOK_MS = 60, 500
-# On a busy machine: the flows of others wait meanwhile.
+# A watch on a busy machine ends then: the flows of others wait for it.
 MOST_WATCH_S = 15.0
 # A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. Who begins with an even
 # second of one clock meets none of them.
@@ -110,9 +110,12 @@ class StoppedPacketsLook(Check):
 
 
 async def _ask_once_more(flows: list[Observation], scene: Scene) -> list[Observation]:
-    """Ask flows of which some look was answered meanwhile."""
-    found = await wait_longer(flows, scene)
-    return found if scene.round is None else await with_witnesses(found, scene.round)
+    """Ask flows of which some look was answered meanwhile; what is silent again is as before."""
+    asked = await asyncio.gather(*(wait_longer([seen], scene) for seen in flows))
+    pairs = [(seen, one) for seen, some in zip(flows, asked, strict=True) for one in some]
+    silent = [replace(seen, ports=one.ports) for seen, one in pairs if one.silent]
+    found = [one for _, one in pairs if not one.silent]
+    return silent + (found if scene.round is None else await with_witnesses(found, scene.round))
 
 
 def _is_of_source(address: str, source: AgentMethods) -> bool:
@@ -160,7 +163,7 @@ class _Watch:
         order = [True] * (MOMENTS - 1) + [False] * MOMENTS
         random.shuffle(order)
         loop, rest_s = asyncio.get_running_loop(), 0.0
-        late = loop.time() + SLOT_S + MOST_WATCH_S
+        ends_at = loop.time() + SLOT_S + MOST_WATCH_S
         if self.flows[0].task.protocol == "tcp" and has_reached(self.flows[0]):
             await asyncio.sleep(-loop.time() % SLOT_S)
         before = await self._count_packets()
@@ -173,7 +176,7 @@ class _Watch:
                 rest_s = max(rest_s, loop.time() - begun)
             else:
                 await asyncio.sleep(rest_s)
-            if loop.time() > late:
+            if loop.time() > ends_at:
                 self.asked.clear()
                 return
             after = await self._count_packets()

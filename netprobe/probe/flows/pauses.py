@@ -61,19 +61,20 @@ class PatientProber(Prober):
         """Find the flows whose answer a pause since then could have hidden: what is left of their
         shortest look without it is shorter than an answer takes. An order may have had many looks,
         and may have waited: only what a pause took of one of them counts."""
-        silent = [one for one in found if _may_be_hidden(one)]
-        there = silent and self._fleet.agent(silent[0].task.wants[0].flow.destination)
-        if not there or not there.alive:
-            return []
-        must_s = self._measure_answer_s(silent[0])
-        look_s = max(look_s, must_s)
-        # One part is of one kind.
-        least_s = 0.0 if _is_of_listener(silent[0]) else MACHINE_STILL_S
-        try:
-            lost_s = await there.count_lost(began_s, look_s, least_s)
-        except AgentError:
-            return []  # who works on the destination learns of it, too
-        return silent if lost_s > look_s - must_s else []
+        hidden: list[Observation] = []
+        for is_hidden_kind, least_s in ((_is_of_listener, 0.0), (_is_of_kernel, MACHINE_STILL_S)):
+            silent = [one for one in found if is_hidden_kind(one)]
+            there = silent and self._fleet.agent(silent[0].task.wants[0].flow.destination)
+            if not there or not there.alive:
+                continue
+            must_s = self._measure_answer_s(silent[0])
+            whole_s = max(look_s, must_s)
+            try:
+                lost_s = await there.count_lost(began_s, whole_s, least_s)
+            except AgentError:
+                return []  # who works on the destination learns of it, too
+            hidden += silent if lost_s > whole_s - must_s else ()
+        return hidden
 
     def _measure_answer_s(self, seen: Observation) -> float:
         """Give how long an answer may take, by those that came so far."""
@@ -81,14 +82,14 @@ class PatientProber(Prober):
         return min(MOST_ANSWER_S, max(LEAST_LOOK_S, ROUND_TRIPS * slowest_s))
 
 
-def _may_be_hidden(seen: Observation) -> bool:
-    """Tell whether a listener of ours should have answered, and did not; or a kernel, which answers
-    a SYN and an echo request unless its whole machine stands still."""
-    is_of_kernel = seen.silent and seen.task.protocol in ("tcp", "icmp")
-    return is_of_kernel or _is_of_listener(seen)
+def _is_of_kernel(seen: Observation) -> bool:
+    """Tell whether a kernel should have answered, and did not: it answers a SYN and an echo request
+    unless its whole machine stands still."""
+    return seen.silent and seen.task.protocol in ("tcp", "icmp")
 
 
 def _is_of_listener(seen: Observation) -> bool:
+    """Tell whether a listener of ours should have answered, and did not."""
     if not seen.part.ours or seen.part.one_way:
         return False
     return seen.unanswered or (seen.silent and seen.task.protocol not in ("tcp", "icmp"))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.errors import AgentError
 from netprobe.model.evidence import Listener, Outcome
+from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.flows.chance import Chance
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
@@ -38,14 +41,15 @@ class PausingAgent(FakeAgent):
 
 
 async def probe(
-    kinds: list[OutcomeKind],
+    kinds: Sequence[OutcomeKind | Callable[[int], OutcomeKind]],
     *pauses: float,
     state: str = "ours",
     timing: Timing | None = None,
     protocol: str = "udp",
     slowest_ms: float | None = None,
+    ports: Ports = ((443, 443),),
 ) -> tuple[list[Observation], list[ProbeOrder]]:
-    """What becomes of a port whose looks end so, and the orders for it."""
+    """What becomes of ports whose looks end so, and the orders for them."""
     left = iter(kinds)
     source = FakeAgent(SOURCE, {ProbeOrder: lambda order: reply(order, next(left))})
     fleet = FakeFleet([source, PausingAgent(*pauses)])
@@ -54,7 +58,7 @@ async def probe(
         heard = Outcome("answer", None, answer="nonce", rtt_ms=slowest_ms)
         answered.note_answer(SOURCE.name, make_task(protocol).address, heard)
     prober = PatientProber(fleet, ProbeSettings(), answered)
-    task = make_task(protocol)
+    task = make_task(protocol, ports)
     listeners = Listeners(UNKNOWN)
     spot = Spot(protocol, task.address, protocol_for(None), task.ports)
     listeners.add(spot, task.ports, Listener(state))  # type: ignore[arg-type]
@@ -112,6 +116,22 @@ async def test_what_no_pause_could_hide_stands(
     assert len(orders) == 1
     assert found.outcome is not None
     assert found.outcome.failure == first.failure
+
+
+async def test_a_listener_is_asked_again_beside_a_silent_kernel() -> None:
+    """Of one order some ports opened, and others did not: each counts pauses as it must."""
+    opened = kind(op="answer", answer="silent")
+    silence = kind(op="connect", failure="no-answer")
+    found, asked = await probe(
+        [lambda port: silence if port == 5 else opened, NONCE],
+        0.9,
+        0.9,
+        protocol="tcp",
+        ports=((5, 6),),
+    )
+    assert [order.blocks[0].ports for order in asked] == [[(5, 6)], [(6, 6)]]
+    answers = {one.ports: one.outcome and one.outcome.answer for one in found}
+    assert answers == {((5, 5),): None, ((6, 6),): "nonce"}
 
 
 async def test_a_kernel_answers_while_a_busy_process_waits() -> None:
