@@ -1,9 +1,10 @@
 """What TTL walks ask, and when: no socket is here, and the clock is an argument.
 
-* A silent TTL is asked twice. What empties a router's bucket of ICMP errors is its answers: as long
-  as none comes, or all come, nothing is paced. A question does not count if another walk was
-  answered at its TTL less than PAUSE_S before it, or since. It is asked again PAUSE_S after that
-  answer, with all others of its kind, until two questions count.
+* A silent TTL is asked twice; both questions wait for their answers together. What empties a
+  router's bucket of ICMP errors is its answers: as long as none comes, or all come, nothing is
+  paced. A question does not count if another walk was answered at its TTL less than PAUSE_S before
+  it, or since. It is asked again PAUSE_S after that answer, with all others of its kind, until two
+  questions count.
 * What walks by the same gateway share is asked once. The first one goes ahead. The others begin at
   the last router that it met: who meets that router came by the same way. Where nobody but the
   first hop answered, walks of the same protocol and port take it over.
@@ -32,7 +33,9 @@ class Hop:
         self.refusal: Optional[IcmpFact] = None
         self.asked = 0
         self.tries = 0
-        self.asked_s = self.due_s = 0.0
+        # When the questions were asked that are not counted yet.
+        self.open_s: List[float] = []
+        self.due_s = 0.0
 
     @property
     def is_end(self) -> bool:
@@ -41,15 +44,23 @@ class Hop:
 
 
 class Course:
-    """How far a walk has come. ``again_s``: how long a question waits for its answer."""
+    """How far a walk has come. ``again_s``: how long the last question of a TTL waits for its
+    answer; ``gap_s``: how long after the one before it is asked."""
 
     def __init__(
-        self, gateway: Optional[str], proto: str, port: int, most: int, again_s: float
+        self,
+        gateway: Optional[str],
+        proto: str,
+        port: int,
+        most: int,
+        again_s: float,
+        gap_s: float,
     ) -> None:
         self.gateway = gateway
         self.alike = (gateway, proto, port)
         self.most = most
         self.again_s = again_s
+        self.gap_s = gap_s
         self.hops: Dict[int, Hop] = {}
         # The routers of an earlier walk up to the one where this walk begins.
         self.path: List[Optional[str]] = []
@@ -165,18 +176,20 @@ class Courses:
             self._only_hops[course.alike] = heard[0].address
 
     def _is_asked(self, course: Course, hop: Hop, now: float) -> bool:
-        """Tell whether an open hop is asked now; its last question is counted if it counts."""
+        """Tell whether an open hop is asked now; those of its questions are counted that count."""
         if now < hop.due_s:
             return False
         again_s = self._answered_s.get((course.gateway, hop.ttl), -PAUSE_S) + PAUSE_S
-        if hop.asked and hop.asked_s < again_s:
-            if now < again_s:
-                hop.due_s = again_s
+        if hop.tries + len(hop.open_s) >= TRIES:
+            hop.tries += sum(asked_s >= again_s for asked_s in hop.open_s)
+            hop.open_s = []
+            if hop.tries >= TRIES:
                 return False
-        elif hop.asked:
-            hop.tries += 1
-        if hop.tries >= TRIES:
+        if hop.asked and now < again_s:
+            hop.due_s = again_s
             return False
         hop.asked += 1
-        hop.asked_s, hop.due_s = now, now + course.again_s
+        hop.open_s.append(now)
+        is_last = hop.tries + len(hop.open_s) >= TRIES
+        hop.due_s = now + (course.again_s if is_last else course.gap_s)
         return True

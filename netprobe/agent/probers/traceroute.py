@@ -22,9 +22,11 @@ from ..wire.parts import WalkHop
 from ..wire.templates import pack_nonce
 from .courses import TRIES, Course, Courses, Hop
 
-# Where the destination's own answers told a round trip, a question waits as it demands; else a
-# little longer than the kernel, which repeats a SYN then.
+# Where the destination's own answers told a round trip, a question waits as it demands, and the
+# second one follows after a part of that; else a little longer than the kernel, which repeats a SYN
+# then.
 AGAIN_S = 1.1
+PARTS = 3
 TIME_EXCEEDED = frozenset(((ORIGIN_ICMP, 11), (ORIGIN_ICMP6, 3)))
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
 
@@ -46,12 +48,15 @@ class Walk:
         self.target = target_of(order.dst, order.src)
         self.port = order.port
         self.template = agent.templates[order.template] if order.template else None
-        again_s = AGAIN_S
+        again_s = gap_s = AGAIN_S
         if agent.answers.knows(order.dst):
-            again_s = max(LEAST_GRACE_S, ROUND_TRIPS * agent.answers.rtt_s(order.dst))
-        again_s = min(again_s, AGAIN_S)
-        self.course = Course(_find_gateway(order), order.proto, order.port, order.max_ttl, again_s)
-        self.questions: Dict[int, HopQuestion] = {}
+            wanted_s = max(LEAST_GRACE_S, ROUND_TRIPS * agent.answers.rtt_s(order.dst))
+            if wanted_s < AGAIN_S:
+                again_s, gap_s = wanted_s, wanted_s / PARTS
+        self.course = Course(
+            _find_gateway(order), order.proto, order.port, order.max_ttl, again_s, gap_s
+        )
+        self.questions: Dict[int, List[HopQuestion]] = {}
         self.has_opened = False
         self.failure: Optional[str] = None
         self.timer: Optional[Timer] = None
@@ -106,13 +111,13 @@ class Walker:
     # Asking
 
     def _ask_hop(self, walk: Walk, hop: Hop) -> None:
-        if walk.proto == "tcp" and hop.asked > 1:
-            if hop.asked == TRIES and walk.course.again_s >= AGAIN_S:
-                return  # the kernel has just sent its second SYN
-            self._close_question(walk, hop.ttl)
+        is_tcp = walk.proto == "tcp"
+        if is_tcp and hop.asked == TRIES and walk.course.gap_s >= AGAIN_S:
+            return  # the kernel has just sent its second SYN
         try:
-            question = walk.questions.get(hop.ttl) or self._open_question(walk, hop)
-            self._send_question(walk, hop, question)
+            # A SYN needs a socket of its own; the one before may still be answered.
+            known = [] if is_tcp else walk.questions.get(hop.ttl, [])
+            self._send_question(walk, hop, known[0] if known else self._open_question(walk, hop))
         except OSError as error:
             if hop.asked > 1:
                 return  # an ICMP error that send() returned; it is in the error queue too
@@ -124,7 +129,8 @@ class Walker:
         echo = open_echo(walk.target) if walk.proto == "icmp" else None
         sock = open_probe(walk.target, KINDS[walk.proto]) if echo is None else echo.sock
         walk.has_opened = True
-        question = walk.questions[hop.ttl] = HopQuestion(sock, echo)
+        question = HopQuestion(sock, echo)
+        walk.questions.setdefault(hop.ttl, []).append(question)
         set_ttl(sock, hop.ttl)
         events = READ | WRITE if walk.proto == "tcp" else READ
         self._loop.watch(sock.fileno(), events, lambda _: self._hear_hop(walk, hop))
@@ -156,24 +162,22 @@ class Walker:
             self._take_turn(walk)
 
     def _read_answer(self, walk: Walk, hop: Hop) -> None:
-        question = walk.questions.get(hop.ttl)
-        if question is None:
-            return
-        # Asked first: an error that ends the socket is in its queue by then.
-        answered = _is_answered(walk, hop, question)
-        for error in drain(question.sock):
-            if _is_ours(walk, hop, question, error) and hop.address is None:
-                hop.address = error.offender
-                if (error.origin, error.type) not in TIME_EXCEEDED:
-                    # "Time exceeded" in the destination's name is of a router that translates.
-                    hop.reached = error.offender == walk.target.address
-                    hop.refusal = None if hop.reached else error.fact()
-        if hop.address is None and answered:
-            hop.address, hop.reached = walk.target.address, True
-        if hop.address is not None:
+        for question in walk.questions.get(hop.ttl, ()):
+            # Asked first: an error that ends the socket is in its queue by then.
+            answered = _is_answered(walk, hop, question)
+            for error in drain(question.sock):
+                if _is_ours(walk, hop, question, error) and hop.address is None:
+                    hop.address = error.offender
+                    if (error.origin, error.type) not in TIME_EXCEEDED:
+                        # "Time exceeded" in the destination's name is of a router that translates.
+                        hop.reached = error.offender == walk.target.address
+                        hop.refusal = None if hop.reached else error.fact()
+            if hop.address is None and answered:
+                hop.address, hop.reached = walk.target.address, True
+        if hop.ttl in walk.questions and hop.address is not None:
             self._courses.hear(walk.course, hop, self._loop.now())
         if hop.address is not None or hop.tries >= TRIES:
-            self._close_question(walk, hop.ttl)
+            self._close_questions(walk, hop.ttl)
 
     # Ending
 
@@ -191,11 +195,10 @@ class Walker:
         if walk.timer is not None:
             walk.timer.cancel()
         for ttl in list(walk.questions):
-            self._close_question(walk, ttl)
+            self._close_questions(walk, ttl)
 
-    def _close_question(self, walk: Walk, ttl: int) -> None:
-        question = walk.questions.pop(ttl, None)
-        if question is not None:
+    def _close_questions(self, walk: Walk, ttl: int) -> None:
+        for question in walk.questions.pop(ttl, ()):
             self._loop.unwatch(question.sock.fileno())
             question.sock.close()
 

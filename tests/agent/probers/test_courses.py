@@ -7,10 +7,12 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import pytest
+
 from netprobe.agent.core.pace import Bucket
 from netprobe.agent.probers.courses import PAUSE_S, TRIES, WAVE, Course, Courses
 
-AGAIN_S, TRIP_S = 0.3, 0.001
+AGAIN_S, GAP_S, TRIP_S = 0.3, 0.1, 0.001
 MOST = 16
 BURST = 6
 
@@ -44,7 +46,7 @@ class Net:
 
     def walk(self, *way: Router | None, reaches: bool = False, port: int = 80) -> Course:
         """Submit a walk; None is a router that never answers."""
-        course = Course("gateway", "tcp", port, MOST, AGAIN_S)
+        course = Course("gateway", "tcp", port, MOST, AGAIN_S, GAP_S)
         self.walks.append((course, way, reaches))
         self._waiting.append(course)
         return course
@@ -118,7 +120,7 @@ def test_without_answers_nothing_is_paced() -> None:
     net = Net()
     walks = [net.walk() for _ in range(20)]
 
-    assert net.run() == 2 * TRIES * AGAIN_S
+    assert net.run() == pytest.approx(2 * (GAP_S + AGAIN_S))
     assert {tuple(names(course)) for course in walks} == {()}
     assert len(net.sent) == 20 * TRIES * WAVE
 
@@ -211,18 +213,18 @@ def test_silent_routers_do_not_end_a_walk() -> None:
 def test_a_walk_that_fails_before_its_first_hops_are_known_has_no_way() -> None:
     """It began where an earlier walk by its gateway met the last router; others keep that way."""
     courses = Courses()
-    first = Course("gateway", "tcp", 80, MOST, AGAIN_S)
+    first = Course("gateway", "tcp", 80, MOST, AGAIN_S, GAP_S)
     courses.begin(first)
     for hop, name in zip(first.open_hops(), ("a", "b", "c"), strict=False):
         hop.address = name
     courses.finish(first)
 
-    second = Course("gateway", "tcp", 81, MOST, AGAIN_S)
+    second = Course("gateway", "tcp", 81, MOST, AGAIN_S, GAP_S)
     courses.begin(second)
     assert min(second.hops) == 3
     courses.finish(second)
     assert second.way() == []
 
-    third = Course("gateway", "udp", 82, MOST, AGAIN_S)
+    third = Course("gateway", "udp", 82, MOST, AGAIN_S, GAP_S)
     courses.begin(third)
     assert third.path == ["a", "b", "c"]
