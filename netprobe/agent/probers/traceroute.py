@@ -22,11 +22,11 @@ from ..wire.parts import WalkHop
 from ..wire.templates import pack_nonce
 from .courses import TRIES, Course, Courses, Hop
 
-# Where the destination's own answers told a round trip, a question waits as it demands, and the
-# second one follows after a part of that; else a little longer than the kernel, which repeats a SYN
-# then.
+# Where the destination's own answers told a round trip, a TTL waits as it demands, and is asked the
+# second time after a part of that; else each question waits a little longer than the kernel, which
+# repeats a SYN then.
 AGAIN_S = 1.1
-PARTS = 3
+GAP_PART = 1 / 3
 TIME_EXCEEDED = frozenset(((ORIGIN_ICMP, 11), (ORIGIN_ICMP6, 3)))
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
 
@@ -52,7 +52,8 @@ class Walk:
         if agent.answers.knows(order.dst):
             wanted_s = max(LEAST_GRACE_S, ROUND_TRIPS * agent.answers.rtt_s(order.dst))
             if wanted_s < AGAIN_S:
-                again_s, gap_s = wanted_s, wanted_s / PARTS
+                gap_s = wanted_s * GAP_PART
+                again_s = wanted_s - gap_s
         self.course = Course(
             _find_gateway(order), order.proto, order.port, order.max_ttl, again_s, gap_s
         )

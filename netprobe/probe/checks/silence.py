@@ -22,8 +22,9 @@ SPREAD_MS = 600
 LEAST_LOOK_MS = 150
 # On a connection that opened: the kernel sends lost data again after 200 and 400 ms.
 OPENED_MS = 650
-# The kernel repeats a SYN after a second.
-SYNS_OF_REPEAT = 2
+# The kernel repeats a SYN after a second, or up to 64 ms later (kernel/time/timer.c: at 1,000 ticks a
+# second its timers of that length end at every 64th).
+SYNS_OF_REPEAT, REPEATED_MS = 2, 1070
 
 
 class Silence(Check):
@@ -80,7 +81,7 @@ def _choose_timings(seen: Observation, looks: int, scene: Scene) -> list[Timing]
     """
     repeats = min(looks, max(0, _count_repeats(seen, scene)))
     quick = looks - SYNS_OF_REPEAT * repeats
-    long_ms = max(UNKNOWN_MS, _choose_timing(seen, looks, scene).look_ms)
+    long_ms = REPEATED_MS + _choose_timing(seen, looks, scene).look_ms
     timings = [Timing(long_ms, long_ms, 1)] * repeats
     return [*timings, _choose_timing(seen, quick, scene)] if quick > 0 else timings
 

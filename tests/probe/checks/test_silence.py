@@ -18,10 +18,10 @@ from netprobe.model.notes import SilenceNote
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
-from netprobe.probe.checks.silence import SPREAD_MS, Silence
+from netprobe.probe.checks.silence import LEAST_LOOK_MS, REPEATED_MS, SPREAD_MS, Silence
 from netprobe.probe.flows.chance import LEAST_LOOKS, LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.settings import ProbeSettings
+from netprobe.probe.settings import ROUND_TRIPS, ProbeSettings
 from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, kind, reply
 
@@ -261,8 +261,9 @@ async def test_a_look_waits_for_several_round_trips(
     rtt_ms: float, look_ms: int, recorded: bool
 ) -> None:
     """One waits for the second SYN, too: a firewall may drop the first one of each connection."""
+    repeated_ms = REPEATED_MS + max(LEAST_LOOK_MS, round(ROUND_TRIPS * rtt_ms))
     for packets, expected in (
-        (1, (max(look_ms, UNKNOWN_MS), max(look_ms, UNKNOWN_MS), 1)),
+        (1, (repeated_ms, repeated_ms, 1)),
         (2, (look_ms, look_ms, LEAST_LOOKS - 2)),
     ):
         world = World()
@@ -285,7 +286,8 @@ async def test_where_packets_get_lost_several_connects_wait_for_the_second_syn()
 
     repeats = world.scene.prober.chance.count_looks() // 2
     assert repeats > 1
-    assert world.timings[:repeats] == [(UNKNOWN_MS, UNKNOWN_MS, 1)] * repeats
+    long_ms = REPEATED_MS + LEAST_LOOK_MS
+    assert world.timings[:repeats] == [(long_ms, long_ms, 1)] * repeats
 
 
 async def test_what_one_of_several_connects_answers_is_answered() -> None:
