@@ -197,13 +197,13 @@ def _open_all(_: IdealAgent, order: orders.ListenOrder | orders.HeldOrder) -> an
 
 def _open_block(block: parts.ListenBlock, bound: bool) -> parts.ListeningBlock:
     up = (block.ports or [(0, 0)]) if bound else []
-    return parts.ListeningBlock(up, [], [], [], [], [], [], nat=False)
+    return parts.ListeningBlock(up, [], [], [], [], [], nat=False)
 
 
 def _see_all(_: IdealAgent, order: orders.SeenOrder) -> answers.Seen:
     every = [(0, MAX_PORT)]
     arrivals = [parts.OrderArrivals(number, every, [], None) for number in order.orders]
-    return answers.Seen(order.id, arrivals, [], [])
+    return answers.Seen(order.id, arrivals, [], [], [])
 
 
 def _tell_all(_: IdealAgent, order: orders.StoryOrder) -> answers.StoryTold:

@@ -129,7 +129,10 @@ class RecordedAgent(ScriptedAgent):
                 senders=sorted({*known.senders, *item.senders}),
             )  # fmt: skip
         last = told.seen[-1]
-        return answers.Seen(order.id, list(joined.values()), last.half_open, last.strangers)
+        undialled = [one for seen in told.seen for one in seen.undialled]
+        return answers.Seen(
+            order.id, list(joined.values()), last.half_open, last.strangers, undialled
+        )
 
     def _find_story(self, told: HostTold, order: orders.StoryOrder) -> answers.StoryTold | None:
         by_order = order.proto != "tcp"

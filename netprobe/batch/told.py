@@ -190,7 +190,6 @@ def _cut_block(
             for first, last in port_sets.intersect(((one.first, one.last),), ports)
         ],
         skipped=_cut_ranges(told.skipped, ports),
-        undialled=_cut_ranges(told.undialled, ports),
     )
 
 
@@ -202,7 +201,6 @@ def _join_blocks(some: list[parts.ListeningBlock]) -> parts.ListeningBlock:
         denied=[entry for one in some for entry in one.denied],
         failed=[entry for one in some for entry in one.failed],
         skipped=[entry for one in some for entry in one.skipped],
-        undialled=[entry for one in some for entry in one.undialled],
         nat=any(one.nat for one in some),
     )
 

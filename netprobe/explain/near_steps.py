@@ -111,9 +111,12 @@ def _describe_listener(view: View) -> tuple[TrailStatus, str]:
     if listener.note:
         return "doubt", f"netprobe's listener on {name} {wire} is bound, but {listener.note}"
     where = "all its addresses" if listener.nat else view.address
+    witness = view.evidence.witness
+    # The agent dials what nobody else has reached.
+    by = "" if witness is not None and witness.socket else " from its own host"
     return "ok", (
         f"nothing held {wire} on {name}; netprobe's own listener is bound to {where} and was "
-        "reached from its own host"
+        f"reached{by}"
     )
 
 

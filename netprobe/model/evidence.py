@@ -149,7 +149,7 @@ class Outcome(Struct, frozen=True):
 class Listener(Struct, frozen=True):
     """What is known of the destination's port while it was probed.
 
-    ``ours`` our listener was bound and self-dialled · ``live`` a service held the port on the
+    ``ours`` our listener was bound · ``live`` a service held the port on the
     probed address · ``loopback`` on loopback only · ``closed`` an agent looked and nothing
     listens · ``bound`` nothing listens, and yet the kernel lets nobody bind it · ``lost`` our
     listener was there but its agent died meanwhile · ``unknown`` no agent. ``owner`` is a phrase;

@@ -36,8 +36,8 @@ LEAST_SOCKETS = 8
 RESOLVE_S = 10.0
 # A trial of a tunnel: echo requests, a connection, and transfers, each to the end of its patience.
 TRIAL_S = 15.0
-# Listeners are dialled twice, for a second each.
-SELF_TEST_S = 2.0
+# Before a round tells what it has seen, thousands of listeners may be dialled, a part at a time.
+SELF_TEST_S = 15.0
 # A walk asks 8 TTLs at a time, after two others that find out what it shares with them. Where
 # routers ration their answers, each walk may cost a second.
 WAVE_S, WAVE_TTLS, WALKS_IN_TURN, ANSWER_EVERY_S = 2.2, 8, 3, 1.02
@@ -155,7 +155,7 @@ def _measure_walk(order: orders.WalkOrder) -> Effort:
 def _measure_listening(order: orders.ListenOrder | orders.HeldOrder) -> Effort:
     starts = sum(_count_ports(block.ports) for block in order.blocks)
     what = "opening" if isinstance(order, orders.ListenOrder) else "looking at"
-    return Effort(f"{what} its ports", SELF_TEST_S, starts)
+    return Effort(f"{what} its ports", starts=starts)
 
 
 def _measure_samples(order: quality_messages.SampleOrder) -> Effort:
@@ -168,6 +168,7 @@ _EFFORTS: dict[type[Any], Callable[[Any], Effort]] = {
     orders.EchoOrder: _measure_echo,
     orders.WalkOrder: _measure_walk,
     orders.ListenOrder: _measure_listening,
+    orders.SeenOrder: lambda _: Effort("dialling its listeners", SELF_TEST_S),
     orders.HeldOrder: _measure_listening,
     host_messages.ResolveOrder: lambda order: Effort(f"resolving {order.name}", RESOLVE_S),
     quality_messages.SampleOrder: _measure_samples,

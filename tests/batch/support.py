@@ -70,7 +70,7 @@ RANGES = [(PORT, PORT)]
 
 def messages() -> list[list[Any]]:
     """What a host writes in one round, as it writes it: some messages a line."""
-    up = ListeningBlock(RANGES, [], [], [], [], [], [], False)
+    up = ListeningBlock(RANGES, [], [], [], [], [], False)
     return [
         [HELLO, PhaseClock(1, "begin", 100.0)],
         [ListenOrder(1, [block("tcp", "127.0.0.1", RANGES)]), Listening(1, [up])],

@@ -160,7 +160,7 @@ LIES: dict[str, tuple[list[Any], str]] = {
         "an answer ProbeOutcomes to EchoOrder",
     ),
     "senders that are no addresses": (
-        [SeenOrder(1, 1, []), Seen(1, [OrderArrivals(1, [(80, 80)], ["x"], None)], [], [])],
+        [SeenOrder(1, 1, []), Seen(1, [OrderArrivals(1, [(80, 80)], ["x"], None)], [], [], [])],
         "an address 'x'",
     ),
 }  # fmt: skip

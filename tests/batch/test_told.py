@@ -23,7 +23,7 @@ from netprobe.batch.results import HostRecording
 from netprobe.batch.told import HostTold
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
-EMPTY = ListeningBlock([], [], [], [], [], [], [], False)
+EMPTY = ListeningBlock([], [], [], [], [], [], False)
 
 
 def told(*asked: tuple[Any, Any]) -> HostTold:
@@ -102,7 +102,7 @@ def test_later_arrivals_hold_earlier_ones() -> None:
     asked = [SeenOrder(number, 9, [5, 6]) for number in (1, 2)]
     early = [OrderArrivals(5, [(80, 80)], [HERE], None), OrderArrivals(6, [(1, 1)], [HERE], None)]
     late = [OrderArrivals(5, [(80, 81)], [HERE], None)]
-    host = told((asked[0], Seen(1, early, [], [])), (asked[1], Seen(2, late, [], [])))
+    host = told((asked[0], Seen(1, early, [], [], [])), (asked[1], Seen(2, late, [], [], [])))
 
     assert {order: [one.ports for one in some] for order, some in host.arrivals().items()} == {
         5: [[(80, 81)]], 6: [[(1, 1)]],

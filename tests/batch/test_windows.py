@@ -64,7 +64,7 @@ def test_a_nonce_that_arrived_shows_that_the_other_listened() -> None:
     """Whichever end tells of it; and only in that direction."""
     probed = order(7, "tcp", ADDRESS["b"], [(80, 80)])
     outcome = ProbeOutcomes(7, [(1, 1)], [KIND._replace(by=4)], [OutcomeRun(80, 80, 0, [9], 1)], [])
-    heard = Seen(9, [OrderArrivals(7, [(80, 80)], [ADDRESS["a"]], None)], [], [])
+    heard = Seen(9, [OrderArrivals(7, [(80, 80)], [ADDRESS["a"]], None)], [], [], [])
 
     by_source = compare(recording("a", orders=(probed,), answers={7: (outcome,)}), recording("b"))
     by_listener = compare(recording("a", orders=(probed,)), recording("b", answers={9: (heard,)}))

@@ -99,7 +99,7 @@ def _answer(agent: IdealAgent, order: Any, fault: Fault) -> Any:
     if isinstance(order, ProbeOrder | EchoOrder):
         return _probe(agent, order, fault)
     if isinstance(order, SeenOrder):
-        return Seen(order.id, [], [], [])
+        return Seen(order.id, [], [], [], [])
     return asyncio.run(agent.request(order, object))
 
 

@@ -153,7 +153,7 @@ class World:
                 for number in order.orders
                 if number in asked and asked[number].blocks[0].mode == "nonce"
             ]
-            return Seen(order.id, heard, [], [])
+            return Seen(order.id, heard, [], [], [])
 
         return {
             ListenOrder: listen,

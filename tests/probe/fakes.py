@@ -89,7 +89,7 @@ def routed(**facts: Any) -> Script:
 
 def listening_block(**facts: Any) -> ListeningBlock:
     """What became of a listen block; nothing but these facts."""
-    empty = ListeningBlock([], [], [], [], [], [], [], nat=False)
+    empty = ListeningBlock([], [], [], [], [], [], nat=False)
     return empty._replace(**facts)
 
 

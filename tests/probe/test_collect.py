@@ -135,7 +135,7 @@ class World:
             SeenOrder: lambda order: Seen(
                 order.id,
                 [OrderArrivals(number, [(1, 65535)], [], None) for number in order.orders],
-                [], [],
+                [], [], [],
             ),
         }  # fmt: skip
 

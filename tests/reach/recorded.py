@@ -41,7 +41,7 @@ def _listening(order: orders.ListenOrder | orders.HeldOrder) -> answers.Listenin
     """Every port can be bound, and nobody else holds one."""
     ours = isinstance(order, orders.ListenOrder)
     ups = [(block.ports or [(0, 0)]) if ours else [] for block in order.blocks]
-    blocks = [ListeningBlock(up, [], [], [], [], [], [], nat=False) for up in ups]
+    blocks = [ListeningBlock(up, [], [], [], [], [], nat=False) for up in ups]
     return answers.Listening(order.id, blocks)
 
 
@@ -127,6 +127,7 @@ class RecordedAgent:
                     for one in order.orders
                     if one in known
                 ],
+                [],
                 [],
                 [],
             )

@@ -11,12 +11,12 @@ import pytest
 from netprobe.agent.wire.answers import Alive, Done, ProbeOutcomes
 from netprobe.agent.wire.frames import HELLO_PREFIX, encode_frame
 from netprobe.agent.wire.host_messages import Routed, RouteOrder
-from netprobe.agent.wire.orders import EchoOrder, ListenOrder, ProbeOrder, RateOrder
+from netprobe.agent.wire.orders import EchoOrder, ListenOrder, ProbeOrder, RateOrder, SeenOrder
 from netprobe.agent.wire.parts import Pace, Standstill
 from netprobe.errors import AgentError
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import LOST, SLOW, AgentLink, Beats
-from netprobe.vantage.patience import FACTOR, Moment, OrderPatience, effort_of
+from netprobe.vantage.patience import FACTOR, SELF_TEST_S, Moment, OrderPatience, effort_of
 from netprobe.vantage.pauses import LinkPauses
 from netprobe.vantage.stream import Target, open_stream
 from tests.patience import PATIENCE_S, until
@@ -298,7 +298,8 @@ def test_orders_share_the_agent_and_a_destinations_pace() -> None:
     )  # fmt: skip
     assert found == [pytest.approx(one) for one in (68.07, 68.07, 18.07, 0.0)]
     listening = ListenOrder(1, [block("tcp", "10.0.0.2", [(1, 4000)])])
-    assert limits(listening) == [pytest.approx(6.0)]
+    assert limits(listening) == [pytest.approx(4.0)]
+    assert limits(SeenOrder(0, 1, [])) == [pytest.approx(SELF_TEST_S)]
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from .summary import WRONG_STATUS, RunSummary
 
 # What is still out when the time of a phase is over gets so long to say so.
 CANCEL_S = 1.0
-# Listeners are dialled, names resolved and stories told within this time.
+# Listeners are opened and dialled, names resolved and stories told within this time.
 PHASE_S = 60.0
 
 Callback = Callable[[], None]

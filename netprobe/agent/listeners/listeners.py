@@ -33,21 +33,22 @@ class AgentListeners:
         self._tcp = TcpServer(agent.loop)
         self._datagrams = DatagramServer(agent.loop)
         self._rounds: Dict[int, ListenerRound] = {}
-        self._busy: Dict[int, Union[Opening, SelfDial]] = {}
+        self._opening: Dict[int, Opening] = {}
+        self._dials: Dict[int, SelfDial] = {}
 
     def listen(self, order: ListenOrder) -> None:
-        """Open a round; ``Listening`` follows when every port is bound and dialled."""
+        """Open a round; ``Listening`` follows when every port is bound."""
         self._end_round(order.id)
         self._forget_oldest()
         opened = ListenerRound(self._agent.key, self._agent.host)
         opened.blocks = [self._make_block(opened, item) for item in order.blocks]
         self._rounds[order.id] = opened
-        self._busy[order.id] = Opening(
+        self._opening[order.id] = Opening(
             self._agent.loop,
             opened,
             self._count_free_files() - min(RESERVED_FILES, file_limit() // 2),
             lambda port: self._server_of(port).add(port),
-            lambda: self._dial_round(order.id, opened),
+            lambda: self._finish_opening(order.id, opened),
         )
 
     def close_round(self, order: CloseOrder) -> None:
@@ -56,17 +57,26 @@ class AgentListeners:
         self._agent.send(Closed(order.id))
 
     def tell_seen(self, order: SeenOrder) -> None:
-        """Tell what arrived for these orders at the listeners of a round."""
+        """Tell what arrived for these orders at the listeners of a round, once each of them was
+        dialled that nobody has reached."""
         asked = self._rounds.get(order.round)
         if asked is None:
-            self._agent.send(Seen(order.id, [], [], []))
+            self._agent.send(Seen(order.id, [], [], [], []))
             return
         self._tcp.catch_up()
         self._datagrams.catch_up()
+        dial = self._dials.get(order.round)
+        if dial is None:
+            self._report_seen(order, asked)
+        else:
+            dial.when_done(lambda: self._report_seen(order, asked))
+
+    def _report_seen(self, order: SeenOrder, asked: ListenerRound) -> None:
         tcp = {port.number for port in asked.ports() if port.block.proto == "tcp"}
         waiting = half_open(tcp if asked.is_open else set())
         log = asked.log
-        self._agent.send(Seen(order.id, log.arrivals(order.orders), waiting, log.strangers()))
+        arrivals, undialled = log.arrivals(order.orders), asked.list_undialled()
+        self._agent.send(Seen(order.id, arrivals, waiting, log.strangers(), undialled))
 
     def tell_held(self, order: HeldOrder) -> None:
         """Tell which of these ports are held, and bind nothing."""
@@ -81,9 +91,10 @@ class AgentListeners:
 
     def close(self) -> None:
         """Close everything."""
-        for work in self._busy.values():
-            work.cancel()
-        self._busy.clear()
+        for opening in self._opening.values():
+            opening.cancel()
+        for dial in self._dials.values():
+            dial.close()
         self._tcp.close()
         self._datagrams.close()
 
@@ -100,17 +111,10 @@ class AgentListeners:
     def _server_of(self, port: ListenerPort) -> Union[TcpServer, DatagramServer]:
         return self._tcp if port.block.proto == "tcp" else self._datagrams
 
-    def _dial_round(self, identity: int, opened: ListenerRound) -> None:
-        self._busy[identity] = SelfDial(
-            self._agent.loop,
-            self._agent.key,
-            opened,
-            max(1, min(MAX_DIALS, self._count_free_files() // 4)),
-            lambda: self._finish_opening(identity, opened),
-        )
-
     def _finish_opening(self, identity: int, opened: ListenerRound) -> None:
-        self._busy.pop(identity, None)
+        del self._opening[identity]
+        window = max(1, min(MAX_DIALS, self._count_free_files() // 4))
+        self._dials[identity] = SelfDial(self._agent.loop, self._agent.key, opened, window)
         self._report_round(identity, opened)
 
     def _report_round(self, identity: int, opened: ListenerRound) -> None:
@@ -121,9 +125,12 @@ class AgentListeners:
         self._agent.send(Listening(identity, blocks))
 
     def _end_round(self, identity: int) -> None:
-        work = self._busy.pop(identity, None)
-        if work is not None:
-            work.cancel()
+        opening = self._opening.pop(identity, None)
+        if opening is not None:
+            opening.cancel()
+        dial = self._dials.pop(identity, None)
+        if dial is not None:
+            dial.end()
         closed = self._rounds.get(identity)
         if closed is not None and closed.is_open:
             closed.is_open = False

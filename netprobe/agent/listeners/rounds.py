@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Tuple
 from ..core import loop as looping
 from ..core.ranges import PortSet
 from ..host.port_owners import Socket
-from ..wire.parts import FailedPorts, HeldPorts, ListenBlock, ListeningBlock
+from ..wire.parts import FailedPorts, HeldPorts, ListenBlock, ListeningBlock, UndialledPorts
 from ..wire.templates import Template, read_nonce
 from .arrival_log import SELF_DIAL_ORDER, OrderLog, RoundLog
 
@@ -22,7 +22,16 @@ LoggedReply = Tuple[bytes, OrderLog]
 class ListenerPort:
     """A bound socket of a round. ``number`` is 0 for an IP protocol, which has no ports."""
 
-    __slots__ = ("block", "dialled", "number", "request_bytes", "round", "sock", "template")
+    __slots__ = (
+        "block",
+        "number",
+        "reached",
+        "request_bytes",
+        "round",
+        "sock",
+        "template",
+        "undialled",
+    )
 
     def __init__(self, block: "ListenerBlock", number: int, sock: socket.socket) -> None:
         self.round = block.round
@@ -31,7 +40,10 @@ class ListenerPort:
         self.sock = sock
         self.template = block.template
         self.request_bytes = max(1, len(block.template.request)) if block.template else 1
-        self.dialled = False
+        # By a genuine request: anybody's, or the agent's own.
+        self.reached = False
+        # The agent's own dials have not reached it.
+        self.undialled = False
 
 
 class ListenerBlock:
@@ -72,7 +84,6 @@ class ListenerBlock:
                 for first, last in ports.pairs()
             ],
             skipped=self.skipped.pairs(),
-            undialled=PortSet(port.number for port in self.ports if not port.dialled).pairs(),
             nat=self.nat,
         )
 
@@ -91,6 +102,16 @@ class ListenerRound:
         """Give every bound port of the round."""
         return [port for block in self.blocks for port in block.ports]
 
+    def list_undialled(self) -> List[UndialledPorts]:
+        """List the ports that were dialled, and that nothing has reached."""
+        found = []
+        for block in self.blocks:
+            lonely = [one.number for one in block.ports if one.undialled and not one.reached]
+            if lonely:
+                ports = PortSet(lonely).pairs()
+                found.append(UndialledPorts(block.proto, block.address, block.number, ports))
+        return found
+
     def arrived(self, port: ListenerPort, data: bytes, source: str) -> Optional[LoggedReply]:
         """Log a packet that reached a socket; gives its answer, if it gets one."""
         template = port.template
@@ -100,8 +121,8 @@ class ListenerRound:
             return None
         said = read_nonce(nonce)
         astray = said.port != port.number
+        port.reached = port.reached or not astray
         if said.order == SELF_DIAL_ORDER:
-            port.dialled = port.dialled or not astray
             return None
         if astray and template.answer is not None:
             # A NAT rule changed its port, so it did not reach the one that was asked: it is not

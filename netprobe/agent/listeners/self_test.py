@@ -1,4 +1,4 @@
-"""An agent's own connection to each of its listeners, before anybody else is told to try.
+"""An agent's own connection to each of its listeners that nobody else has reached.
 
 A listener that its own host cannot reach (a local firewall, a NAT rule that takes the port) proves
 nothing about the network, so it is reported as ``undialled``.
@@ -6,7 +6,7 @@ nothing about the network, so it is reported as ``undialled``.
 
 import socket
 from collections import deque
-from typing import Callable, Deque, Dict, Optional, Tuple
+from typing import Callable, Deque, Dict, List, Optional, Tuple
 
 from ..core import loop as looping
 from ..net.binding import LINGER_RESET, family_of
@@ -14,6 +14,8 @@ from ..wire.templates import pack_nonce
 from .arrival_log import SELF_DIAL_ORDER
 from .rounds import ListenerPort, ListenerRound
 
+# What nobody has reached so long after its round was opened is dialled before somebody asks.
+START_S = 0.8
 # So many start in one turn of the loop, which then answers them.
 BURST = 128
 POLL_S = 0.005
@@ -48,7 +50,7 @@ class Call:
 
 
 class SelfDial:
-    """Dial every port of a round; ``done`` is called once, when all arrived or time is up.
+    """Dials the ports of a round that nothing has reached by then, until time is up.
 
     ``window`` is how many dials may be on their way at once; each takes two descriptors.
     """
@@ -59,21 +61,39 @@ class SelfDial:
         key: bytes,
         of_round: ListenerRound,
         window: int,
-        done: Callable[[], None],
     ) -> None:
         self._loop = loop
         self._window = window
         self._key = key
-        self._done = done
-        self._waiting: Deque[Tuple[ListenerPort, int]] = deque(
-            (port, 1) for port in of_round.ports()
-        )
+        self._round = of_round
+        self._has_begun = self._has_ended = False
+        self._done: List[Callable[[], None]] = []
+        self._waiting: Deque[Tuple[ListenerPort, int]] = deque()
         self._calls: Dict[ListenerPort, Call] = {}
         self._senders: Dict[Tuple[int, Optional[int]], socket.socket] = {}
-        self._timer = loop.call_later(0, self._start_calls)
+        self._timer = loop.call_later(START_S, self._begin_dialling)
 
-    def cancel(self) -> None:
-        """Stop without a word: the round is being closed."""
+    def when_done(self, done: Callable[[], None]) -> None:
+        """Call this when every port was reached or time is up; whoever asks does not wait for the
+        beginning."""
+        if self._has_ended:
+            done()
+            return
+        self._done.append(done)
+        if not self._has_begun:
+            self._timer.cancel()
+            self._begin_dialling()
+
+    def end(self) -> None:
+        """Dial no more, and call who waits."""
+        self.close()
+        self._has_ended = True
+        done, self._done = self._done, []
+        for call in done:
+            call()
+
+    def close(self) -> None:
+        """Close every socket."""
         self._timer.cancel()
         for call in self._calls.values():
             call.close()
@@ -82,6 +102,11 @@ class SelfDial:
         self._calls.clear()
         self._senders.clear()
         self._waiting.clear()
+
+    def _begin_dialling(self) -> None:
+        self._has_begun = True
+        self._waiting.extend((port, 1) for port in self._round.ports() if not port.reached)
+        self._start_calls()
 
     def _start_calls(self) -> None:
         self._end_calls(self._loop.now())
@@ -92,23 +117,24 @@ class SelfDial:
         if self._waiting or self._calls:
             self._timer = self._loop.call_later(0 if self._waiting else POLL_S, self._start_calls)
         else:
-            self.cancel()
-            self._done()
+            self.end()
 
     def _end_calls(self, now: float) -> None:
         """Close the calls that arrived or took too long; those are tried once more."""
         for port, call in list(self._calls.items()):
             call.push()
             late = call.deadline < now
-            if port.dialled or late:
+            if port.reached or late:
                 self._calls.pop(port).close()
-            if late and not port.dialled and call.attempt < ATTEMPTS:
-                self._waiting.append((port, call.attempt + 1))
+            if late and not port.reached:
+                port.undialled = call.attempt == ATTEMPTS
+                if not port.undialled:
+                    self._waiting.append((port, call.attempt + 1))
 
     def _dial_port(self, port: ListenerPort, attempt: int) -> None:
         template = port.template
         if template is None or template.nonce_at is None:
-            port.dialled = True  # nothing could recognise the call
+            port.reached = True  # nothing could recognise the call
             return
         call = self._calls[port] = Call(attempt, self._loop.now() + CALL_S)
         request = template.fill(self._key, pack_nonce(SELF_DIAL_ORDER, port.number, attempt))

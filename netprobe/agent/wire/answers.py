@@ -17,6 +17,7 @@ from .parts import (
     Standstill,
     Stranger,
     TranslatedRun,
+    UndialledPorts,
     WalkHop,
 )
 
@@ -70,6 +71,7 @@ class Seen(NamedTuple):
     orders: List[OrderArrivals]
     half_open: List[HalfOpen]
     strangers: List[Stranger]
+    undialled: List[UndialledPorts]
 
 
 class StoryTold(NamedTuple):

@@ -95,8 +95,8 @@ class ListeningBlock(NamedTuple):
     """What became of a ``ListenBlock``. ``up``: bound. ``held``: somebody has them. ``beside``:
     somebody has them on another address of this host, where they are free. ``denied``: no right
     to bind them. ``skipped``: node ports on a host where a kubelet runs; these live in NAT rules.
-    ``undialled``: bound, but the agent's own connection did not arrive. ``nat``: this host does not
-    have the address, so the wildcard address is bound. An IP protocol is ``[[0, 0]]``."""
+    ``nat``: this host does not have the address, so the wildcard address is bound. An IP protocol
+    is ``[[0, 0]]``."""
 
     up: Ranges
     held: List[HeldPorts]
@@ -104,7 +104,6 @@ class ListeningBlock(NamedTuple):
     denied: Ranges
     failed: List[FailedPorts]
     skipped: Ranges
-    undialled: Ranges
     nat: bool
 
 
@@ -125,6 +124,16 @@ class HalfOpen(NamedTuple):
     remote: str
     remote_port: int
     address: str
+
+
+class UndialledPorts(NamedTuple):
+    """Ports of one address at whose listeners nothing arrived, not even the agent's own connection.
+    ``number``: of an IP protocol, which is ``[[0, 0]]``."""
+
+    proto: str
+    address: str
+    number: Optional[int]
+    ports: Ranges
 
 
 class Stranger(NamedTuple):

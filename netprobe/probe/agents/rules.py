@@ -97,7 +97,7 @@ def _check_listening_block(
     failed = [(one.first, one.last) for one in told.failed]
     fates = _check_ranges([*told.up, *held, *told.denied, *failed, *told.skipped], asked)
     _check_ranges([(one.first, one.last) for one in told.beside], asked)
-    _check_ranges(told.undialled, _check_ranges(told.up, asked))
+    _check_ranges(told.up, asked)
     if bound and block.ports:
         untold = port_sets.subtract(asked, fates)
         demand_that(not untold, f"nothing of ports {port_sets.text(untold):.40}")
@@ -114,6 +114,9 @@ def _check_seen(order: orders.SeenOrder, answer: answers.Seen) -> None:
     _check_length(answer.half_open, MOST_ARRIVED)
     _check_length(answer.strangers, MOST_STRANGERS)
     check_addresses(one.remote for one in answer.half_open)
+    for undialled in answer.undialled:
+        _check_ranges(undialled.ports, ((0, MAX_PORT),))
+    check_addresses(one.address for one in answer.undialled)
 
 
 def _check_story(order: orders.StoryOrder, answer: answers.StoryTold) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from netprobe.agent.wire.parts import HalfOpen, OrderArrivals
+from netprobe.agent.wire.parts import HalfOpen, OrderArrivals, UndialledPorts
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Witness
+from netprobe.model.evidence import UNDIALLED, Witness
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.checks.late_answers import wait_longer, was_made_late
@@ -66,8 +66,28 @@ async def with_witnesses(observations: list[Observation], round_: Round) -> list
     return [
         piece
         for seen in observations
-        for piece in _cut_by_witness(seen, noted.get(seen.order, []), half_open, round_.origins)
+        for part in _cut_by_own_dial(seen, reply.undialled)
+        for piece in _cut_by_witness(part, noted.get(part.order, []), half_open, round_.origins)
     ]
+
+
+def _cut_by_own_dial(
+    seen: Observation, undialled: Iterable[UndialledPorts]
+) -> Iterator[Observation]:
+    """Cut an observation by which of our listeners nothing has reached, the agent's own dial
+    included."""
+    rest = seen.ports
+    for one in undialled if seen.listener.state == "ours" else ():
+        protocol = one.proto if one.number is None else f"{one.proto}/{one.number}"
+        if (protocol, one.address) != (seen.task.protocol, seen.task.address):
+            continue
+        lonely = port_sets.intersect(rest, port_sets.normalise(one.ports))
+        if lonely or not seen.ports:
+            yield replace(seen, ports=lonely, listener=replace(seen.listener, note=UNDIALLED))
+            rest = port_sets.subtract(rest, lonely)
+        if not rest:
+            return
+    yield replace(seen, ports=rest) if rest != seen.ports else seen
 
 
 def _cut_by_witness(

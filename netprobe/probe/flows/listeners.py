@@ -20,7 +20,7 @@ from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.agent.wire.parts import HeldPorts, ListenBlock, ListeningBlock
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import UNDIALLED, Listener
+from netprobe.model.evidence import Listener
 from netprobe.model.inventory import Host
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.agent import AgentMethods
@@ -275,18 +275,12 @@ def states(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
 
 def _find_ours(block: ListeningBlock) -> Iterator[tuple[Ports, Listener]]:
     """Give the ports of our listeners, by what else is known of them."""
-    rest, undialled = port_sets.normalise(block.up), port_sets.normalise(block.undialled)
-    pieces = []
+    rest = port_sets.normalise(block.up)
     for ports, listener in _find_beside(block, "ours"):
-        pieces.append((port_sets.intersect(rest, ports), listener))
+        yield port_sets.intersect(rest, ports), listener
         rest = port_sets.subtract(rest, ports)
-    pieces.append((rest, Listener("ours", nat=block.nat)))
-    for ports, listener in pieces:
-        lonely = port_sets.intersect(ports, undialled)
-        if lonely:
-            yield lonely, replace(listener, note=UNDIALLED)
-        if reached := port_sets.subtract(ports, undialled):
-            yield reached, listener
+    if rest:
+        yield rest, Listener("ours", nat=block.nat)
 
 
 def _find_beside(

@@ -22,7 +22,7 @@ from netprobe.agent.wire.orders import (
     ListenOrder,
     SeenOrder,
 )
-from netprobe.agent.wire.parts import HalfOpen
+from netprobe.agent.wire.parts import HalfOpen, UndialledPorts
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 from tests.vantage.support import KEY, TEMPLATES, block, command, outcomes, probe
@@ -94,7 +94,7 @@ async def listen(pair: Pair, proto: str, address: str) -> None:
     """A listener on the destination."""
     order = ListenOrder(500, [block(proto, address, ONE_PORT)])
     (item,) = (await pair.destination.request(order, Listening)).blocks
-    assert (item.up, item.undialled) == (ONE_PORT, [])
+    assert item.up == ONE_PORT
 
 
 async def ask(pair: Pair, proto: str, address: str) -> Any:
@@ -132,6 +132,19 @@ async def test_a_lost_syn_ack_is_half_open(pair: Pair, family: int) -> None:
     assert half_open
     assert (half_open[0].port, half_open[0].remote) == (PORT, source)
     assert await probing == "no-answer"
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("proto", ["tcp", "udp"])
+async def test_what_nothing_reaches_is_undialled(pair: Pair, family: int, proto: str) -> None:
+    """Not even the agent itself, whose own host drops it. What others reach needs no dial."""
+    address = ADDRESSES[family][1]
+    await listen(pair, proto, address)
+    firewall("input", f"iif lo {proto} dport {PORT} drop")
+    assert (await seen(pair)).undialled == [UndialledPorts(proto, address, None, ONE_PORT)]
+
+    assert await ask(pair, proto, address) == "nonce"
+    assert (await seen(pair)).undialled == []
 
 
 async def test_the_errno_of_the_answer_is_told(pair: Pair) -> None:

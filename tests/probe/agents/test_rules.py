@@ -58,6 +58,7 @@ from netprobe.agent.wire.parts import (
     SocketOwner,
     Stranger,
     TranslatedRun,
+    UndialledPorts,
     WalkHop,
 )
 from netprobe.agent.wire.segment_messages import (
@@ -227,7 +228,7 @@ def held(first: int, last: int) -> HeldPorts:
     ("order", "blocks"),
     [
         (LISTEN, [UP]),
-        (LISTEN, [UP._replace(undialled=[(6, 6)], beside=[held(20, 20)], nat=True)]),
+        (LISTEN, [UP._replace(beside=[held(20, 20)], nat=True)]),
         (
             LISTEN,
             [
@@ -257,7 +258,6 @@ def test_rounds_that_keep_the_rules(order: ListenOrder | HeldOrder, blocks: Any)
         (LISTEN, [listening_block(up=[(5, 9)])], "nothing of ports 20"),
         (LISTEN, [UP._replace(up=[(5, 10), (20, 20)])], "not asked"),
         (LISTEN, [UP._replace(up=[(9, 5), (20, 20)])], "a range 9-5"),
-        (LISTEN, [UP._replace(undialled=[(20, 21)])], "not asked"),
         (LISTEN, [UP._replace(beside=[held(1, 1)])], "not asked"),
         (HeldOrder(7, [BLOCK]), [listening_block(held=[held(1, 1)])], "not asked"),
         (HeldOrder(7, [RAW]), [listening_block(held=[held(5, 5)])], "not asked"),
@@ -269,7 +269,8 @@ def test_rounds_that_break_a_rule(order: Any, blocks: Any, words: str) -> None:
         check_answer(order, Listening(7, blocks))
 
 
-SEEN = Seen(7, [OrderArrivals(3, [(5, 9)], ["10.0.0.1", "fe80::1%eth0"], None)], [], [])
+LONELY = UndialledPorts("tcp", "10.0.0.2", None, [(5, 9)])
+SEEN = Seen(7, [OrderArrivals(3, [(5, 9)], ["10.0.0.1", "fe80::1%eth0"], None)], [], [], [])
 HALF_OPEN = HalfOpen(5, "10.0.0.1", 40000, "10.0.0.2")
 WALK = WalkOrder(7, "tcp", "10.0.0.2", 5, None, 3, 0)
 EGRESS = EgressOrder(7, "10.0.0.2", None, 9)
@@ -303,10 +304,13 @@ def held_by(*links: str, dst: str = "10.0.0.2") -> SegmentAnswers:
             SEEN._replace(orders=[OrderArrivals(3, [(5, 9)], ["me"], None)]),
             "an address 'me'",
         ),
-        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN] * 4096, [Stranger(5, "x")] * 64), None),
-        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN] * 4097, []), "4097 items"),
-        (SeenOrder(7, 1, []), Seen(7, [], [], [Stranger(5, "x")] * 65), "65 items"),
-        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN._replace(remote="")], []), "an address ''"),
+        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN] * 4096, [Stranger(5, "x")] * 64, []), None),
+        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN] * 4097, [], []), "4097 items"),
+        (SeenOrder(7, 1, []), Seen(7, [], [], [Stranger(5, "x")] * 65, []), "65 items"),
+        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN._replace(remote="")], [], []), "address ''"),
+        (SeenOrder(7, 1, []), Seen(7, [], [], [], [LONELY, LONELY._replace(ports=[])]), None),
+        (SeenOrder(7, 1, []), Seen(7, [], [], [], [LONELY._replace(address="x")]), "address 'x'"),
+        (SeenOrder(7, 1, []), Seen(7, [], [], [], [LONELY._replace(ports=[(9, 5)])]), "range 9-5"),
         (WALK, Walked(7, HOPS, True, None, None), None),
         (WALK, Walked(7, [], False, "no-permission", None), None),
         (WALK, Walked(7, [], True, None, None), "arrived without a hop"),

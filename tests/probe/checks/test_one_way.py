@@ -41,7 +41,7 @@ def scene_of(arrives: set[int]) -> Scene:
             for number in order.orders
             if ports[number][0][0] in arrives
         ]
-        return Seen(order.id, found, [], [])
+        return Seen(order.id, found, [], [], [])
 
     target.scripts[SeenOrder] = see
     return scene

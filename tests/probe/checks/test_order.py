@@ -134,7 +134,7 @@ def scene(with_agent: bool) -> Scene:
     target = FakeAgent(
         TARGET,
         {
-            SeenOrder: lambda order: Seen(order.id, [], [], []),
+            SeenOrder: lambda order: Seen(order.id, [], [], [], []),
             ReturnPathOrder: lambda order: back._replace(id=order.id),
             RouteOrder: routed(source="10.0.0.2"),
         },

@@ -81,7 +81,7 @@ class World:
                 for number in order.orders
                 if self.arrives and (sizes[number] or 0) <= self.mtu
             ]
-            return Seen(order.id, found, [], [])
+            return Seen(order.id, found, [], [], [])
 
         target.scripts[SeenOrder] = see
         return make_scene(asker, target if with_agent else None)

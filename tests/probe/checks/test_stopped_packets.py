@@ -68,7 +68,7 @@ class World:
             TARGET,
             {
                 PacketCountsOrder: self._tell_counts(self.target_counts),
-                SeenOrder: lambda order: Seen(order.id, [], [], []),
+                SeenOrder: lambda order: Seen(order.id, [], [], [], []),
             },
         )
         self.scene: Scene = make_scene(self.source, self.target)

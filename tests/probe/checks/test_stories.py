@@ -99,7 +99,7 @@ class World:
             TARGET,
             {
                 StoryOrder: self._teller(self.at_destination),
-                SeenOrder: lambda order: Seen(order.id, [], [], []),
+                SeenOrder: lambda order: Seen(order.id, [], [], [], []),
                 RouteOrder: routed(source=B, gateway=ROUTER),
                 EchoOrder: unheard,
             },

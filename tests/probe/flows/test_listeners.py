@@ -30,7 +30,6 @@ from tests.probe.fakes import FakeAgent, listening_block
 
 PLAIN = protocol_for(None)
 OURS = Listener("ours")
-NOT_DIALLED = "the agent's own connection to its listener did not arrive"
 ETCD = ("etcd",)
 BESIDE = "the port is held on another address: etcd (pid 8) on 10.0.0.3"
 ELSEWHERE = Listener("ours", note=BESIDE, processes=ETCD, beside="etcd (pid 8) on 10.0.0.3")
@@ -68,13 +67,6 @@ def held(first: int, last: int, **change: Any) -> HeldPorts:
             {"held": [held(7, 9, process=None, program=None, pid=None)]},
             [(((7, 9),), Listener("live", "a process that the agent may not see on 10.0.0.2"))],
         ),
-        (
-            {"up": [(5, 9)], "undialled": [(6, 7)]},
-            [
-                (((6, 7),), Listener("ours", note=NOT_DIALLED)),
-                (((5, 5), (8, 9)), OURS),
-            ],
-        ),
         # Free on the probed address, and held on another: a firewall may know only the other.
         (
             {"up": [(5, 9)], "beside": [held(8, 12, bind="10.0.0.3")]},
@@ -93,14 +85,9 @@ def held(first: int, last: int, **change: Any) -> HeldPorts:
             {"up": [(5, 9)], "beside": [held(8, 8, bind="127.0.0.1", loopback=True)]},
             [(((8, 8),), ON_LOOPBACK), (((5, 7), (9, 9)), OURS)],
         ),
-        # What is known of the holder stays where our own connection to the listener failed.
         (
-            {
-                "up": [(8, 9)],
-                "undialled": [(8, 8)],
-                "beside": [held(8, 9, bind="127.0.0.1", loopback=True)],
-            },
-            [(((8, 8),), replace(ON_LOOPBACK, note=NOT_DIALLED)), (((9, 9),), ON_LOOPBACK)],
+            {"up": [(8, 9)], "beside": [held(8, 9, bind="127.0.0.1", loopback=True)]},
+            [(((8, 9),), ON_LOOPBACK)],
         ),
         (
             {"skipped": [(30000, 30001)]},
@@ -262,7 +249,7 @@ def test_a_round_knows_where_packets_come_from() -> None:
 
 async def test_what_was_seen_is_asked_of_the_same_round() -> None:
     """Orders of several rounds may be under way at one host."""
-    answer = Seen(1, [], [], [])
+    answer = Seen(1, [], [], [], [])
     agent = FakeAgent(TARGET, {SeenOrder: lambda order: answer})
     round_, _ = round_of(agent)
 
