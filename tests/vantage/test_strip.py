@@ -167,6 +167,6 @@ def test_every_module_of_the_agent_keeps_its_code() -> None:
 
 
 def test_the_bundle_is_small() -> None:
-    """What every host receives is at most 73 KiB: 4 of them make tunnels without ``ip``,
+    """What every host receives is at most 74 KiB: 4 of them make tunnels without ``ip``,
     1 hands connections over, 3 hear and ask segments, and 2 take samples of ways."""
-    assert len(bundle()) <= 73 * 1024
+    assert len(bundle()) <= 74 * 1024

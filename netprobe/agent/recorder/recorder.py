@@ -23,6 +23,7 @@ from .ring import (
     ECHO_REPLY,
     ECHO_REQUEST,
     ERROR,
+    FRAME_BYTES,
     ICMP,
     ICMP6,
     NONCE,
@@ -35,12 +36,14 @@ from .ring import (
     UDP,
     Frame,
     PacketRing,
+    read_frames,
 )
 from .story import StoryReader, find_nonce, pack_address
 
 # TCP segments by these flags; the filter lets others pass only with a nonce.
 KIND_FLAGS = SYN_FLAG | RST | ACK
 KINDS = {SYN_FLAG: SYN, SYN_FLAG | ACK: SYN_ACK, ACK: NONCE, 0: NONCE}
+PORTLESS = ("icmp", "ipproto")
 ECHO_KINDS = {0: ECHO_REPLY, 8: ECHO_REQUEST, 129: ECHO_REPLY, 128: ECHO_REQUEST}
 WORD = 0xFFFFFFFF
 
@@ -56,6 +59,8 @@ NONCE_AT = ECHO_PAYLOAD_AT = 8
 # 24 bytes a packet: about 40 MB at most, a run of 800,000 connects.
 MOST_ROWS = 1600000
 MOST_PAYLOADS = 100000
+# Frames of the ring wait so long for somebody who asks about them: 32 MB.
+MOST_WAITING = 1 << 17
 # An echo's header, nonce and token.
 ECHO_BYTES = 8 + 24
 # How long a burst gathers in the ring before it is read at once.
@@ -65,7 +70,8 @@ Rows = Dict[bytes, bytearray]
 
 
 class Recorder:
-    """Reads the ring, and keeps one row a packet, by the addresses that it went from and to."""
+    """Empties the ring. Who asks of packets makes rows of them, by the addresses that they went
+    from and to: of flows that pass nobody asks."""
 
     def __init__(self, agent: AgentCore) -> None:
         self._agent = agent
@@ -76,6 +82,10 @@ class Recorder:
         self._reading: Optional[looping.Timer] = None
         self._failure: Optional[str] = None
         self._lost = 0
+        # Copied frames that are no rows yet, how many they are, and those that are being read.
+        self._waiting: List[bytes] = []
+        self._waiting_count = 0
+        self._data = b""
         # Rows by source and destination address, as they stand in the packet, one after the other.
         self.rows: Rows = defaultdict(bytearray)
         # The same for errors, by the addresses of the packet that they quote.
@@ -112,7 +122,7 @@ class Recorder:
         if self._keeper is not None and self._ring is None:
             told = told._replace(own_ports=self._keeper.list_own_ports(order, target))
         elif self._keeper is not None:
-            self._read_packets()
+            self._take_packets()
             heard = any(pair.startswith(asker) for pair in self.rows)
             sure = heard and not self._lost and not self._is_full()
             told = self._keeper.tell(order, asker, target, sure=sure)
@@ -122,7 +132,9 @@ class Recorder:
         """Answer what was seen of these probes."""
         told = StoryTold(order.id, False, self._failure, [], [], [], False, False, 0, False)
         if self._ring is not None:
-            self._read_packets()
+            self._take_packets()
+            if order.ports or order.proto in PORTLESS:
+                self._read_packets()  # else only how the recorder fares is asked
             told = StoryReader(self, order, self._agent).read_story()
             told = told._replace(lost=self._lost, full=self._is_full())
         self._agent.send(told)
@@ -153,15 +165,32 @@ class Recorder:
 
     def _read_and_watch(self) -> None:
         assert self._ring is not None
-        self._read_packets()
+        self._take_packets()
         self._agent.loop.watch(self._ring.sock.fileno(), looping.READ, self._read_soon)
 
-    def _read_packets(self) -> None:  # noqa: C901  # one turn a packet, without calls
-        """Turn the packets in the ring into rows."""
+    def _take_packets(self) -> None:
+        """Empty the ring. What is kept is chosen by what this agent knows now; else it waits."""
         assert self._ring is not None
-        memory, rows, pack = self._ring.memory, self.rows, ROW.pack
+        data = self._ring.take_frames()
+        while data:
+            self._waiting.append(data)
+            self._waiting_count += len(data) // FRAME_BYTES
+            data = self._ring.take_frames() if self._waiting_count < MOST_WAITING else b""
+        self._lost += self._ring.count_lost()
+        if self._keeper is not None or self._waiting_count >= MOST_WAITING:
+            self._read_packets()
+
+    def _read_packets(self) -> None:
+        """Turn the packets that wait into rows."""
+        waiting, self._waiting, self._waiting_count = self._waiting, [], 0
+        for self._data in waiting:
+            self._read_data()
+        self._data = b""
+
+    def _read_data(self) -> None:  # noqa: C901  # one turn a packet, without calls
+        memory, rows, pack = self._data, self.rows, ROW.pack
         read4, read6 = _IP4.unpack_from, _IP6.unpack_from
-        for frame in self._ring.take_frames():
+        for frame in read_frames(memory):
             time_ns, device, about, is_6, at = frame
             self._count += 1
             if self._count >= MOST_ROWS:
@@ -186,26 +215,22 @@ class Recorder:
             rows[source + target] += row
             if self._keeper is not None and kind != NONCE:
                 self._keep_connect(frame, header, source + target, (sport, dport, kind, number))
-        self._lost += self._ring.count_lost()
 
     def _read_order(self, at: int) -> int:
         """Read the order of the nonce that a TCP segment carries."""
-        assert self._ring is not None
-        memory = self._ring.memory
+        memory = self._data
         data_at = at + (memory[at + 12] >> 4) * 4
         return int(_ORDER.unpack_from(memory, data_at + NONCE_AT)[0])
 
     def _keep_connect(self, frame: Frame, header: int, pair: bytes, row: Any) -> None:
         """Keep the headers of a SYN, a SYN-ACK or a reset; ``header``: how long that of IP is."""
-        assert self._ring is not None
-        words = self._ring.memory[frame[4] + header + 12] >> 4
+        words = self._data[frame[4] + header + 12] >> 4
         self._keeper.note_tcp(self._cut_packet(frame, header + words * 4), pair, row[:2], row[2:])
 
     def _cut_packet(self, frame: Frame, end: int = PACKET_BYTES) -> Any:
         """Give a packet up to there for the keeper; the rest of a frame is of older ones."""
-        assert self._ring is not None
         time_ns, device, about, is_6, at = frame
-        memory = self._ring.memory
+        memory = self._data
         length = _PORT.unpack_from(memory, at + (4 if is_6 else 2))[0] + (40 if is_6 else 0)
         data = bytes(memory[at : at + min(length, end, PACKET_BYTES)])
         return time_ns, device, about == PACKET_OUTGOING, length, data
@@ -214,8 +239,7 @@ class Recorder:
         self, frame: Frame, fields: Tuple[Any, ...], header: int
     ) -> None:
         """Note an echo, an error or a datagram."""
-        assert self._ring is not None
-        memory = self._ring.memory
+        memory = self._data
         time_ns, device, about, _, at = frame
         ttl, proto, source, target = fields
         out = about == PACKET_OUTGOING
@@ -264,15 +288,13 @@ class Recorder:
 
     def _find_end(self, frame: Frame) -> int:
         """Find where the packet ends, or what was kept of it: an older one may be behind that."""
-        assert self._ring is not None
         is_6, at = frame[3:]
-        (length,) = _PORT.unpack_from(self._ring.memory, at + (4 if is_6 else 2))
+        (length,) = _PORT.unpack_from(self._data, at + (4 if is_6 else 2))
         return at + min(int(length) + (40 if is_6 else 0), PACKET_BYTES)
 
     def _read_quote(self, at: int, is_6: bool, end: int) -> Tuple[bytes, int, int]:
         """Read the packet that an error quotes: its addresses, protocol and destination port."""
-        assert self._ring is not None
-        memory = self._ring.memory
+        memory = self._data
         if is_6:
             proto, header, pair = memory[at + 6], 40, memory[at + 8 : at + 40]
         else:

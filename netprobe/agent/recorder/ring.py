@@ -17,7 +17,6 @@ SOL_PACKET = 263
 PACKET_RX_RING, PACKET_STATISTICS, PACKET_VERSION = 5, 6, 10
 TPACKET_V2 = 1
 ETH_P_ALL = 3
-STATUS_KERNEL = b"\0\0\0\0"
 
 # Room for 65,536 packets: a scan at full speed for a third of a second, while nobody reads.
 FRAME_BYTES = 256
@@ -25,9 +24,11 @@ BLOCK_BYTES = 1 << 16
 RING_BYTES = 1 << 24
 FRAMES = RING_BYTES // FRAME_BYTES
 
-# struct tpacket2_hdr, then struct sockaddr_ll: status, length kept, seconds, nanoseconds,
-# protocol (in network order), device, packet type.
-_HEADER = struct.Struct("=I4xI4xII8x2x2si2xB")
+# The status of a frame is its first word of 32 bits; 0: the kernel may fill it.
+FRAME_WORDS = FRAME_BYTES // 4
+# struct tpacket2_hdr, then struct sockaddr_ll: seconds, nanoseconds, protocol (in network order),
+# device, packet type.
+_HEADER = struct.Struct("=16xII8x2x2si2xB")
 # In a frame of TPACKET_V2 and SOCK_DGRAM the packet begins here.
 PACKET_AT = 80
 PACKET_BYTES = FRAME_BYTES - PACKET_AT
@@ -64,34 +65,28 @@ class PacketRing:
             blocks = RING_BYTES // BLOCK_BYTES
             wanted = struct.pack("=IIII", BLOCK_BYTES, blocks, FRAME_BYTES, FRAMES)
             self.sock.setsockopt(SOL_PACKET, PACKET_RX_RING, wanted)
-            self.memory = mmap.mmap(self.sock.fileno(), RING_BYTES)
+            self._memory = mmap.mmap(self.sock.fileno(), RING_BYTES)
+            self._words = memoryview(self._memory).cast("I")
             self.count_lost()
         except OSError:
             self.sock.close()
             raise
         self._next = 0
 
-    def take_frames(self) -> Iterator[Frame]:
-        """Give the frames that there are; each belongs to the caller until the next is asked for.
-
-        Ends after one turn of the ring at most.
-        """
-        memory = self.memory
-        read, size = _HEADER.unpack_from, FRAME_BYTES
-        for _ in range(FRAMES):
-            at = self._next * size
-            status, _kept, seconds, nanoseconds, protocol, device, kind = read(memory, at)
+    def take_frames(self) -> bytes:
+        """Copy the frames that there are up to the end of the ring, for ``read_frames``, and give
+        them back to the kernel; empty: there are none."""
+        count = 0
+        for status in self._words[self._next * FRAME_WORDS :: FRAME_WORDS]:
             if not status & 1:
-                return
-            yield (
-                seconds * 1000000000 + nanoseconds,
-                device,
-                kind,
-                protocol == b"\x86\xdd",
-                at + PACKET_AT,
-            )
-            memory[at : at + 4] = STATUS_KERNEL
-            self._next = (self._next + 1) % FRAMES
+                break
+            count += 1
+        end = self._next + count
+        data = self._memory[self._next * FRAME_BYTES : end * FRAME_BYTES]
+        statuses = slice(self._next * FRAME_WORDS, end * FRAME_WORDS, FRAME_WORDS)
+        self._words[statuses] = memoryview(bytes(4 * count)).cast("I")
+        self._next = end % FRAMES
+        return data
 
     def count_lost(self) -> int:
         """Tell how many packets the kernel had no room for since this was last asked."""
@@ -100,8 +95,18 @@ class PacketRing:
 
     def close(self) -> None:
         """Give the memory back."""
-        self.memory.close()
+        self._words.release()
+        self._memory.close()
         self.sock.close()
+
+
+def read_frames(data: bytes) -> Iterator[Frame]:
+    """Read the headers of copied frames."""
+    read = _HEADER.unpack_from
+    for at in range(0, len(data), FRAME_BYTES):
+        seconds, nanoseconds, protocol, device, kind = read(data, at)
+        time_ns = seconds * 1000000000 + nanoseconds
+        yield time_ns, device, kind, protocol == b"\x86\xdd", at + PACKET_AT
 
 
 def list_numbers(rows: bytes) -> List[int]:

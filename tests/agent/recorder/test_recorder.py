@@ -15,6 +15,7 @@ import pytest
 
 from netprobe.agent.recorder import recorder as recorder_module
 from netprobe.agent.recorder import ring as ring_module
+from netprobe.agent.recorder.ring import read_frames
 from netprobe.agent.wire.orders import RecordOrder
 from netprobe.agent.wire.parts import SeenRun
 from netprobe.agent.wire.templates import MAC_BYTES, pack_nonce
@@ -86,6 +87,36 @@ def test_a_handshake_is_seen_at_both_ends(record: Record, family: int) -> None:
         assert before_ns <= run.requests.first_ns <= run.answers.first_ns <= time.time_ns()
     assert left.numbers == came.numbers
     assert len(came.numbers) == 1
+
+
+def test_packets_become_rows_when_somebody_asks_or_too_many_wait(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody asks of flows that pass. Both tell the same; so does what came between them."""
+    address = ADDRESS[4]["destination"]
+    asked, full = record(SOURCE), record(SOURCE)
+    for _ in range(3):
+        assert connect(SOURCE, address, PORT) == "ECONNREFUSED"
+        for one, most in ((asked, recorder_module.MOST_WAITING), (full, 2)):
+            with monkeypatch.context() as patch:
+                patch.setattr(recorder_module, "MOST_WAITING", most)
+                one.recorder._take_packets()
+
+    assert (bool(asked.recorder.rows), bool(full.recorder.rows)) == (False, True)
+    for one in (asked, full):
+        assert counts(one.run("tcp", PORT, sent=True)) == (3, 0, 3)
+        assert one.recorder.rows
+
+
+def test_who_asks_how_the_recorder_fares_reads_nothing(record: Record) -> None:
+    """A question without ports, as a run asks it at its end."""
+    asked = record(SOURCE)
+    assert connect(SOURCE, ADDRESS[4]["destination"], PORT) == "ECONNREFUSED"
+
+    told = asked.tell("tcp", sent=True)
+
+    assert (told.running, told.lost, told.runs) == (True, 0, [])
+    assert not asked.recorder.rows
 
 
 @both_families
@@ -473,7 +504,8 @@ def test_streams_and_other_datagrams_stay_in_the_kernel(record: Record) -> None:
     ring = recording.recorder._ring
     assert ring is not None
     # The SYN and the SYN-ACK; the kernel refuses some datagrams.
-    taken = [ring.memory[at + 9] for _, _, _, is_6, at in ring.take_frames() if not is_6]
+    data = ring.take_frames()
+    taken = [data[at + 9] for _, _, _, is_6, at in read_frames(data) if not is_6]
     assert taken.count(socket.IPPROTO_TCP) == 2
     assert set(taken) <= {socket.IPPROTO_TCP, socket.IPPROTO_ICMP}
 
