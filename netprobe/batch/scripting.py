@@ -165,7 +165,9 @@ class Scripting:
         for mine in self._orders.values():
             for order in mine.listening:
                 if isinstance(order, orders.ListenOrder):
-                    mine.telling.insert(0, orders.SeenOrder(self._number(), order.id, []))
+                    mine.telling.insert(
+                        0, orders.SeenOrder(self._number(), order.id, [], rest=True)
+                    )
                     mine.further += [
                         host_messages.RouteOrder(self._number(), address, None)
                         for address in dict.fromkeys(block.address for block in order.blocks)

@@ -61,7 +61,7 @@ class Desk(Agent):
 
     def seen(self, *orders: int, identity: int = 1) -> Seen:
         """What the round saw."""
-        self.listeners.tell_seen(SeenOrder(99, identity, list(orders)))
+        self.listeners.tell_seen(SeenOrder(99, identity, list(orders), rest=True))
         return self.await_message(Seen)
 
     def settle(self, *senders: socket.socket) -> None:

@@ -88,7 +88,7 @@ async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> N
             found = await outcomes(link, probe(order, proto, "127.0.0.1", ports))
             assert found == [(port, port, None, "nonce")]
 
-        seen = await link.request(SeenOrder(0, 900, [1, 2]), Seen)
+        seen = await link.request(SeenOrder(0, 900, [1, 2], rest=True), Seen)
         assert ([item.order for item in seen.orders], seen.undialled) == ([1, 2], [])
         assert all(item.senders == ["127.0.0.1"] for item in seen.orders)
         held = await link.request(HeldOrder(0, blocks), Listening)

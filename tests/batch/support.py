@@ -112,7 +112,10 @@ def phases(port: int, first: int = 1) -> list[tuple[str, list[Any]]]:
         ),
         (
             "tell",
-            [SeenOrder(first + 901, first + 900, [first, first + 1]), CloseOrder(first + 900)],
+            [
+                SeenOrder(first + 901, first + 900, [first, first + 1], rest=True),
+                CloseOrder(first + 900),
+            ],
         ),
     ]
 

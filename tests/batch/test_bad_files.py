@@ -131,7 +131,8 @@ LIES: dict[str, tuple[list[Any], str]] = {
     "an order twice": ([CloseOrder(1), CloseOrder(1)], "order 1, twice"),
     "an order of a live run": ([StopOrder()], "an order StopOrder"),
     "another order's answer": (
-        [RouteOrder(1, "10.0.0.2", None), Closed(1)], "an answer Closed to RouteOrder",
+        [RouteOrder(1, "10.0.0.2", None), Closed(1)],
+        "an answer Closed to RouteOrder",
     ),
     "a walk's answer to a route": (
         [WalkOrder(1, "tcp", "10.0.0.2", 80, None, 9, 0), Routed(1, *[None] * 6)],
@@ -139,7 +140,8 @@ LIES: dict[str, tuple[list[Any], str]] = {
     ),
     "an echo of nothing": ([EchoOrder(1, [], None, 1, 1, 1, None, [])], "0 numbers for 0"),
     "an echo with a number too many": (
-        [EchoOrder(1, ["10.0.0.2"], None, 1, 1, 1, None, [1, 2])], "2 numbers for 1 destinations",
+        [EchoOrder(1, ["10.0.0.2"], None, 1, 1, 1, None, [1, 2])],
+        "2 numbers for 1 destinations",
     ),
     "a probe of nothing": (
         [probe(1, "tcp", "10.0.0.2", [])._replace(blocks=[])],
@@ -160,10 +162,13 @@ LIES: dict[str, tuple[list[Any], str]] = {
         "an answer ProbeOutcomes to EchoOrder",
     ),
     "senders that are no addresses": (
-        [SeenOrder(1, 1, []), Seen(1, [OrderArrivals(1, [(80, 80)], ["x"], None)], [], [], [])],
+        [
+            SeenOrder(1, 1, [], rest=True),
+            Seen(1, [OrderArrivals(1, [(80, 80)], ["x"], None)], [], [], []),
+        ],
         "an address 'x'",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_listeners_are_found_port_by_port() -> None:
 
 def test_later_arrivals_hold_earlier_ones() -> None:
     """Of each order the last answer that speaks of it counts."""
-    asked = [SeenOrder(number, 9, [5, 6]) for number in (1, 2)]
+    asked = [SeenOrder(number, 9, [5, 6], rest=True) for number in (1, 2)]
     early = [OrderArrivals(5, [(80, 80)], [HERE], None), OrderArrivals(6, [(1, 1)], [HERE], None)]
     late = [OrderArrivals(5, [(80, 81)], [HERE], None)]
     host = told((asked[0], Seen(1, early, [], [], [])), (asked[1], Seen(2, late, [], [], [])))

@@ -299,7 +299,7 @@ def test_orders_share_the_agent_and_a_destinations_pace() -> None:
     assert found == [pytest.approx(one) for one in (68.07, 68.07, 18.07, 0.0)]
     listening = ListenOrder(1, [block("tcp", "10.0.0.2", [(1, 4000)])])
     assert limits(listening) == [pytest.approx(4.0)]
-    assert limits(SeenOrder(0, 1, [])) == [pytest.approx(SELF_TEST_S)]
+    assert limits(SeenOrder(0, 1, [], rest=True)) == [pytest.approx(SELF_TEST_S)]
 
 
 @pytest.mark.slow

@@ -387,7 +387,7 @@ async def test_a_missing_ssh_is_told(
 async def until_lost(link: AgentLink) -> None:
     """Ask on: ssh's master has the pipes too, and may still bring an answer or two."""
     while True:
-        await link.request(SeenOrder(0, 1, []), Seen)
+        await link.request(SeenOrder(0, 1, [], rest=True), Seen)
 
 
 async def test_a_killed_ssh_loses_the_agent_at_once(

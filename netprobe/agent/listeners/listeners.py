@@ -57,8 +57,8 @@ class AgentListeners:
         self._agent.send(Closed(order.id))
 
     def tell_seen(self, order: SeenOrder) -> None:
-        """Tell what arrived for these orders at the listeners of a round, once each of them was
-        dialled that nobody has reached."""
+        """Tell what arrived for these orders at the listeners of a round. Who asks about the rest
+        waits until each listener was dialled that nobody has reached."""
         asked = self._rounds.get(order.round)
         if asked is None:
             self._agent.send(Seen(order.id, [], [], [], []))
@@ -66,16 +66,16 @@ class AgentListeners:
         self._tcp.catch_up()
         self._datagrams.catch_up()
         dial = self._dials.get(order.round)
-        if dial is None:
+        if dial is None or not order.rest:
             self._report_seen(order, asked)
         else:
             dial.when_done(lambda: self._report_seen(order, asked))
 
     def _report_seen(self, order: SeenOrder, asked: ListenerRound) -> None:
         tcp = {port.number for port in asked.ports() if port.block.proto == "tcp"}
-        waiting = half_open(tcp if asked.is_open else set())
-        log = asked.log
-        arrivals, undialled = log.arrivals(order.orders), asked.list_undialled()
+        waiting = half_open(tcp if asked.is_open and order.rest else set())
+        log, undialled = asked.log, asked.list_undialled()
+        arrivals = log.arrivals(order.orders)
         self._agent.send(Seen(order.id, arrivals, waiting, log.strangers(), undialled))
 
     def tell_held(self, order: HeldOrder) -> None:

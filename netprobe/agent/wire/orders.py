@@ -54,11 +54,13 @@ class CloseOrder(NamedTuple):
 
 
 class SeenOrder(NamedTuple):
-    """What a round's listeners have seen of these probe orders; none named: of all."""
+    """What a round's listeners have seen of these probe orders; none named: of all. ``rest``: also
+    what says why the rest did not come, connections in SYN_RECV and the agent's own dials."""
 
     id: int
     round: int
     orders: List[int]
+    rest: bool
 
 
 class RecordOrder(NamedTuple):

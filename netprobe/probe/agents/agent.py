@@ -247,9 +247,9 @@ class AgentMethods(ABC):
         """Ask who holds these ports; nothing is bound."""
         return await self.request(orders.HeldOrder(round_id, blocks), answers.Listening)
 
-    async def seen(self, round_id: int, numbers: list[int]) -> answers.Seen:
-        """Ask what a round's listeners have seen of these probe orders."""
-        return await self.request(orders.SeenOrder(0, round_id, numbers), answers.Seen)
+    async def seen(self, round_id: int, numbers: list[int], *, rest: bool) -> answers.Seen:
+        """Ask what a round's listeners have seen of these orders; ``rest``: why others failed."""
+        return await self.request(orders.SeenOrder(0, round_id, numbers, rest), answers.Seen)
 
     async def close_round(self, round_id: int) -> answers.Closed:
         """Close a round's listeners."""

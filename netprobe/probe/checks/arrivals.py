@@ -55,7 +55,7 @@ async def with_witnesses(observations: list[Observation], round_: Round) -> list
     orders = sorted({seen.order for seen in observations if seen.part.ours})
     if not orders:
         return observations
-    reply = await round_.seen(orders)
+    reply = await round_.seen(orders, rest=not all(seen.proven for seen in observations))
     noted: dict[int, list[OrderArrivals]] = {}
     for item in reply.orders:
         noted.setdefault(item.order, []).append(item)

@@ -227,9 +227,10 @@ class Round:
         answer = await self._agent.held(self._number, [self._make_block(one) for one in wanted])
         return _read_states(wanted, answer)
 
-    async def seen(self, orders: list[int]) -> Seen:
-        """Ask what the listeners noted of these orders. Raises AgentError."""
-        return await self._agent.seen(self._number, orders)
+    async def seen(self, orders: list[int], *, rest: bool = False) -> Seen:
+        """Ask what the listeners noted of these orders; ``rest``: also what says why the rest did
+        not come. Raises AgentError."""
+        return await self._agent.seen(self._number, orders, rest=rest)
 
     async def close(self) -> bool:
         """Close every listener of the round; False where its agent, and they with it, are gone."""

@@ -38,7 +38,7 @@ def make_engines(folder: Path) -> tuple[Engine, Engine]:
     source: Phases = [("listen", [TEMPLATES, record]), ("go", asked)]
     there: Phases = [
         ("listen", [TEMPLATES, record, ListenOrder(900, blocks)]),
-        ("tell", [SeenOrder(901, 900, [1, 2]), CloseOrder(900)]),
+        ("tell", [SeenOrder(901, 900, [1, 2], rest=True), CloseOrder(900)]),
     ]
     inside = ("ip", "netns", "exec")
     return (

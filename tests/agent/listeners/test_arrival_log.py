@@ -105,7 +105,7 @@ async def ask(pair: Pair, proto: str, address: str) -> Any:
 
 async def seen(pair: Pair) -> Seen:
     """What the destination's listeners saw."""
-    return await pair.destination.request(SeenOrder(0, 500, [1]), Seen)
+    return await pair.destination.request(SeenOrder(0, 500, [1], rest=True), Seen)
 
 
 @pytest.mark.parametrize("family", [4, 6])

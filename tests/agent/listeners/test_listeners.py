@@ -411,7 +411,7 @@ def test_who_asks_is_answered_though_the_round_is_closed_meanwhile(desk: Desk) -
     first = free_ports(V4, socket.SOCK_STREAM, 1)
     desk.listen(block("tcp", V4, (first, first)))
 
-    desk.listeners.tell_seen(SeenOrder(5, 1, []))
+    desk.listeners.tell_seen(SeenOrder(5, 1, [], rest=True))
     assert desk.messages == []
     desk.listeners.close_round(CloseOrder(1))
 

@@ -235,7 +235,11 @@ STORY = StoryOrder(0, "tcp", None, "10.0.0.1", "10.0.0.2", [(5, 5)], True, [], [
         (lambda agent: agent.nameservers(), NameserversOrder(0), Nameservers(1, [])),
         (lambda agent: agent.listen(9, []), ListenOrder(9, []), Listening(9, [])),
         (lambda agent: agent.held(9, []), HeldOrder(9, []), Listening(9, [])),
-        (lambda agent: agent.seen(9, [1]), SeenOrder(0, 9, [1]), Seen(1, [], [], [], [])),
+        (
+            lambda agent: agent.seen(9, [1], rest=False),
+            SeenOrder(0, 9, [1], rest=False),
+            Seen(1, [], [], [], []),
+        ),
         (lambda agent: agent.close_round(9), CloseOrder(9), Closed(9)),
         (
             lambda agent: agent.tell_story(STORY),

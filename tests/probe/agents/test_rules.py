@@ -270,6 +270,7 @@ def test_rounds_that_break_a_rule(order: Any, blocks: Any, words: str) -> None:
 
 
 LONELY = UndialledPorts("tcp", "10.0.0.2", None, [(5, 9)])
+ASKED_ALL = SeenOrder(7, 1, [], rest=True)
 SEEN = Seen(7, [OrderArrivals(3, [(5, 9)], ["10.0.0.1", "fe80::1%eth0"], None)], [], [], [])
 HALF_OPEN = HalfOpen(5, "10.0.0.1", 40000, "10.0.0.2")
 WALK = WalkOrder(7, "tcp", "10.0.0.2", 5, None, 3, 0)
@@ -291,26 +292,26 @@ def held_by(*links: str, dst: str = "10.0.0.2") -> SegmentAnswers:
 @pytest.mark.parametrize(
     ("order", "answer", "words"),
     [
-        (SeenOrder(7, 1, [3, 4]), SEEN, None),
-        (SeenOrder(7, 1, [4]), SEEN, "another order than was asked"),
-        (SeenOrder(7, 1, [3]), SEEN._replace(orders=SEEN.orders * 2), "one order twice"),
+        (SeenOrder(7, 1, [3, 4], rest=True), SEEN, None),
+        (SeenOrder(7, 1, [4], rest=True), SEEN, "another order than was asked"),
+        (SeenOrder(7, 1, [3], rest=True), SEEN._replace(orders=SEEN.orders * 2), "one order twice"),
         (
-            SeenOrder(7, 1, [3]),
+            SeenOrder(7, 1, [3], rest=True),
             SEEN._replace(orders=[OrderArrivals(3, [(9, 5)], [], None)]),
             "a range 9-5",
         ),
         (
-            SeenOrder(7, 1, [3]),
+            SeenOrder(7, 1, [3], rest=True),
             SEEN._replace(orders=[OrderArrivals(3, [(5, 9)], ["me"], None)]),
             "an address 'me'",
         ),
-        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN] * 4096, [Stranger(5, "x")] * 64, []), None),
-        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN] * 4097, [], []), "4097 items"),
-        (SeenOrder(7, 1, []), Seen(7, [], [], [Stranger(5, "x")] * 65, []), "65 items"),
-        (SeenOrder(7, 1, []), Seen(7, [], [HALF_OPEN._replace(remote="")], [], []), "address ''"),
-        (SeenOrder(7, 1, []), Seen(7, [], [], [], [LONELY, LONELY._replace(ports=[])]), None),
-        (SeenOrder(7, 1, []), Seen(7, [], [], [], [LONELY._replace(address="x")]), "address 'x'"),
-        (SeenOrder(7, 1, []), Seen(7, [], [], [], [LONELY._replace(ports=[(9, 5)])]), "range 9-5"),
+        (ASKED_ALL, Seen(7, [], [HALF_OPEN] * 4096, [Stranger(5, "x")] * 64, []), None),
+        (ASKED_ALL, Seen(7, [], [HALF_OPEN] * 4097, [], []), "4097 items"),
+        (ASKED_ALL, Seen(7, [], [], [Stranger(5, "x")] * 65, []), "65 items"),
+        (ASKED_ALL, Seen(7, [], [HALF_OPEN._replace(remote="")], [], []), "address ''"),
+        (ASKED_ALL, Seen(7, [], [], [], [LONELY, LONELY._replace(ports=[])]), None),
+        (ASKED_ALL, Seen(7, [], [], [], [LONELY._replace(address="x")]), "address 'x'"),
+        (ASKED_ALL, Seen(7, [], [], [], [LONELY._replace(ports=[(9, 5)])]), "range 9-5"),
         (WALK, Walked(7, HOPS, True, None, None), None),
         (WALK, Walked(7, [], False, "no-permission", None), None),
         (WALK, Walked(7, [], True, None, None), "arrived without a hop"),

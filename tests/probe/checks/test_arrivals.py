@@ -16,6 +16,7 @@ from tests.probe.builders import TARGET, make_observation, make_task
 from tests.probe.fakes import FakeAgent
 
 SILENT = Outcome("connect", "no-answer")
+PROVEN = Outcome("answer", None, answer="nonce")
 ADDRESS = make_task("tcp", ((5, 9),)).address
 
 
@@ -78,3 +79,14 @@ async def test_an_ip_protocol_has_no_ports() -> None:
     (found,) = await ask(seen, UndialledPorts("ipproto", task.address, 50, [(0, 0)]))
 
     assert (other.listener.note, found.listener.note) == (None, UNDIALLED)
+
+
+@pytest.mark.parametrize(("outcome", "rest"), [(PROVEN, False), (SILENT, True)])
+async def test_only_who_misses_something_asks_about_the_rest(outcome: Outcome, rest: bool) -> None:
+    """A whole table of the host's connections, and dials of thousands of listeners, cost time."""
+    seen = make_observation(outcome, make_task("tcp", ((5, 9),)), listener="ours", mode="nonce")
+    agent = FakeAgent(TARGET, {SeenOrder: lambda order: Seen(1, [], [], [], [])})
+
+    await with_witnesses([seen], Round(agent, 9))
+
+    assert [order.rest for order in agent.orders(SeenOrder)] == [rest]

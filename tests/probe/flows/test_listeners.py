@@ -254,7 +254,7 @@ async def test_what_was_seen_is_asked_of_the_same_round() -> None:
     round_, _ = round_of(agent)
 
     assert await round_.seen([4, 5]) is answer
-    assert agent.asked == [SeenOrder(0, 9, [4, 5])]
+    assert agent.asked == [SeenOrder(0, 9, [4, 5], rest=False)]
 
 
 async def test_a_round_of_a_lost_agent_is_closed_already() -> None:
