@@ -7,9 +7,7 @@ connect as out; then shutdown() makes the socket new.
 
 import errno
 import select
-import socket
 from functools import lru_cache
-from itertools import repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple
 
@@ -22,7 +20,6 @@ from ...wire.failures import (
     IN_PROGRESS,
     REFUSED,
     name_of,
-    until_error,
 )
 from ...wire.parts import IcmpFact, OutcomeKind
 from ..outcomes import kind
@@ -40,7 +37,6 @@ SWIFT_S = 0.4
 OPEN = kind("connect", answer=replies.UNASKED)
 
 _FD, _MASK = itemgetter(0), itemgetter(1)
-_shutdown = socket.SocketType.shutdown
 EpollEvent = Tuple[int, int]
 # Connects of one batch that have news.
 ConnectGroup = Tuple[ConnectBatch, Sequence[int]]
@@ -177,21 +173,12 @@ class Completions:
         self._forget_connects(batch, indices)
         shelf = batch.part.order.shelf
         if still_out:
-            self._call_off_connects(shelf, pick(batch.socks, indices))
+            self._pool.call_off(shelf, pick(batch.socks, indices))
         else:
             shelf.extend(pick(batch.socks, indices))
         fact = None if cause is None else cause[1]
         what = failure_kind(code, fact, elapsed_of(code, elapsed_s))
         self._note_outcome(batch, indices, what, now)
-
-    def _call_off_connects(self, shelf: List[socket.socket], socks: List[socket.socket]) -> None:
-        """End connects that are out, so that their sockets can connect again."""
-        # Of a socket that is connecting shutdown() does what connect(AF_UNSPEC) does.
-        done = len(until_error(map(_shutdown, socks, repeat(socket.SHUT_RDWR))))
-        shelf.extend(socks[:done])
-        if done < len(socks):
-            self._pool.drop(socks[done])
-            self._call_off_connects(shelf, socks[done + 1 :])
 
     def _end_opened(self, batch: ConnectBatch, indices: Sequence[int], now: float) -> None:
         order = batch.part.order

@@ -11,7 +11,7 @@ from typing import Deque, Dict, Optional
 from ...core.agent import AgentCore
 from ...core.pump import SLICE_S, TICK_S, Pump
 from ...net.errqueue import ConnectError, next_cause
-from ...net.sockets import SynState, opening_of, syn_state
+from ...net.sockets import SynState, disconnect_is_thorough, opening_of, syn_state
 from ...wire import replies
 from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER, STOOD_STILL
 from ...wire.orders import ProbeOrder
@@ -119,7 +119,8 @@ class TcpEngine:
         for order in self._orders.values():
             order.flush_outcomes(now)
         if self._orders:
-            self._pump.wake(0.0 if busy else TICK_S)
+            wait_s = self._scheduler.window.wait_s(now) if self._scheduler.queue else TICK_S
+            self._pump.wake(0.0 if busy else wait_s)
 
     # Results
 
@@ -219,7 +220,7 @@ class TcpEngine:
 
     def learn_rtt(self, order: TcpOrder, rtt_s: float) -> None:
         """Note that the destination itself answered; of many answers the slowest counts."""
-        order.slowest_s = max(order.slowest_s, rtt_s)
+        order.has_answered = True
         self._answers.learn(order.target.address, rtt_s)
 
     def report(
@@ -292,7 +293,11 @@ class TcpEngine:
         if not self._is_out(connect):
             return
         state = syn_state(sock)
-        self._pool.drop(self._forget_connect(connect))
+        self._forget_connect(connect)
+        if state.asked == 1 or disconnect_is_thorough():
+            self._pool.call_off(batch.part.order.shelf, [sock])
+        else:
+            self._pool.drop(sock)
         self._end_look(batch.part, to[1], batch.look, state, spoilt)
 
     def _is_out(self, connect: PendingConnect) -> bool:

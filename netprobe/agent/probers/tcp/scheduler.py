@@ -24,8 +24,8 @@ CHUNK = 128
 # packets for it and drops the rest, which would cost those a second.
 UNKNOWN_CHUNK = 64
 UNKNOWN_HOLD_S = 0.05
-# Where answers came quickly so far, a connect stops counting towards the window sooner: after so
-# many times the slowest answer, but not at once, because our own processor may be busy.
+# Where an answer came quickly, a connect stops counting towards the window sooner: after so many
+# times the fastest one, but not at once, because our own processor may be busy.
 YOUNG_FACTOR = 3
 LEAST_YOUNG_S = 0.025
 TCP_HEADER = 20
@@ -58,7 +58,8 @@ class ConnectScheduler(TurnScheduler):
         now = self._now()
         if room <= 0 or not self.queue or now < self._pause_until or not self._agent.may_start():
             return 0
-        ready = (each for each in self.rotate_orders() if each.hold_until <= now or each.slowest_s)
+        orders = self.rotate_orders()
+        ready = (one for one in orders if one.hold_until <= now or one.has_answered)
         order: Optional[TcpOrder] = next(ready, None)
         if order is None:
             return 0
@@ -107,8 +108,8 @@ class ConnectScheduler(TurnScheduler):
 
     def _find_young_s(self, order: TcpOrder) -> float:
         """Tell how long a connect counts towards the window."""
-        rtt_s = order.slowest_s or self._answers.rtt_s(order.target.address)
-        if not rtt_s:
+        rtt_s = self._answers.fastest_s(order.target.address)
+        if rtt_s is None:
             return YOUNG_S
         return min(YOUNG_S, max(LEAST_YOUNG_S, YOUNG_FACTOR * rtt_s))
 

@@ -6,6 +6,7 @@ The connects that the TCP engine has out, in batches, and their order with its d
 import select
 import socket
 from collections import OrderedDict, deque
+from itertools import repeat
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
 from ...core.agent import AgentCore
@@ -20,6 +21,7 @@ from ...net.sockets import (
     set_ttl,
     tcp_socket_limit,
 )
+from ...wire.failures import until_error
 from ...wire.orders import ProbeOrder
 from ...wire.parts import OutcomeKind
 from ..orders import OrderReport, ProbePart, RunningOrder
@@ -41,6 +43,7 @@ PendingConnect = Tuple["ConnectBatch", int]
 # The methods as functions, for map(): a chunk of connects is one loop in C.
 connect_ex = socket.SocketType.connect_ex
 fileno = socket.SocketType.fileno
+_shutdown = socket.SocketType.shutdown
 
 
 class SocketPool:
@@ -142,6 +145,15 @@ class SocketPool:
         else:
             self.reset(sock)
 
+    def call_off(self, shelf: Shelf, socks: List[socket.socket]) -> None:
+        """End connects that are out, and keep their sockets."""
+        # Of a socket that is connecting shutdown() does what connect(AF_UNSPEC) does.
+        done = len(until_error(map(_shutdown, socks, repeat(socket.SHUT_RDWR))))
+        shelf.extend(socks[:done])
+        if done < len(socks):
+            self.drop(socks[done])
+            self.call_off(shelf, socks[done + 1 :])
+
     def empty(self) -> None:
         """Close the idle sockets."""
         while self._parting:
@@ -220,7 +232,7 @@ class TcpOrder(RunningOrder):
         self._silent: Dict[int, Tuple[int, Optional[bool]]] = {}
         self._own: Optional[bool] = None
         self.hold_until = 0.0
-        self.slowest_s = 0.0
+        self.has_answered = False
         self.short_since: Optional[float] = None
         # One list for all orders that take the same sockets; it stays the same object.
         self.shelf = pool.shelf(self)
