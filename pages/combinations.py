@@ -144,6 +144,7 @@ _NEEDED = QualityLimits(loss=0.001, required=True)
 QUALITIES: Sequence[tuple[WaySamples, QualityLimits]] = (
     *((WaySamples(by, _RTTS_US, 0), QualityLimits(66_000, 10_000, 0.02)) for by in ALL_WIRES),
     (WaySamples("udp", _RTTS_US, 40), _NEEDED),
+    (WaySamples("udp", _RTTS_US, 40, late=50, missed=50), _NEEDED),
     (WaySamples("udp", _RTTS_US, 0), _NEEDED),
 )
 # Stands in evidence for whatever a kernel, a router or a proxy says.

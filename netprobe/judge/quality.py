@@ -55,30 +55,34 @@ class QualityRow(Struct, frozen=True):
 ROWS: Final[dict[str, QualityRow]] = {
     "measured": QualityRow("pass", "way-quality", (), "{numbers}"),
     "slow": QualityRow("blocked", "slow", ("path",), "{words}; {numbers}"),
+    "busy": QualityRow(
+        "inconclusive", "machine-busy", ("destination", "source"), "{words}; {numbers}"
+    ),
     "undecided": QualityRow("inconclusive", "quality-undecided", ("path",), "{words}; {numbers}"),
 }
 
 
 class HeldLimit(NamedTuple):
-    """A limit, held against its interval. ``is_past`` None: undecided; ``words``: a sentence."""
+    """A limit, held against its interval. ``is_past`` None: undecided; ``words``: a sentence;
+    ``is_busy``: undecided only because a machine stood still."""
 
     is_past: bool | None
     words: str
+    is_busy: bool = False
 
 
 def judge_quality(base: Result, seen: WaySamples, limits: QualityLimits) -> Result:
     """Give the result of a way that was measured."""
     shown = describe_samples(seen, limits)
-    held = list(_hold_limits(seen, shown))
+    held = _doubt_spoilt(list(_hold_limits(seen, shown)), seen, limits)
     past = [one.words for one in held if one.is_past]
     undecided = [one.words for one in held if one.is_past is None]
-    row, words = _choose_row(limits, past, undecided)
+    busy = [one.words for one in held if one.is_busy]
+    row, words = _choose_row(limits, past, busy, undecided)
     beside = [f"slow: {one}" for one in past] if row.reason != "slow" else []
     if seen.refused:
         beside.append(_word_refused(seen))
-    beside += (
-        [f"undecided: {one}" for one in undecided] if row.reason != "quality-undecided" else []
-    )
+    beside += [f"undecided: {one}" for one in undecided if one not in words]
     return replace(
         base,
         verdict=row.verdict,
@@ -103,10 +107,12 @@ def _word_refused(seen: WaySamples) -> str:
 
 
 def _choose_row(
-    limits: QualityLimits, past: list[str], undecided: list[str]
+    limits: QualityLimits, past: list[str], busy: list[str], undecided: list[str]
 ) -> tuple[QualityRow, list[str]]:
     if limits.required and past:
         return ROWS["slow"], past
+    if limits.required and busy:
+        return ROWS["busy"], busy
     if limits.required and undecided:
         return ROWS["undecided"], undecided
     return ROWS["measured"], []
@@ -156,6 +162,28 @@ def _make_bars(ordered: Sequence[int]) -> Iterator[Bar]:
             end += 1
         yield Bar(up_to, end - begin)
         begin = end
+
+
+def _doubt_spoilt(
+    held: list[HeldLimit], seen: WaySamples, limits: QualityLimits
+) -> list[HeldLimit]:
+    """Take back that a limit is passed where it would not be without the samples that pauses of
+    the other end may have spoilt: as many of the longest round trips, and of the losses."""
+    if not seen.late:
+        return held
+    kept = set(sorted(range(len(seen.rtts_us)), key=seen.rtts_us.__getitem__)[: -seen.late])
+    rest = seen._replace(
+        rtts_us=tuple(rtt for place, rtt in enumerate(seen.rtts_us) if place in kept),
+        lost=max(0, seen.lost - seen.missed),
+    )
+    without = _hold_limits(rest, describe_samples(rest, limits))
+    doubt = f"but machines stood still meanwhile: up to {seen.late} samples were spoilt by that"
+    return [
+        HeldLimit(None, f"{one.words}, {doubt}", is_busy=True)
+        if one.is_past and not other.is_past
+        else one
+        for one, other in zip(held, without, strict=True)
+    ]
 
 
 def _hold_limits(seen: WaySamples, shown: Quality) -> Iterator[HeldLimit]:

@@ -43,13 +43,16 @@ class QualityLimits(Struct, frozen=True):
 class WaySamples(NamedTuple):
     """The samples of one flow: the round trips of those that were answered, in their order, and how
     many were lost, and ``refused`` by a reset or an ICMP error. ``why``: why not by packets of
-    the row, in words; empty where it was."""
+    the row, in words; empty where it was. ``late`` and ``missed``: so many of them may be slow,
+    or lost, only because the other end stood still."""
 
     by: SampledBy
     rtts_us: tuple[int, ...]
     lost: int
     why: str = ""
     refused: int = 0
+    late: int = 0
+    missed: int = 0
 
 
 class Bar(Struct, frozen=True):

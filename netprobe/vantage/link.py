@@ -245,7 +245,7 @@ class AgentLink:
     async def count_lost(self, start: float, look_s: float, least_s: float = 0.0) -> float:
         """Tell for how many seconds of a look the agent, the stream to it or this process stood
         still at most, whenever it was since then (of the loop's clock), in pauses of at least
-        ``least_s``. Raises AgentError when the agent is lost."""
+        ``least_s``; ``look_s`` infinite: in all since then. Raises AgentError when it is lost."""
         end = self._time()
         while self._pauses.known_until < end:
             if self._next_alive is None:

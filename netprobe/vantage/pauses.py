@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -92,9 +93,11 @@ class LinkPauses:
 
     def lost_s(self, start: float, end: float, look_s: float, least_s: float = 0.0) -> float:
         """Tell how much of a look was lost in its longest pauses at most, whenever it was within
-        this span. Pauses shorter than ``least_s`` do not count."""
+        this span; of an endless one in all pauses. Those shorter than ``least_s`` do not count."""
         pauses = [one for one in self._pauses if one.end > start and one.start < end]
         pauses = [one for one in pauses if one.lasted_s >= least_s]
+        if look_s == math.inf:
+            return _measure_spans([(one.start, one.end) for one in pauses], start, end)
         begins = (start, *(one.start for one in pauses), *(one.end - look_s for one in pauses))
         looks = ((max(start, begin), min(end, begin + look_s)) for begin in begins)
         return min(look_s, max(_measure_longest(pauses, *look) for look in looks))

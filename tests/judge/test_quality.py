@@ -130,6 +130,31 @@ def test_a_refusal_is_no_loss() -> None:
     assert warning.startswith("50 of 200 connections were refused, which is no loss of the way: ")
 
 
+def test_what_a_pause_of_the_other_end_spoilt_makes_no_way_slow() -> None:
+    """So many of the worst samples as it lasted for are left out; what is past a limit without them
+    is slow, and what is not is undecided because a machine was busy."""
+    limits = QualityLimits(rtt_p99_us=66_000, jitter_us=10_000, loss=0.02, required=True)
+    late = (*STEADY[:200], *range(300_000, 0, -20_000), *STEADY[200:])
+
+    def judged(rtts_us: tuple[int, ...], lost: int, *spoilt: int) -> Result:
+        seen = WaySamples("udp", rtts_us, lost, "", 0, *spoilt)
+        return judge_quality(BASE, seen, limits)
+
+    assert judged(late, 0).reason == "slow"
+    busy = judged(late, 0, 15)
+    assert (busy.verdict, busy.reason) == ("inconclusive", "machine-busy")
+    assert busy.because.startswith("the 99th percentile 240 ms (95 %: 140 to 300 ms), past the 66")
+    assert "machines stood still meanwhile: up to 15 samples were spoilt by that" in busy.because
+    assert judged((*STEADY, *[90_000] * 40), 0, 15).reason == "slow"
+    # A pause that may have cost no packets excuses no loss.
+    assert judged(STEADY, 20, 20, 0).reason == "slow"
+    assert judged(STEADY, 20, 20, 20).reason == "machine-busy"
+    assert judged(STEADY, 60, 20, 20).reason == "slow"
+    assert judged(STEADY, 0, 20, 20).verdict == "pass"
+    # Nothing is left.
+    assert judged((90_000,) * 200, 0, 500, 500).reason == "machine-busy"
+
+
 @pytest.mark.parametrize(
     ("share", "words"),
     [

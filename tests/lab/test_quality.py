@@ -276,3 +276,30 @@ def test_a_listener_that_dies_is_no_loss(lab: Lab) -> None:
             os.kill(pid, signal.SIGKILL)
         found = [one for one in running.result().results if "/" in one["requirement"]]
     assert {(one["verdict"], one["reason"]) for one in found} == {("not-tested", "agent-lost")}
+
+
+@pytest.mark.full
+def test_an_agent_that_stands_still_makes_no_way_slow(lab: Lab) -> None:
+    """The agent of the destination is stopped for a second in the middle of the samples: they are
+    taken once more. One that is stopped again and again leaves the row undecided."""
+    way = MeasuredWay(lab)
+    way.lose("meta mark 77")
+    limits = {"small": {"rtt_p99": "200ms", "required": True}}
+
+    def run_stopped(times: int) -> set[tuple[str, str]]:
+        seen = way.count()["udp", 4][0]
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(way.run, limits, "--quality=300", "--only", "small-udp")
+            while way.count()["udp", 4][0] < seen + 100:
+                assert not running.done()
+                time.sleep(0.05)
+            for _ in range(times):
+                for send, wait_s in ((signal.SIGSTOP, 1.0), (signal.SIGCONT, 0.5)):
+                    for pid in way.b.pids():
+                        os.kill(pid, send)
+                    time.sleep(wait_s)
+            found = [one for one in running.result().results if "/" in one["requirement"]]
+            return {(one["verdict"], one["reason"]) for one in found}
+
+    assert run_stopped(1) == {("pass", "way-quality")}
+    assert run_stopped(8) == {("inconclusive", "machine-busy")}

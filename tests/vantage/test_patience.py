@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from typing import Any
 
@@ -251,6 +252,19 @@ def test_pauses_of_different_looks_do_not_add_up() -> None:
     assert pauses.lost_s(0.0, 12.0, 6.0) == 4.0
     assert pauses.lost_s(2.5, 12.0, 1.0) == 1.0
     assert pauses.lost_s(3.0, 4.5, 1.0) == 0.0
+
+
+def test_all_pauses_since_then_add_up_once() -> None:
+    """What an agent told, and what its late beat shows, may be one pause."""
+    pauses = LinkPauses(0.0)
+    for due in (1.0, 5.0, 9.0):
+        pauses.note_turn(due, due + 2.0)
+    pauses.note_beat(12.0)
+    pauses.take_alive(Alive([Standstill(500, 1500)], 0), 14.0)
+
+    assert pauses.lost_s(0.0, 15.0, math.inf) == 2.0 + 2.0 + 5.0
+    assert pauses.lost_s(2.0, 10.0, math.inf) == 1.0 + 2.0 + 1.0
+    assert pauses.lost_s(0.0, 15.0, math.inf, 1.8) == 2.0 + 2.0 + 2.0 + 2.0
 
 
 def test_two_pauses_at_most_can_hide_an_answer() -> None:

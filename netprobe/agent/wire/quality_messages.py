@@ -26,8 +26,8 @@ class SampleOrder(NamedTuple):
 
 class SamplesTaken(NamedTuple):
     """The round trips of what was answered, in the order of asking, and how many samples were lost;
-    all others were refused. ``failure``: why this host could not ask, or the last error that it met
-    where nothing was answered."""
+    all others were refused. ``failure``: why this host could not ask, the last error that it met
+    where nothing was answered, or that it stood still so often that nothing is known."""
 
     id: int
     rtts_us: List[int]

@@ -106,8 +106,8 @@ class AgentMethods(ABC):
         """Send an order that has one answer, and give that."""
 
     async def count_lost(self, start: float, look_s: float, least_s: float = 0.0) -> float:
-        """Tell for how many seconds of a look since then (of the loop's clock) the agent, or the
-        way to it, stood still at most, in pauses of at least ``least_s``, as far as it is known."""
+        """Tell for how many seconds of a look since then (of the loop's clock; infinite: in all)
+        the agent, or the way to it, stood still at most: known pauses of at least ``least_s``."""
         del start, look_s, least_s
         return 0.0
 

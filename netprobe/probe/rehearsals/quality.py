@@ -7,13 +7,15 @@ not dialled hundreds of times, and a host without an agent has no listener.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from netprobe.agent.wire.failures import STOOD_STILL
 from netprobe.agent.wire.quality_messages import SampleOrder, SamplesTaken
 from netprobe.errors import AgentError
 from netprobe.model.plan import Block, find_row
@@ -21,6 +23,7 @@ from netprobe.model.quality import FLOWS_AT_ONCE, INTERVAL_MS, SampledBy, WaySam
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.listeners import Round, Spot
+from netprobe.probe.flows.pauses import MACHINE_STILL_S
 from netprobe.probe.flows.work import family_of
 from netprobe.probe.rehearsals.rehearsal import NotPlayedError, Played, Stage, TogetherRehearsal
 from netprobe.protocols import Protocol, protocol_for
@@ -69,9 +72,16 @@ class QualityRehearsal(TogetherRehearsal):
     async def _measure_way(self, stage: Stage, way: SampledWay, samples: int) -> WaySamples:
         _refuse_stopped(stage)
         agent = stage.fleet.agent(stage.flow.source)
-        async with self._turns.setdefault(agent, asyncio.Semaphore(FLOWS_AT_ONCE)):
-            order = way.make_order(stage, samples)
-            told = await agent.request(order, SamplesTaken)
+        for _ in range(2):
+            async with self._turns.setdefault(agent, asyncio.Semaphore(FLOWS_AT_ONCE)):
+                began_s = asyncio.get_running_loop().time()
+                told = await agent.request(way.make_order(stage, samples), SamplesTaken)
+            late, missed = await _count_spoilt(stage, way, began_s)
+            if not late:
+                break
+        if told.failure == STOOD_STILL or (missed and not told.rtts_us):
+            who = stage.flow.source if told.failure else stage.flow.destination
+            raise NotPlayedError("machine-busy", f"{who.name} stood still while it was measured")
         if not told.rtts_us and told.failure is not None:
             raise NotPlayedError(
                 NO_RIGHT if told.failure == NO_RIGHT else "no-samples",
@@ -81,7 +91,7 @@ class QualityRehearsal(TogetherRehearsal):
             words = "no echo request" if way.by == "icmp" else f"none of {samples} samples"
             raise NotPlayedError("no-samples", f"{words} was answered{way.word_by()}")
         refused = samples - len(told.rtts_us) - told.lost
-        return WaySamples(way.by, tuple(told.rtts_us), told.lost, way.why, refused)
+        return WaySamples(way.by, tuple(told.rtts_us), told.lost, way.why, refused, late, missed)
 
 
 class SampledWay(Struct, frozen=True):
@@ -111,7 +121,7 @@ class SampledWay(Struct, frozen=True):
         return f": by echo requests, because {self.why}" if self.why else ""
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def open_listener(stage: Stage) -> AsyncIterator[SampledWay]:
     """Open a listener on the port of a row, and close it whatever comes."""
     block, host = stage.flow.block, stage.flow.destination
@@ -141,6 +151,22 @@ async def open_listener(stage: Stage) -> AsyncIterator[SampledWay]:
             yield SampledWay(by, packet, listening=round_)
     finally:
         await round_.close()
+
+
+async def _count_spoilt(stage: Stage, way: SampledWay, began_s: float) -> tuple[int, int]:
+    """Count the samples since then that pauses of the destination can have made late at most, and
+    lost. A listener's answer waits for its agent; a kernel answers unless its machine stands still,
+    and only then packets are lost."""
+    there = stage.fleet.agent(stage.flow.destination)
+    if not there.alive:
+        return 0, 0
+    try:
+        long_s = await there.count_lost(began_s, math.inf, MACHINE_STILL_S)
+        still_s = await there.count_lost(began_s, math.inf) if way.by == "udp" else long_s
+    except AgentError:
+        return 0, 0  # the listener is asked for, too
+    late, missed = (math.ceil(one * 1000 / INTERVAL_MS) for one in (still_s, long_s))
+    return late, missed
 
 
 async def _find_why_not(stage: Stage) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -132,6 +134,77 @@ def test_a_late_answer_is_lost() -> None:
         asked = order("udp", "127.0.0.1", port, samples=2, interval_ms=300, timeout_ms=30)
         told = take(agent, asked)
     assert (told.rtts_us, told.lost) == ([], 2)
+
+
+class PausedWay(NamedTuple):
+    """What became of 20 samples, and how many datagrams came to the listener."""
+
+    told: SamplesTaken
+    asked: int
+
+
+def sample_with_pauses(
+    *pauses: tuple[float, float], answers: Callable[[int], bool] = bool, **more: Any
+) -> PausedWay:
+    """Take samples of another process's listener, which answers after 0.1 s; the agent's loop
+    stands still from some seconds on for some seconds."""
+    agent, asked = Agent(), []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+
+        def serve() -> None:
+            while (found := sock.recvfrom(2048))[0] != b"over":
+                data, sender = found
+                nonce = PLAIN.recognise(KEY, data)
+                assert nonce is not None
+                asked.append(place := read_nonce(nonce).attempt)
+                reply = PLAIN.reply(KEY, nonce, HOST, port, data)
+                if answers(place):
+                    threading.Timer(0.1, _send_to, (sock, reply, sender)).start()
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        for after_s, lasts_s in pauses:
+            agent.loop.call_later(after_s, partial(time.sleep, lasts_s))
+        told = take(agent, order("udp", "127.0.0.1", port, **{"interval_ms": 10} | more))
+        sock.sendto(b"over", sock.getsockname())
+        serving.join()
+        time.sleep(0.2)  # the last answers go
+    return PausedWay(told, len(asked))
+
+
+def test_a_pause_of_this_process_is_no_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no kernel says when an answer came, it is asked for again."""
+    monkeypatch.setattr("netprobe.agent.probers.samples.SO_TIMESTAMPNS", 1 << 20)
+    way = sample_with_pauses((0.05, 0.6))
+    assert (len(way.told.rtts_us), way.told.lost, way.told.failure) == (20, 0, None)
+    assert way.asked > 20
+
+
+def test_what_a_kernel_says_counts_beside_a_pause() -> None:
+    """It came in time, whenever this process read it: none is asked for again."""
+    way = sample_with_pauses((0.05, 0.6), timeout_ms=400)
+    assert (len(way.told.rtts_us), way.told.lost, way.asked) == (20, 0, 20)
+
+
+def test_a_sample_that_a_pause_cut_short_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that had its time beside the pause is lost."""
+    monkeypatch.setattr("netprobe.agent.core.pauses.MOST_LONGER_S", 0)
+    way = sample_with_pauses((0.05, 0.6), answers=lambda place: place > 1, timeout_ms=400)
+    assert (len(way.told.rtts_us), way.told.lost) == (20, 0)
+    assert way.asked > 20
+    way = sample_with_pauses(answers=lambda place: place > 1, timeout_ms=400)
+    assert (len(way.told.rtts_us), way.told.lost, way.asked) == (19, 1, 20)
+
+
+def test_a_process_that_never_runs_for_long_has_no_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks at most twice as often as it should, and says that it stood still."""
+    monkeypatch.setattr("netprobe.agent.probers.samples.SO_TIMESTAMPNS", 1 << 20)
+    pauses = [(0.02 + turn * 0.3, 0.3) for turn in range(12)]
+    way = sample_with_pauses(*pauses, samples=3, interval_ms=1)
+    assert way.told.failure == "stood-still"
+    assert way.asked == 7
 
 
 @pytest.mark.needs("echo sockets")
