@@ -15,13 +15,16 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from netprobe.agent.wire.failures import STOOD_STILL
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind, ProbeBlock
 from netprobe.errors import AgentError
-from netprobe.idle.meeting import find_source, require_agents
+from netprobe.idle.meeting import find_source, has_paused, require_agents
 from netprobe.idle.pairs import PlannedConnection
 from netprobe.idle.state import (
+    LATE_S,
     SILENCES_S,
     NotOpenedError,
     PairState,
@@ -44,11 +47,13 @@ from netprobe.protocols import Protocol, protocol_for
 
 # Six packets, and their answers, in two looks.
 ASKING: Final = Timing(1000, 1000, 2)
+ASKING_S: Final = 2.0
 # Linux remembers a flow for longer that was asked again after so long (measured: with
 # nf_conntrack_udp_timeout=5 and ..._stream=20 it was passed on after 15 s of silence).
 CONVERSATION_S = 3.0
 # Ports of the source: below those that Linux chooses itself, and NodePorts.
 OWN_PORTS: Final = (20000, 29000)
+BUSY: Final = "machine-busy"
 HELD: Final = frozenset(("live", "loopback", "bound"))
 
 
@@ -97,33 +102,53 @@ class DatagramMeetings:
         route = await source.route(planned.address.text, find_source(planned))
         if route.source is None:
             raise NotOpenedError("row-stopped", f"no route ({route.failure})")
-        ports = await self._choose_ports(source, route.source, count)
         end = SendingEnd(source, route.source, planned.packet, destination.index)
-        if talks:
-            await self._ask_all(planned, end, ports[:talks])
-            await asyncio.sleep(CONVERSATION_S)
-        flows = await self._ask_all(planned, end, ports)
+        try:
+            flows = await self._begin_flows(planned, end, count, talks)
+        except NotOpenedError as error:
+            if error.reason != BUSY:
+                raise
+            flows = await self._begin_flows(planned, end, count, talks)
+        ports = [flow.port for flow in flows]
         async with self._listen(source, _make_spot(route.source, protocol_for(None), ports)):
             yield flows
 
     async def wake_flows(
         self, planned: PlannedConnection, flows: Sequence[DatagramFlow]
     ) -> list[Waking]:
-        """Let the destination send to ports that asked it, and the source answer. Raises
-        AgentError."""
+        """Let the destination send to ports that asked it, and the source answer.
+
+        Where a pause could have hidden an answer, it sends once more. What is answered then lived
+        after the first silence, which alone is sure to have been one; what is not was forgotten by
+        then. Raises NotOpenedError where that met a pause, too, and AgentError.
+        """
         end = SendingEnd(
             self._fleet.agent(planned.destination),
             planned.address.text,
             protocol_for(None),
             self._fleet.agent(planned.source).index,
         )
-        ports = [flow.port for flow in flows]
-        async with self._find_lock(planned):
-            now = asyncio.get_running_loop().time()
-            number = next(self._fleet.order_ids)
-            reply = await self._send_from(end, planned.port, (flows[0].peer, ports), number)
-        ended = {port: row for row in reply.rows for port in range(row.first, row.last + 1)}
-        return [Waking(now - flow.since, _word_end(ended[flow.port].kind)) for flow in flows]
+        found: dict[int, Waking] = {}
+        first_s = asyncio.get_running_loop().time()
+        for _ in range(2):
+            left = [flow for flow in flows if flow.port not in found]
+            async with self._find_lock(planned):
+                now = asyncio.get_running_loop().time()
+                number = next(self._fleet.order_ids)
+                to = flows[0].peer, [flow.port for flow in left]
+                reply = await self._send_from(end, planned.port, to, number)
+            ended = {port: _word_end(row.kind) for row in reply.rows
+                     for port in range(row.first, row.last + 1)}  # fmt: skip
+            spoilt = "dropped" in ended.values() and await self._is_spoilt(planned, reply, now)
+            for flow in left:
+                how = ended[flow.port]
+                if how is None:
+                    found[flow.port] = Waking(first_s - flow.since, None)
+                elif how != "dropped" or not spoilt:
+                    found[flow.port] = Waking(now - flow.since, how)
+            if len(found) == len(flows):
+                return [found[flow.port] for flow in flows]
+        raise NotOpenedError(BUSY, "an end stood still while it was to answer, twice")
 
     async def try_fresh(self, planned: PlannedConnection) -> None:
         """Ask anew, and let the destination send at once. Raises NotOpenedError and AgentError."""
@@ -133,6 +158,24 @@ class DatagramMeetings:
             await require_agents(self._fleet, planned)
             words = "what the destination sends right after an answer does not arrive"
             raise NotOpenedError("row-stopped", words)
+
+    async def _begin_flows(
+        self, planned: PlannedConnection, end: SendingEnd, count: int, talks: int
+    ) -> list[DatagramFlow]:
+        """Ask from so many ports that nobody holds. Raises NotOpenedError and AgentError."""
+        ports = await self._choose_ports(end.agent, end.address, count)
+        if talks:
+            await self._ask_all(planned, end, ports[:talks])
+            await asyncio.sleep(CONVERSATION_S)
+        return await self._ask_all(planned, end, ports)
+
+    async def _is_spoilt(
+        self, planned: PlannedConnection, reply: ProbeReply, began_s: float
+    ) -> bool:
+        """Tell whether a pause of either end could have hidden an answer. Raises AgentError."""
+        return any(row.kind.failure == STOOD_STILL for row in reply.rows) or await has_paused(
+            self._fleet, planned, began_s, ASKING_S
+        )
 
     async def _choose_ports(self, source: AgentMethods, address: str, count: int) -> list[int]:
         """Choose ports of the source that nobody holds. Raises NotOpenedError and AgentError."""
@@ -173,13 +216,17 @@ class DatagramMeetings:
         spot = _make_spot(planned.address.text, planned.packet, [planned.port])
         destination = self._fleet.agent(planned.destination)
         async with self._find_lock(planned), self._listen(destination, spot) as round_:
+            began_s = asyncio.get_running_loop().time()
             replies = await asyncio.gather(
                 *(self._send_from(end, port, to, number) for number, port in numbered)
             )
             since = asyncio.get_running_loop().time()
             seen = await round_.seen([number for number, _ in numbered])
-        kinds = [row.kind for reply in replies for row in reply.rows]
-        lost = [kind.failure for kind in kinds if _word_end(kind) is not None]
+        reply = ProbeReply([row for reply in replies for row in reply.rows])
+        lost = [row.kind.failure for row in reply.rows if _word_end(row.kind) is not None]
+        # Of one that met a pause nobody knows when its silence began.
+        if await self._is_spoilt(planned, reply, began_s):
+            raise NotOpenedError(BUSY, "an end stood still while it was asked, twice")
         if lost:
             raise NotOpenedError("row-stopped", f"no answer ({lost[0]})")
         peers = {one.order: one.senders[0] for one in seen.orders}
@@ -253,9 +300,12 @@ async def _keep_busy(state: PairState, meetings: DatagramMeetings, flow: Datagra
         await asyncio.sleep(every_s)
         try:
             (waking,) = await meetings.wake_flows(state.planned, [flow])
-        except AgentError:
+        except (NotOpenedError, AgentError):
             return
         lived = waking.ended is None
+        if not lived and waking.silent_s > every_s + LATE_S:
+            return
+        flow = replace(flow, since=asyncio.get_running_loop().time())
         packets += lived
         state.busy = BusyConnection(every_s, packets, lived)
         if not lived:

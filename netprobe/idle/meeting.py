@@ -20,6 +20,8 @@ from netprobe.vantage.stream import Stream, Target
 
 OPEN_S = 4.0
 ANSWER_S = 5.0
+# An answer takes no longer, also where packets of it are lost.
+LEAST_LOOK_S = 1.0
 # A refusal of a lost agent's host is here before the news of its loss.
 HEARD_S = 1.0
 WORD_BYTES: Final = 16
@@ -158,6 +160,16 @@ async def require_agents(fleet: Fleet, planned: PlannedConnection) -> None:
     await asyncio.sleep(HEARD_S)
     for host in (planned.source, *planned.listeners):
         await fleet.agent(host).wait_ready()
+
+
+async def has_paused(
+    fleet: Fleet, planned: PlannedConnection, began_s: float, look_s: float
+) -> bool:
+    """Tell whether pauses of an end since then (of the loop's clock), or of the way to its agent,
+    could have hidden an answer for which a look waited so long. Raises AgentError."""
+    ends = (fleet.agent(host) for host in (planned.source, *planned.listeners))
+    lost_s = await asyncio.gather(*(end.count_lost(began_s, look_s) for end in ends))
+    return max(lost_s) > look_s - LEAST_LOOK_S
 
 
 def find_source(planned: PlannedConnection) -> str | None:

@@ -11,9 +11,16 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from netprobe.idle.meeting import ConnectionEnd, MeetingPorts, MetConnection, require_agents
+from netprobe.idle.meeting import (
+    ConnectionEnd,
+    MeetingPorts,
+    MetConnection,
+    has_paused,
+    require_agents,
+)
 from netprobe.idle.pairs import PlannedConnection, ZonePair
 from netprobe.idle.state import (
+    LATE_S,
     SILENCES_S,
     NotOpenedError,
     PairState,
@@ -50,7 +57,7 @@ async def measure_connections(state: PairState, ports: MeetingPorts, up_to_s: in
             return [*zip(silences, await asyncio.gather(*ways), strict=True)]
 
         every_s = min((*keepalives, SILENCES_S[0]))
-        async with run_meanwhile(_keep_busy(state, first, every_s)):
+        async with run_meanwhile(_keep_busy(state, ports, first, every_s)):
             by_source, by_destination = await open_all(), await open_all()
             state.by_source = state.by_destination = SideMemory()
             async with asyncio.TaskGroup() as sides:
@@ -95,9 +102,8 @@ async def _wake_all(
     """Wake one connection after the other, each after its silence, until one is dead."""
     loop = asyncio.get_running_loop()
     for silence_s, connection in connections:
-        waking = await _wake_connection(
-            connection, connection.since + silence_s - loop.time(), woken_by
-        )
+        wait_s = connection.since + silence_s - loop.time()
+        waking = await _wake_connection(state, ports, connection, wait_s, woken_by)
         if waking.ended is not None:
             await _try_fresh(state, ports)
         memory = state.by_source if woken_by == "source" else state.by_destination
@@ -124,20 +130,31 @@ async def _try_fresh(state: PairState, ports: MeetingPorts) -> None:
         raise NotOpenedError("row-stopped", words) from None
 
 
-async def _keep_busy(state: PairState, connection: MetConnection, every_s: int) -> None:
+async def _keep_busy(
+    state: PairState, ports: MeetingPorts, connection: MetConnection, every_s: int
+) -> None:
     """Send over one connection again and again, for as long as the others are silent."""
     packets = 0
     while True:
-        waking = await _wake_connection(connection, every_s, "source")
+        waking = await _wake_connection(state, ports, connection, every_s, "source")
         lived = waking.ended is None
+        if not lived and waking.silent_s > every_s + LATE_S:
+            return
         packets += lived
         state.busy = BusyConnection(every_s, packets, lived)
         if not lived:
             return
 
 
-async def _wake_connection(connection: MetConnection, wait_s: float, woken_by: WokenBy) -> Waking:
-    """Wait in silence, then let one end send and the other one answer. Raises AgentError."""
+async def _wake_connection(
+    state: PairState,
+    ports: MeetingPorts,
+    connection: MetConnection,
+    wait_s: float,
+    woken_by: WokenBy,
+) -> Waking:
+    """Wait in silence, then let one end send and the other one answer. Raises NotOpenedError
+    where an end stood still, and AgentError."""
     first, second = connection.source, connection.destination
     if woken_by == "destination":
         first, second = second, first
@@ -147,7 +164,7 @@ async def _wake_connection(connection: MetConnection, wait_s: float, woken_by: W
     if waited.over:
         return Waking(silent_ms / 1000, _ENDS.get(waited.kind, "dropped"))
     await first.pipe.send(b"w")
-    heard, told = await asyncio.gather(first.pipe.receive(WAKE_S), _answer_word(second))
+    heard, told = await _hear_answer(state, ports, first, second)
     if heard.since_sent_ms is not None:
         # The word left a little later, or much: this machine may have slept.
         silent_ms += heard.elapsed_ms - heard.since_sent_ms - waited.elapsed_ms
@@ -156,6 +173,22 @@ async def _wake_connection(connection: MetConnection, wait_s: float, woken_by: W
         return Waking(silent_ms / 1000, None)
     ends = [_ENDS[one.kind] for one in (heard, told) if one.kind in _ENDS]
     return Waking(silent_ms / 1000, ends[0] if ends else "dropped")
+
+
+async def _hear_answer(
+    state: PairState, ports: MeetingPorts, first: ConnectionEnd, second: ConnectionEnd
+) -> tuple[Event, Event]:
+    """Give what both ends hear of a word. The kernel goes on to send what is not answered: where
+    a pause could have hidden the answer, it is waited for once more."""
+    assert state.planned is not None
+    for _ in range(2):
+        began_s = asyncio.get_running_loop().time()
+        heard, told = await asyncio.gather(first.pipe.receive(WAKE_S), _answer_word(second))
+        if heard.kind != "timeout" or heard.over or told.over:
+            return heard, told
+        if not await has_paused(ports.fleet, state.planned, began_s, WAKE_S):
+            return heard, told
+    raise NotOpenedError("machine-busy", "an end stood still while it was to answer, twice")
 
 
 async def _answer_word(end: ConnectionEnd) -> Event:

@@ -18,6 +18,9 @@ from netprobe.model.idle import BusyConnection, Ended, SideMemory
 SILENCES_S: Final = (15, 30, 60, 120, 240, 350, 600, 900, 1800, 3600)
 # By so much a timer may be early.
 CLOCK_S = 0.05
+# What is sent so much later than planned was silent for longer: this process stood still, or an
+# end.
+LATE_S = 1.0
 
 
 class NotOpenedError(Exception):

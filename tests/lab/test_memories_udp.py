@@ -6,6 +6,8 @@ zone cross the same router, which does not track them.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -176,3 +178,29 @@ def test_a_way_that_closes_is_no_memory(lab: RememberedLab) -> None:
     closed = pairs["cluster", 4]
     assert (closed["alive_s"], closed["reason"]) == (None, "row-stopped")
     assert sides(pairs["cluster", 6]) == [(4, None, None)] * 2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("protocol", "flows", "stopped_s"), [("udp", 8, 6.0), ("tcp", 6, 7.0)])
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_an_end_that_stands_still_has_forgotten_nothing(
+    lab: RememberedLab, protocol: str, flows: int, stopped_s: float, name: str
+) -> None:
+    """Its agent is stopped when the first silence ends, for longer than an answer is waited for."""
+    lab.start_firewall(600)
+    lab.forget_datagrams(600, 600)
+
+    def stop() -> None:
+        wait_for(lambda: len(lab.list_remembered(protocol)) >= flows, "all flows")
+        time.sleep(6.0)
+        for send in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in lab[name].pids():
+                os.kill(pid, send)
+            time.sleep(stopped_s)
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    pairs = read_pairs(lab.measure("8s", protocol=protocol))
+    stopping.join()
+    for pair in pairs.values():
+        assert (pair["alive_s"], pair["forgotten_s"], pair["reason"]) == (8, None, None)
