@@ -7,6 +7,7 @@ from typing import Any
 
 from netprobe.agent.wire.host_messages import Resolved
 from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.errors import AgentError
 from netprobe.konnectivity.findings import Conclusion, Log, icmp_evidence
 from netprobe.konnectivity.reach import Reach, Tasks
 from netprobe.konnectivity.symptoms import TcpSymptom, tcp_symptom
@@ -70,9 +71,19 @@ async def _ask_server(agent: AgentMethods, server: str, host: str) -> dict[str, 
     """Tell what one resolver answers to A and AAAA over UDP and TCP."""
     ways = [(kind, proto) for proto in ("udp", "tcp") for kind in KINDS]
     answers = await asyncio.gather(
-        *(agent.names.ask_plainly(server, host, kind, proto, LOOKS) for kind, proto in ways)
+        *(_ask_kind(agent, server, host, kind, proto) for kind, proto in ways)
     )
     return {f"{kind}/{proto}": said for (kind, proto), said in zip(ways, answers, strict=True)}
+
+
+async def _ask_kind(agent: AgentMethods, server: str, host: str, kind: str, proto: str) -> str:
+    """Give the answer in a word; a worker that stood still says nothing of the resolver."""
+    try:
+        return await agent.names.ask_plainly(server, host, kind, proto, LOOKS)
+    except AgentError as error:
+        if error.reason != "machine-busy":
+            raise
+        return "unknown"
 
 
 def _explain_failure(

@@ -10,7 +10,9 @@ from typing import Protocol, TypeGuard
 from msgspec import Struct
 from msgspec.structs import replace
 
+from netprobe.agent.wire.failures import STOOD_STILL
 from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.errors import AgentError
 from netprobe.model.names import NO_ANSWERS, VIEWS, NameTold, ServerTold
 from netprobe.probe.settings import Timing
 from netprobe.protocols.base import is_address
@@ -152,8 +154,7 @@ class NameQuestions:
     async def _is_alive(self, server: str, survey: NameSurvey) -> bool:
         """Tell whether a server answers what each answers by itself: the name that it goes by."""
         request = make_server_question(survey.protocol)
-        asking = (survey.protocol, server, DNS_PORT, request, AGAIN, survey.src)
-        return any(outcome.data for outcome in await self._ask_service(*asking))
+        return any(one.data for one in await self._send_request(server, request, survey, AGAIN))
 
     async def _ask_root(self, server: str, survey: NameSurvey) -> str:
         """Ask a server that fails for all names for the root: it may know of others."""
@@ -215,10 +216,21 @@ class NameQuestions:
         """Give the answer, or in words that there is none."""
         tcp = survey.protocol == "tcp"
         request = question(name, kind, tcp, most)
-        outcomes = await self._ask_service(
-            survey.protocol, server, DNS_PORT, request, timing, survey.src
-        )
+        outcomes = await self._send_request(server, request, survey, timing)
         return _read_outcome(outcomes[-1], tcp) if outcomes else "no answer"
+
+    async def _send_request(
+        self, server: str, request: bytes, survey: NameSurvey, timing: Timing
+    ) -> list[OutcomeKind]:
+        """Give what came back; once more where the host stood still, which says nothing of the
+        server. Raises AgentError where it did again."""
+        for _ in range(2):
+            outcomes = await self._ask_service(
+                survey.protocol, server, DNS_PORT, request, timing, survey.src
+            )
+            if all(one.failure != STOOD_STILL for one in outcomes):
+                return outcomes
+        raise AgentError("machine-busy", f"{self._source} stood still while it asked {server}")
 
 
 def _takes_edns(reply: Reply) -> TypeGuard[NameAnswer]:

@@ -14,6 +14,7 @@ import dns.rrset
 import pytest
 
 from netprobe.agent.wire.parts import OutcomeKind
+from netprobe.errors import AgentError
 from netprobe.model.names import NameTold
 from netprobe.probe.agents.name_questions import NameQuestions, NameSurvey, make_stranger
 from netprobe.probe.settings import Timing
@@ -29,8 +30,10 @@ Server = Callable[[dns.message.Message, str], dns.message.Message | None]
 class Line:
     """A server behind ``ask_service``, and what it was asked."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, stood: int = 0) -> None:
+        """``stood``: the source stands still for so many questions at first."""
         self.server = server
+        self.stood = stood
         self.asked: list[tuple[str, str, int]] = []
 
     async def __call__(
@@ -40,6 +43,8 @@ class Line:
         asked = dns.message.from_wire(request[2:] if protocol == "tcp" else request)
         self.asked.append((protocol, asked.question[0].to_text(), asked.payload))
         reply = self.server(asked, protocol)
+        if len(self.asked) <= self.stood:
+            return [EMPTY._replace(failure="stood-still")]
         if reply is None:
             return [SILENCE]
         wire = reply.to_wire(max_size=65535)
@@ -104,6 +109,22 @@ async def test_a_server_may_answer_other_questions(alive: bool) -> None:
 
     assert told.told[0].said == "no answer"
     assert told.alive is alive
+
+
+@pytest.mark.parametrize("stood", [1, 2])
+async def test_a_host_that_stood_still_asks_once_more(stood: int) -> None:
+    """What it could not hear is no silence of the server: it asks again, and then says nothing."""
+    line = Line(lambda asked, _: reply(asked, ADDRESS), stood=stood)
+    asking = NameQuestions("a", line).ask_plainly(
+        "10.0.0.2", "api.x.test", "A", "udp", Timing(None, 1, 1)
+    )
+    if stood == 1:
+        assert await asking == "NOERROR"
+    else:
+        with pytest.raises(AgentError, match="a stood still while it asked") as caught:
+            await asking
+        assert caught.value.reason == "machine-busy"
+    assert len(line.asked) == 2
 
 
 async def test_a_server_is_asked_once() -> None:
