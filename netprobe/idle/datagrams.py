@@ -47,7 +47,7 @@ from netprobe.protocols import Protocol, protocol_for
 
 # Six packets, and their answers, in two looks.
 ASKING: Final = Timing(1000, 1000, 2)
-ASKING_S: Final = 2.0
+ASKING_S: Final = ASKING.looks * ASKING.look_ms / 1000
 # Linux remembers a flow for longer that was asked again after so long (measured: with
 # nf_conntrack_udp_timeout=5 and ..._stream=20 it was passed on after 15 s of silence).
 CONVERSATION_S = 3.0

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
-from netprobe.idle.datagrams import DatagramFlow, DatagramMeetings
+from netprobe.idle.datagrams import DatagramFlow, DatagramMeetings, _keep_busy
 from netprobe.idle.meeting import ConnectionEnd, MeetingPorts, MetConnection
 from netprobe.idle.pairs import PairKey, PlannedConnection, ZonePair
 from netprobe.idle.silences import WAKE_S, _wake_connection
 from netprobe.idle.state import NotOpenedError, PairState, Waking
+from netprobe.model.idle import BusyConnection
 from netprobe.model.konnectivity import Event
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.protocols import protocol_for
 from tests.probe.builders import SOURCE, TARGET
-from tests.probe.fakes import FakeAgent, FakeFleet, icmp, kind, reply
+from tests.probe.fakes import FakeAgent, FakeFleet, icmp, kind, reply, routed
 
 ADDRESS = TARGET.addresses[0]
 TRY = PlannedConnection("x", SOURCE, ADDRESS, TARGET, 443, (TARGET,), "udp", protocol_for(None))
@@ -81,6 +86,81 @@ async def test_two_pauses_tell_nothing(spoilt: OutcomeKind) -> None:
     with pytest.raises(NotOpenedError, match="stood still") as caught:
         await wake_flow(spoilt, spoilt, there=[BUSY_S, BUSY_S])
     assert caught.value.reason == "machine-busy"
+
+
+class PlayedRound:
+    """A listener that tells of no sender."""
+
+    async def seen(self, numbers: Sequence[int]) -> SimpleNamespace:
+        return SimpleNamespace(orders=[])
+
+
+class PlayedMeetings(DatagramMeetings):
+    """All ports are free, and every listener opens."""
+
+    async def _choose_ports(self, source: object, address: str, count: int) -> list[int]:
+        return [next(self._own_ports) for _ in range(count)]
+
+    @contextlib.asynccontextmanager
+    async def _listen(self, agent: object, spot: object) -> AsyncIterator[Any]:
+        yield PlayedRound()
+
+
+async def ask_destination(
+    *kinds: OutcomeKind, there: Sequence[float] = ()
+) -> tuple[list[DatagramFlow], list[int | None]]:
+    """The one flow that began, and the ports that asked."""
+    source = PausingEnd(SOURCE, kinds=kinds)
+    source.scripts[RouteOrder] = routed(source="10.0.0.1")
+    meetings = PlayedMeetings(FakeFleet([source, PausingEnd(TARGET, *there)]))
+    async with meetings.ask_destination(TRY, 1) as flows:
+        return flows, [one.sport for one in source.orders(ProbeOrder)]
+
+
+@pytest.mark.parametrize("first", [NONE, NONCE, STOOD_STILL])
+async def test_an_asking_that_met_a_pause_begins_anew(first: OutcomeKind) -> None:
+    """From another port: of the first one nobody knows when its silence began."""
+    there = [] if first is STOOD_STILL else [BUSY_S]
+    (flow,), ports = await ask_destination(first, NONCE, there=there)
+    assert len(set(ports)) == 2
+    assert flow.port == ports[1]
+    with pytest.raises(NotOpenedError, match="stood still") as caught:
+        await ask_destination(first, first, there=there * 2)
+    assert caught.value.reason == "machine-busy"
+
+
+async def test_an_asking_without_a_pause_counts() -> None:
+    """Its silence is that of the row, and it is asked once."""
+    (flow,), ports = await ask_destination(NONCE)
+    assert ports == [flow.port]
+    with pytest.raises(NotOpenedError, match="no answer") as caught:
+        await ask_destination(NONE)
+    assert caught.value.reason == "row-stopped"
+
+
+class PlayedWakings(DatagramMeetings):
+    """Wakings end so, in turn."""
+
+    def __init__(self, *wakings: Waking) -> None:
+        super().__init__(FakeFleet([]))
+        self._wakings = iter(wakings)
+
+    async def wake_flows(
+        self, planned: PlannedConnection, flows: Sequence[DatagramFlow]
+    ) -> list[Waking]:
+        return [next(self._wakings)]
+
+
+@pytest.mark.parametrize(("silent_s", "lived"), [(0.01, False), (1.5, True)])
+async def test_a_busy_flow_that_was_silent_for_longer_was_not_forgotten(
+    monkeypatch: pytest.MonkeyPatch, silent_s: float, lived: bool
+) -> None:
+    """Where this process stood still between two packets, only the first one tells something."""
+    monkeypatch.setattr("netprobe.idle.datagrams.SILENCES_S", (0,))
+    state = PairState(ZonePair(PairKey("a", "b", 4, None)), TRY)
+    meetings = PlayedWakings(Waking(0.01, None), Waking(silent_s, "dropped"))
+    await _keep_busy(state, meetings, DatagramFlow(20_000, "10.0.0.1", 0.0))
+    assert state.busy == BusyConnection(0, 1, lived)
 
 
 class ScriptedPipe:
