@@ -60,7 +60,7 @@ async def loss(link: AgentLink) -> str:
         (frame(b'["Done",1]'), "Done: Done needs 2 values"),
         (frame(b'["Done","1",false]'), "Done: id: expected a whole number, not '1'"),
         (frame(b'["Done",1,0]'), "Done: cancelled: expected true or false, not 0"),
-        (frame(b'["Seen",1,[[7,[[1]],[],null]],[],[]]'), "Seen: orders: ports: expected 2 values"),
+        (frame(b'["Seen",1,[[7,[[1]],[],null]],[],[],[]]'), "Seen: orders: ports: expected 2 val"),
         (frame(b'["StreamReceived",1,[1,null],"%",null]'), "data: expected base64"),
         (frame(b'["StreamReceived",1,[NaN,null],"",null]'), "elapsed_ms: expected a number"),
         (frame(b'["StreamReceived",1,[1%s,null],"",null]' % (b"0" * 400)), "elapsed_ms: "),
@@ -89,7 +89,7 @@ async def test_what_is_no_message_loses_the_agent(
 def test_lists_of_any_depth_are_no_message() -> None:
     """At the interpreter's own limit too, where a value can be read but not be shown."""
     for depth in range(1, sys.getrecursionlimit() + 100):
-        body = b'["Seen",1,[[7,[' + b"[" * depth + b"]" * depth + b"],[],null]],[],[]]"
+        body = b'["Seen",1,[[7,[' + b"[" * depth + b"]" * depth + b"],[],null]],[],[],[]]"
         with pytest.raises(ValueError, match=r"^Seen: orders: ports: |^lists are nested too"):
             decode_message(body, ANSWERS)
 

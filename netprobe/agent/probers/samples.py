@@ -85,14 +85,14 @@ class Sampling:
         """Note that a sample was answered; what comes twice, or too late, is not. None: the kernel
         does not say when."""
         sent = self.out.pop(place, None)
-        if sent is None or self.is_spoilt(sent, 0 if rtt_s is None else MACHINE_STILL_S):
+        if sent is None or self.resend_spoilt(sent, 0 if rtt_s is None else MACHINE_STILL_S):
             return
         if rtt_s is None:
             rtt_s = self.agent.loop.now() - sent.steady_s
         if rtt_s * 1000 <= self.order.timeout_ms:
             self._rtts_us[place] = max(1, int(rtt_s * 1000000))
 
-    def is_spoilt(self, sent: SentAt, most_s: float) -> bool:
+    def resend_spoilt(self, sent: SentAt, most_s: float) -> bool:
         """Tell whether pauses took more of the time since then; if so, one more is sent."""
         now, since = self.agent.loop.now(), sent.steady_s
         spoilt = self.agent.loop.pauses.is_spoilt(since, now - since - most_s, now)
@@ -130,7 +130,7 @@ class Sampling:
             if self.agent.loop.pauses.is_over(sent.steady_s, limit_s, now):
                 del self.out[place]
                 self.drop_sample(place)
-                self.is_spoilt(sent, now - sent.steady_s - limit_s)
+                self.resend_spoilt(sent, now - sent.steady_s - limit_s)
 
     def _find_wait_s(self, now: float) -> float:
         """Give the time until the next sample: an agent that was late does not catch up at once."""
@@ -183,7 +183,7 @@ class ConnectSampling(Sampling):
             if syns is None:
                 self.note_answer(place, rtt_s or None)
             else:
-                self.is_spoilt(sent, MACHINE_STILL_S)
+                self.resend_spoilt(sent, MACHINE_STILL_S)
         self.out.pop(place, None)
         self.drop_sample(place)
 
