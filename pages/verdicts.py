@@ -56,7 +56,7 @@ none.
 
 | listener | means |
 |---|---|
-| `ours` | our listener was bound and self-dialled |
+| `ours` | our listener was bound |
 | `live` | a service held the port, so it was left alone and probed; by all that is known, rightly |
 | `taken` | before the installation (no kubelet runs), a program that is not the row's held it |
 | `hidden` | so, but the agent may not see whether it is a process that the matrix lists |

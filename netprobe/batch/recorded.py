@@ -129,9 +129,9 @@ class RecordedAgent(ScriptedAgent):
                 senders=sorted({*known.senders, *item.senders}),
             )  # fmt: skip
         last = told.seen[-1]
-        undialled = [one for seen in told.seen for one in seen.undialled]
+        unreached = [one for seen in told.seen for one in seen.unreached]
         return answers.Seen(
-            order.id, list(joined.values()), last.half_open, last.strangers, undialled
+            order.id, list(joined.values()), last.half_open, last.strangers, unreached
         )
 
     def _find_story(self, told: HostTold, order: orders.StoryOrder) -> answers.StoryTold | None:

@@ -111,12 +111,10 @@ def _describe_listener(view: View) -> tuple[TrailStatus, str]:
     if listener.note:
         return "doubt", f"netprobe's listener on {name} {wire} is bound, but {listener.note}"
     where = "all its addresses" if listener.nat else view.address
-    witness = view.evidence.witness
-    # The agent dials what nobody else has reached.
-    by = "" if witness is not None and witness.socket else " from its own host"
+    # By some flow, or by the agent's own dial, where it was asked what it saw.
+    reached = "" if view.evidence.witness is None else " and was reached"
     return "ok", (
-        f"nothing held {wire} on {name}; netprobe's own listener is bound to {where} and was "
-        f"reached{by}"
+        f"nothing held {wire} on {name}; netprobe's own listener is bound to {where}{reached}"
     )
 
 

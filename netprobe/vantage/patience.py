@@ -37,7 +37,7 @@ RESOLVE_S = 10.0
 # A trial of a tunnel: echo requests, a connection, and transfers, each to the end of its patience.
 TRIAL_S = 15.0
 # Before a round tells what it has seen, thousands of listeners may be dialled, a part at a time.
-SELF_TEST_S = 15.0
+SELF_TEST_S = 10.0
 # A walk asks 8 TTLs at a time, after two others that find out what it shares with them. Where
 # routers ration their answers, each walk may cost a second.
 WAVE_S, WAVE_TTLS, WALKS_IN_TURN, ANSWER_EVERY_S = 2.2, 8, 3, 1.02

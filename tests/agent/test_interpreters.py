@@ -89,7 +89,7 @@ async def test_the_packed_agent_does_its_work(version: str, tmp_path: Path) -> N
             assert found == [(port, port, None, "nonce")]
 
         seen = await link.request(SeenOrder(0, 900, [1, 2], rest=True), Seen)
-        assert ([item.order for item in seen.orders], seen.undialled) == ([1, 2], [])
+        assert ([item.order for item in seen.orders], seen.unreached) == ([1, 2], [])
         assert all(item.senders == ["127.0.0.1"] for item in seen.orders)
         held = await link.request(HeldOrder(0, blocks), Listening)
         assert held.blocks[0].held[0].pid == link.hello.pid

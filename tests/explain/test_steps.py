@@ -74,7 +74,7 @@ def test_without_an_agent_at_the_source_nothing_can_be_seen(
 @pytest.mark.parametrize(
     ("listener", "status", "words"),
     [
-        (OURS, "ok", "netprobe's own listener is bound to 10.0.2.2 and was reached"),
+        (OURS, "ok", "netprobe's own listener is bound to 10.0.2.2"),
         (Listener("ours", nat=True), "ok", "is bound to all its addresses"),
         (Listener("ours", note="it is deaf"), "doubt", "is bound, but it is deaf"),
         (Listener("live", "etcd"), "ok", "is held by etcd; it is probed as it is"),
@@ -100,6 +100,14 @@ def test_who_holds_the_port(listener: Listener, status: str, words: str) -> None
     assert found.status == status
     assert words in found.words[0]
     assert len(found.words) == 1 + listener.nat
+
+
+@pytest.mark.parametrize("witness", [Witness(), Witness(socket=True), None])
+def test_a_listener_was_reached_where_it_was_asked_what_it_saw(witness: Witness | None) -> None:
+    """By some flow, or by its own agent: what nothing has reached has a note."""
+    found = step(view(SILENT, listener=OURS, witness=witness), "listener")
+
+    assert found.words[0].endswith("and was reached") == (witness is not None)
 
 
 def test_echo_requests_and_denied_ports_need_no_listener() -> None:

@@ -9,7 +9,7 @@ from ..host.port_owners import PortHolders, held_ports
 from ..net.sockets import file_limit
 from ..wire.answers import Closed, Listening, Seen
 from ..wire.orders import CloseOrder, HeldOrder, ListenOrder, SeenOrder
-from ..wire.parts import HeldPorts, ListenBlock
+from ..wire.parts import HalfOpen, HeldPorts, ListenBlock
 from .arrival_log import half_open
 from .datagram_server import DatagramServer
 from .opening import Opening
@@ -65,18 +65,18 @@ class AgentListeners:
             return
         self._tcp.catch_up()
         self._datagrams.catch_up()
-        dial = self._dials.get(order.round)
-        if dial is None or not order.rest:
-            self._report_seen(order, asked)
-        else:
-            dial.when_done(lambda: self._report_seen(order, asked))
-
-    def _report_seen(self, order: SeenOrder, asked: ListenerRound) -> None:
         tcp = {port.number for port in asked.ports() if port.block.proto == "tcp"}
         waiting = half_open(tcp if asked.is_open and order.rest else set())
-        log, undialled = asked.log, asked.list_undialled()
+        dial = self._dials.get(order.round)
+        if dial is None or not order.rest:
+            self._report_seen(order, asked, waiting)
+        else:
+            dial.when_done(lambda: self._report_seen(order, asked, waiting))
+
+    def _report_seen(self, order: SeenOrder, asked: ListenerRound, waiting: List[HalfOpen]) -> None:
+        log, unreached = asked.log, asked.list_unreached()
         arrivals = log.arrivals(order.orders)
-        self._agent.send(Seen(order.id, arrivals, waiting, log.strangers(), undialled))
+        self._agent.send(Seen(order.id, arrivals, waiting, log.strangers(), unreached))
 
     def tell_held(self, order: HeldOrder) -> None:
         """Tell which of these ports are held, and bind nothing."""

@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Tuple
 from ..core import loop as looping
 from ..core.ranges import PortSet
 from ..host.port_owners import Socket
-from ..wire.parts import FailedPorts, HeldPorts, ListenBlock, ListeningBlock, UndialledPorts
+from ..wire.parts import FailedPorts, HeldPorts, ListenBlock, ListeningBlock, UnreachedPorts
 from ..wire.templates import Template, read_nonce
 from .arrival_log import SELF_DIAL_ORDER, OrderLog, RoundLog
 
@@ -30,7 +30,7 @@ class ListenerPort:
         "round",
         "sock",
         "template",
-        "undialled",
+        "unreached",
     )
 
     def __init__(self, block: "ListenerBlock", number: int, sock: socket.socket) -> None:
@@ -42,8 +42,8 @@ class ListenerPort:
         self.request_bytes = max(1, len(block.template.request)) if block.template else 1
         # By a genuine request: anybody's, or the agent's own.
         self.reached = False
-        # The agent's own dials have not reached it.
-        self.undialled = False
+        # Nor have the agent's own dials.
+        self.unreached = False
 
 
 class ListenerBlock:
@@ -96,20 +96,22 @@ class ListenerRound:
         self._host = host
         self.blocks: List[ListenerBlock] = []
         self.log = RoundLog()
+        # How many genuine requests came.
+        self.arrivals = 0
         self.is_open = True
 
     def ports(self) -> List[ListenerPort]:
         """Give every bound port of the round."""
         return [port for block in self.blocks for port in block.ports]
 
-    def list_undialled(self) -> List[UndialledPorts]:
+    def list_unreached(self) -> List[UnreachedPorts]:
         """List the ports that were dialled, and that nothing has reached."""
         found = []
         for block in self.blocks:
-            lonely = [one.number for one in block.ports if one.undialled and not one.reached]
+            lonely = [one.number for one in block.ports if one.unreached and not one.reached]
             if lonely:
                 ports = PortSet(lonely).pairs()
-                found.append(UndialledPorts(block.proto, block.address, block.number, ports))
+                found.append(UnreachedPorts(block.proto, block.address, block.number, ports))
         return found
 
     def arrived(self, port: ListenerPort, data: bytes, source: str) -> Optional[LoggedReply]:
@@ -121,6 +123,7 @@ class ListenerRound:
             return None
         said = read_nonce(nonce)
         astray = said.port != port.number
+        self.arrivals += 1
         port.reached = port.reached or not astray
         if said.order == SELF_DIAL_ORDER:
             return None

@@ -1,7 +1,7 @@
 """An agent's own connection to each of its listeners that nobody else has reached.
 
 A listener that its own host cannot reach (a local firewall, a NAT rule that takes the port) proves
-nothing about the network, so it is reported as ``undialled``.
+nothing about the network, so it is reported as ``unreached``.
 """
 
 import socket
@@ -14,13 +14,16 @@ from ..wire.templates import pack_nonce
 from .arrival_log import SELF_DIAL_ORDER
 from .rounds import ListenerPort, ListenerRound
 
-# What nobody has reached so long after its round was opened is dialled before somebody asks.
-START_S = 0.8
+# When nothing has come to a round for so long, what nobody has reached is dialled before somebody
+# asks. A host that is busy with all others has no time for that.
+QUIET_S = 0.8
 # So many start in one turn of the loop, which then answers them.
 BURST = 128
 POLL_S = 0.005
 CALL_S = 0.25
 ATTEMPTS = 3
+# A host with few files dials a few ports at a time; who asks does not wait for all of them.
+MOST_S = 10.0
 
 
 class Call:
@@ -66,12 +69,14 @@ class SelfDial:
         self._window = window
         self._key = key
         self._round = of_round
-        self._has_begun = self._has_ended = False
+        self._has_ended = False
+        # 0: it has not begun.
+        self._ends_at = 0.0
         self._done: List[Callable[[], None]] = []
         self._waiting: Deque[Tuple[ListenerPort, int]] = deque()
         self._calls: Dict[ListenerPort, Call] = {}
         self._senders: Dict[Tuple[int, Optional[int]], socket.socket] = {}
-        self._timer = loop.call_later(START_S, self._begin_dialling)
+        self._timer = loop.call_later(QUIET_S, self._begin_when_quiet)
 
     def when_done(self, done: Callable[[], None]) -> None:
         """Call this when every port was reached or time is up; whoever asks does not wait for the
@@ -80,7 +85,7 @@ class SelfDial:
             done()
             return
         self._done.append(done)
-        if not self._has_begun:
+        if not self._ends_at:
             self._timer.cancel()
             self._begin_dialling()
 
@@ -103,8 +108,15 @@ class SelfDial:
         self._senders.clear()
         self._waiting.clear()
 
+    def _begin_when_quiet(self, arrived: int = 0) -> None:
+        known = self._round.arrivals
+        if known == arrived:
+            self._begin_dialling()
+        else:
+            self._timer = self._loop.call_later(QUIET_S, lambda: self._begin_when_quiet(known))
+
     def _begin_dialling(self) -> None:
-        self._has_begun = True
+        self._ends_at = self._loop.now() + MOST_S
         self._waiting.extend((port, 1) for port in self._round.ports() if not port.reached)
         self._start_calls()
 
@@ -114,8 +126,9 @@ class SelfDial:
             if not self._waiting or len(self._calls) >= self._window:
                 break
             self._dial_port(*self._waiting.popleft())
-        if self._waiting or self._calls:
-            self._timer = self._loop.call_later(0 if self._waiting else POLL_S, self._start_calls)
+        if (self._waiting or self._calls) and self._loop.now() < self._ends_at:
+            has_room = self._waiting and len(self._calls) < self._window
+            self._timer = self._loop.call_later(0 if has_room else POLL_S, self._start_calls)
         else:
             self.end()
 
@@ -127,8 +140,8 @@ class SelfDial:
             if port.reached or late:
                 self._calls.pop(port).close()
             if late and not port.reached:
-                port.undialled = call.attempt == ATTEMPTS
-                if not port.undialled:
+                port.unreached = call.attempt == ATTEMPTS
+                if not port.unreached:
                     self._waiting.append((port, call.attempt + 1))
 
     def _dial_port(self, port: ListenerPort, attempt: int) -> None:

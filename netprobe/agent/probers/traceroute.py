@@ -15,7 +15,15 @@ from ..net.errqueue import ORIGIN_ICMP, ORIGIN_ICMP6, QueuedError, drain
 from ..net.icmp import EchoSocket, echo_request, open_echo, quoted_sequence, read_echo_reply
 from ..net.sockets import forget_own_port, open_probe, set_ttl, target_of
 from ..wire.answers import Walked
-from ..wire.failures import ENDED_AFTER_OPEN, IN_PROGRESS, NO_PERMISSION, REFUSED, name_of
+from ..wire.failures import (
+    ENDED_AFTER_OPEN,
+    IN_PROGRESS,
+    NO_PERMISSION,
+    NO_SOURCE_PORT,
+    REFUSED,
+    is_transient,
+    name_of,
+)
 from ..wire.host_messages import RouteOrder
 from ..wire.orders import WalkOrder
 from ..wire.parts import WalkHop
@@ -120,7 +128,8 @@ class Walker:
             known = [] if is_tcp else walk.questions.get(hop.ttl, [])
             self._send_question(walk, hop, known[0] if known else self._open_question(walk, hop))
         except OSError as error:
-            if hop.asked > 1:
+            is_short = is_transient(error.errno) or error.errno in NO_SOURCE_PORT
+            if hop.asked > 1 and not is_short:
                 return  # an ICMP error that send() returned; it is in the error queue too
             # An echo walk without even its first socket may not have one.
             no_echo = walk.proto == "icmp" and not walk.has_opened

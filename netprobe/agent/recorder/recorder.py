@@ -6,8 +6,8 @@ drops is seen, and what an OUTPUT rule drops is not.
 """
 
 import struct
-from collections import defaultdict
-from typing import Any, Dict, List, Optional, Tuple
+from collections import defaultdict, deque
+from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from ..core import loop as looping
 from ..core.agent import AgentCore
@@ -43,7 +43,6 @@ from .story import StoryReader, find_nonce, pack_address
 # TCP segments by these flags; the filter lets others pass only with a nonce.
 KIND_FLAGS = SYN_FLAG | RST | ACK
 KINDS = {SYN_FLAG: SYN, SYN_FLAG | ACK: SYN_ACK, ACK: NONCE, 0: NONCE}
-PORTLESS = ("icmp", "ipproto")
 ECHO_KINDS = {0: ECHO_REPLY, 8: ECHO_REQUEST, 129: ECHO_REPLY, 128: ECHO_REQUEST}
 WORD = 0xFFFFFFFF
 
@@ -59,8 +58,8 @@ NONCE_AT = ECHO_PAYLOAD_AT = 8
 # 24 bytes a packet: about 40 MB at most, a run of 800,000 connects.
 MOST_ROWS = 1600000
 MOST_PAYLOADS = 100000
-# Frames of the ring wait so long for somebody who asks about them: 32 MB.
-MOST_WAITING = 1 << 17
+# So many frames of the ring wait for somebody who asks about them: 16 MB, read in 0.1 s.
+MOST_WAITING = 1 << 16
 # An echo's header, nonce and token.
 ECHO_BYTES = 8 + 24
 # How long a burst gathers in the ring before it is read at once.
@@ -83,7 +82,7 @@ class Recorder:
         self._failure: Optional[str] = None
         self._lost = 0
         # Copied frames that are no rows yet, how many they are, and those that are being read.
-        self._waiting: List[bytes] = []
+        self._waiting: Deque[bytes] = deque()
         self._waiting_count = 0
         self._data = b""
         # Rows by source and destination address, as they stand in the packet, one after the other.
@@ -133,7 +132,7 @@ class Recorder:
         told = StoryTold(order.id, False, self._failure, [], [], [], False, False, 0, False)
         if self._ring is not None:
             self._take_packets()
-            if order.ports or order.proto in PORTLESS:
+            if order.ports or order.proto not in ("tcp", "udp"):
                 self._read_packets()  # else only how the recorder fares is asked
             told = StoryReader(self, order, self._agent).read_story()
             told = told._replace(lost=self._lost, full=self._is_full())
@@ -171,19 +170,19 @@ class Recorder:
     def _take_packets(self) -> None:
         """Empty the ring. What is kept is chosen by what this agent knows now; else it waits."""
         assert self._ring is not None
-        data = self._ring.take_frames()
-        while data:
-            self._waiting.append(data)
-            self._waiting_count += len(data) // FRAME_BYTES
-            data = self._ring.take_frames() if self._waiting_count < MOST_WAITING else b""
+        for _ in range(2):  # up to the ring's end, and from its beginning on
+            data = self._ring.take_frames()
+            if data:
+                self._waiting.append(data)
+                self._waiting_count += len(data) // FRAME_BYTES
         self._lost += self._ring.count_lost()
-        if self._keeper is not None or self._waiting_count >= MOST_WAITING:
-            self._read_packets()
+        self._read_packets(0 if self._keeper is not None else MOST_WAITING)
 
-    def _read_packets(self) -> None:
-        """Turn the packets that wait into rows."""
-        waiting, self._waiting, self._waiting_count = self._waiting, [], 0
-        for self._data in waiting:
+    def _read_packets(self, rest: int = 0) -> None:
+        """Turn the oldest packets into rows, until about so many are left."""
+        while self._waiting and self._waiting_count > rest:
+            self._data = self._waiting.popleft()
+            self._waiting_count -= len(self._data) // FRAME_BYTES
             self._read_data()
         self._data = b""
 

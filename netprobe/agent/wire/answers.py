@@ -17,7 +17,7 @@ from .parts import (
     Standstill,
     Stranger,
     TranslatedRun,
-    UndialledPorts,
+    UnreachedPorts,
     WalkHop,
 )
 
@@ -71,7 +71,7 @@ class Seen(NamedTuple):
     orders: List[OrderArrivals]
     half_open: List[HalfOpen]
     strangers: List[Stranger]
-    undialled: List[UndialledPorts]
+    unreached: List[UnreachedPorts]
 
 
 class StoryTold(NamedTuple):

@@ -22,7 +22,7 @@ _TIME_NS = (1 << 63) - 1
 _MINUTE_US = 60 * 1000000
 
 _NAMES = (
-    (MAX_PORT, "port ports remote_port own_ports sport first last up denied skipped undialled"),
+    (MAX_PORT, "port ports remote_port own_ports sport first last up denied skipped"),
     (MAX_PORT, "node_ports client_ports datagrams keep"),
     # Of protocols, ICMP errors and TTLs; families of addresses are 4 and 6.
     (_BYTE, "type code ttl min_ttl max_ttl family"),

@@ -126,7 +126,7 @@ class HalfOpen(NamedTuple):
     address: str
 
 
-class UndialledPorts(NamedTuple):
+class UnreachedPorts(NamedTuple):
     """Ports of one address at whose listeners nothing arrived, not even the agent's own connection.
     ``number``: of an IP protocol, which is ``[[0, 0]]``."""
 

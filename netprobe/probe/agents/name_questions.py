@@ -92,11 +92,12 @@ class NameQuestions:
         self._known: dict[tuple[str, NameSurvey], asyncio.Task[ServerTold]] = {}
 
     async def ask(self, server: str, survey: NameSurvey) -> ServerTold:
-        """Ask a server, once. Raises AgentError."""
+        """Ask a server, once; anew where that failed. Raises AgentError."""
         key = (server, survey)
-        if key not in self._known:
-            self._known[key] = asyncio.create_task(self._ask_server(server, survey))
-        return await asyncio.shield(self._known[key])
+        known = self._known.get(key)
+        if known is None or (known.done() and known.exception() is not None):
+            known = self._known[key] = asyncio.create_task(self._ask_server(server, survey))
+        return await asyncio.shield(known)
 
     async def _ask_server(self, server: str, survey: NameSurvey) -> ServerTold:
         strangers = [f"{WILDCARD}{domain}" for domain in survey.domains]

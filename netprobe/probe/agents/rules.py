@@ -114,9 +114,10 @@ def _check_seen(order: orders.SeenOrder, answer: answers.Seen) -> None:
     _check_length(answer.half_open, MOST_ARRIVED)
     _check_length(answer.strangers, MOST_STRANGERS)
     check_addresses(one.remote for one in answer.half_open)
-    for undialled in answer.undialled:
-        _check_ranges(undialled.ports, ((0, MAX_PORT),))
-    check_addresses(one.address for one in answer.undialled)
+    _check_length(answer.unreached, MOST_ARRIVED)
+    for unreached in answer.unreached:
+        _check_ranges(unreached.ports, ((0, MAX_PORT),))
+    check_addresses(one.address for one in answer.unreached)
 
 
 def _check_story(order: orders.StoryOrder, answer: answers.StoryTold) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from netprobe.agent.wire.parts import HalfOpen, OrderArrivals, UndialledPorts
+from netprobe.agent.wire.parts import HalfOpen, OrderArrivals, UnreachedPorts
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import UNDIALLED, Witness
 from netprobe.model.ports import Ports
@@ -66,18 +66,18 @@ async def with_witnesses(observations: list[Observation], round_: Round) -> list
     return [
         piece
         for seen in observations
-        for part in _cut_by_own_dial(seen, reply.undialled)
+        for part in _cut_by_own_dial(seen, reply.unreached)
         for piece in _cut_by_witness(part, noted.get(part.order, []), half_open, round_.origins)
     ]
 
 
 def _cut_by_own_dial(
-    seen: Observation, undialled: Iterable[UndialledPorts]
+    seen: Observation, unreached: Iterable[UnreachedPorts]
 ) -> Iterator[Observation]:
     """Cut an observation by which of our listeners nothing has reached, the agent's own dial
     included."""
     rest = seen.ports
-    for one in undialled if seen.listener.state == "ours" else ():
+    for one in unreached if seen.listener.state == "ours" else ():
         protocol = one.proto if one.number is None else f"{one.proto}/{one.number}"
         if (protocol, one.address) != (seen.task.protocol, seen.task.address):
             continue

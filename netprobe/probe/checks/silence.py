@@ -22,9 +22,9 @@ SPREAD_MS = 600
 LEAST_LOOK_MS = 150
 # On a connection that opened: the kernel sends lost data again after 200 and 400 ms.
 OPENED_MS = 650
-# The kernel repeats a SYN after a second, or up to 64 ms later (kernel/time/timer.c: at 1,000 ticks
-# a second its timers of that length end at every 64th).
-SYNS_OF_REPEAT, REPEATED_MS = 2, 1070
+# The kernel repeats a SYN after a second, or up to 80 ms later (kernel/time/timer.c: its timers of
+# that length end in steps of 32 to 80 ms).
+SYNS_OF_REPEAT, REPEATED_MS = 2, 1080
 
 
 class Silence(Check):

@@ -18,6 +18,7 @@ from msgspec import Struct
 from netprobe.agent.wire.failures import STOOD_STILL
 from netprobe.agent.wire.quality_messages import SampleOrder, SamplesTaken
 from netprobe.errors import AgentError
+from netprobe.model.inventory import Host
 from netprobe.model.plan import Block, find_row
 from netprobe.model.quality import FLOWS_AT_ONCE, INTERVAL_MS, SampledBy, WaySamples
 from netprobe.probe.agents.agent import AgentMethods
@@ -79,14 +80,15 @@ class QualityRehearsal(TogetherRehearsal):
             late, missed = await _count_spoilt(stage, way, began_s)
             if not late:
                 break
-        if told.failure == STOOD_STILL or (missed and not told.rtts_us):
-            who = stage.flow.source if told.failure else stage.flow.destination
-            raise NotPlayedError("machine-busy", f"{who.name} stood still while it was measured")
+        if told.failure == STOOD_STILL:
+            raise _word_busy(stage.flow.source)
         if not told.rtts_us and told.failure is not None:
             raise NotPlayedError(
                 NO_RIGHT if told.failure == NO_RIGHT else "no-samples",
                 f"none of {samples} samples was answered ({told.failure}){way.word_by()}",
             )
+        if not told.rtts_us and missed:
+            raise _word_busy(stage.flow.destination)
         if not told.rtts_us:
             words = "no echo request" if way.by == "icmp" else f"none of {samples} samples"
             raise NotPlayedError("no-samples", f"{words} was answered{way.word_by()}")
@@ -167,6 +169,10 @@ async def _count_spoilt(stage: Stage, way: SampledWay, began_s: float) -> tuple[
         return 0, 0  # the listener is asked for, too
     late, missed = (math.ceil(one * 1000 / INTERVAL_MS) for one in (still_s, long_s))
     return late, missed
+
+
+def _word_busy(host: Host) -> NotPlayedError:
+    return NotPlayedError("machine-busy", f"{host.name} stood still while it was measured")
 
 
 async def _find_why_not(stage: Stage) -> str:

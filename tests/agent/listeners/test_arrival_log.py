@@ -22,7 +22,7 @@ from netprobe.agent.wire.orders import (
     ListenOrder,
     SeenOrder,
 )
-from netprobe.agent.wire.parts import HalfOpen, UndialledPorts
+from netprobe.agent.wire.parts import HalfOpen, UnreachedPorts
 from netprobe.vantage.launch import Launcher, start_agent
 from netprobe.vantage.link import AgentLink
 from tests.vantage.support import KEY, TEMPLATES, block, command, outcomes, probe
@@ -136,15 +136,15 @@ async def test_a_lost_syn_ack_is_half_open(pair: Pair, family: int) -> None:
 
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("proto", ["tcp", "udp"])
-async def test_what_nothing_reaches_is_undialled(pair: Pair, family: int, proto: str) -> None:
+async def test_what_nothing_reaches_is_unreached(pair: Pair, family: int, proto: str) -> None:
     """Not even the agent itself, whose own host drops it. What others reach needs no dial."""
     address = ADDRESSES[family][1]
     await listen(pair, proto, address)
     firewall("input", f"iif lo {proto} dport {PORT} drop")
-    assert (await seen(pair)).undialled == [UndialledPorts(proto, address, None, ONE_PORT)]
+    assert (await seen(pair)).unreached == [UnreachedPorts(proto, address, None, ONE_PORT)]
 
     assert await ask(pair, proto, address) == "nonce"
-    assert (await seen(pair)).undialled == []
+    assert (await seen(pair)).unreached == []
 
 
 async def test_the_errno_of_the_answer_is_told(pair: Pair) -> None:

@@ -59,7 +59,7 @@ def test_a_round_is_bound_dialled_and_silent_about_it(desk: Desk, proto: str, ad
     assert item.up == [(first, first + 299)]
     assert (item.held, item.failed, item.nat) == ([], [], False)
     seen = desk.seen(0, 1)
-    assert (seen.orders, seen.strangers, seen.undialled) == ([], [], [])
+    assert (seen.orders, seen.strangers, seen.unreached) == ([], [], [])
 
 
 @pytest.mark.parametrize("address", [V4, V6])
@@ -130,7 +130,7 @@ def test_an_address_that_the_host_lacks_is_heard_on_the_wildcard(desk: Desk) -> 
     )
     assert (udp.nat, tcp.nat) == (True, True)
     assert udp.up == tcp.up == [(first, first)]
-    assert desk.seen().undialled == []
+    assert desk.seen().unreached == []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(PATIENCE_S)
         client.connect((OTHER, first))
@@ -446,7 +446,7 @@ def test_held_binds_nothing(desk: Desk) -> None:
 def test_an_ip_protocol_is_witnessed(desk: Desk, address: str) -> None:
     """A raw socket receives the protocol; the IPv4 header in front is taken off."""
     (item,) = desk.listen(block("ipproto", address, template=2, number=253))
-    assert (item.up, desk.seen().undialled) == ([(0, 0)], [])
+    assert (item.up, desk.seen().unreached) == ([(0, 0)], [])
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_RAW, 253) as client:
         client.sendto(request(7, 0, desk.templates[2]), (address, 0))

@@ -58,7 +58,7 @@ from netprobe.agent.wire.parts import (
     SocketOwner,
     Stranger,
     TranslatedRun,
-    UndialledPorts,
+    UnreachedPorts,
     WalkHop,
 )
 from netprobe.agent.wire.segment_messages import (
@@ -269,7 +269,7 @@ def test_rounds_that_break_a_rule(order: Any, blocks: Any, words: str) -> None:
         check_answer(order, Listening(7, blocks))
 
 
-LONELY = UndialledPorts("tcp", "10.0.0.2", None, [(5, 9)])
+LONELY = UnreachedPorts("tcp", "10.0.0.2", None, [(5, 9)])
 ASKED_ALL = SeenOrder(7, 1, [], rest=True)
 SEEN = Seen(7, [OrderArrivals(3, [(5, 9)], ["10.0.0.1", "fe80::1%eth0"], None)], [], [], [])
 HALF_OPEN = HalfOpen(5, "10.0.0.1", 40000, "10.0.0.2")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from netprobe.agent.wire.answers import Seen
 from netprobe.agent.wire.orders import SeenOrder
-from netprobe.agent.wire.parts import OrderArrivals, UndialledPorts
+from netprobe.agent.wire.parts import OrderArrivals, UnreachedPorts
 from netprobe.model.evidence import UNDIALLED, Listener, Outcome
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.flows.listeners import Round
@@ -21,11 +21,11 @@ ADDRESS = make_task("tcp", ((5, 9),)).address
 
 
 async def ask(
-    seen: Observation, *undialled: UndialledPorts, arrived: bool = False
+    seen: Observation, *unreached: UnreachedPorts, arrived: bool = False
 ) -> list[Observation]:
     """The flow, after the listeners were asked."""
     arrivals = [OrderArrivals(seen.order, [(5, 9)], ["10.0.0.1"], None)] if arrived else []
-    told = Seen(1, arrivals, [], [], list(undialled))
+    told = Seen(1, arrivals, [], [], list(unreached))
     agent = FakeAgent(TARGET, {SeenOrder: lambda order: told})
     return await with_witnesses([seen], Round(agent, 9))
 
@@ -34,7 +34,7 @@ async def test_ports_that_nothing_reached_are_cut_out() -> None:
     """A warning of one port is none of its neighbours."""
     seen = make_observation(SILENT, make_task("tcp", ((5, 9),)), listener="ours", mode="nonce")
 
-    found = await ask(seen, UndialledPorts("tcp", ADDRESS, None, [(6, 7), (20, 21)]))
+    found = await ask(seen, UnreachedPorts("tcp", ADDRESS, None, [(6, 7), (20, 21)]))
 
     assert {one.ports: one.listener.note for one in found} == {
         ((6, 7),): UNDIALLED, ((5, 5), (8, 9)): None,
@@ -44,12 +44,12 @@ async def test_ports_that_nothing_reached_are_cut_out() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        UndialledPorts("udp", ADDRESS, None, [(5, 9)]),
-        UndialledPorts("tcp", "10.0.0.77", None, [(5, 9)]),
-        UndialledPorts("tcp", ADDRESS, None, [(10, 11)]),
+        UnreachedPorts("udp", ADDRESS, None, [(5, 9)]),
+        UnreachedPorts("tcp", "10.0.0.77", None, [(5, 9)]),
+        UnreachedPorts("tcp", ADDRESS, None, [(10, 11)]),
     ],
 )
-async def test_ports_of_another_place_say_nothing(other: UndialledPorts) -> None:
+async def test_ports_of_another_place_say_nothing(other: UnreachedPorts) -> None:
     """The same number of another protocol or address is another listener."""
     seen = make_observation(SILENT, make_task("tcp", ((5, 9),)), listener="ours", mode="nonce")
 
@@ -64,7 +64,7 @@ async def test_what_is_known_of_a_holder_stays() -> None:
     seen = make_observation(SILENT, make_task("tcp", ((5, 9),)), listener="ours", mode="nonce")
 
     (found,) = await ask(
-        replace(seen, listener=beside), UndialledPorts("tcp", ADDRESS, None, [(5, 9)])
+        replace(seen, listener=beside), UnreachedPorts("tcp", ADDRESS, None, [(5, 9)])
     )
 
     assert found.listener == replace(beside, note=UNDIALLED)
@@ -75,8 +75,8 @@ async def test_an_ip_protocol_has_no_ports() -> None:
     task = make_task("ipproto/50", ())
     seen = make_observation(Outcome("send", None), task, listener="ours", mode="send")
 
-    (other,) = await ask(seen, UndialledPorts("ipproto", task.address, 51, [(0, 0)]))
-    (found,) = await ask(seen, UndialledPorts("ipproto", task.address, 50, [(0, 0)]))
+    (other,) = await ask(seen, UnreachedPorts("ipproto", task.address, 51, [(0, 0)]))
+    (found,) = await ask(seen, UnreachedPorts("ipproto", task.address, 50, [(0, 0)]))
 
     assert (other.listener.note, found.listener.note) == (None, UNDIALLED)
 

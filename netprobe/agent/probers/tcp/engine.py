@@ -219,7 +219,7 @@ class TcpEngine:
         self.report(order, port, what, rtt_s, look)
 
     def learn_rtt(self, order: TcpOrder, rtt_s: float) -> None:
-        """Note that the destination itself answered; of many answers the slowest counts."""
+        """Note that the destination itself answered."""
         order.has_answered = True
         self._answers.learn(order.target.address, rtt_s)
 
