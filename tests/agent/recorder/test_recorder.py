@@ -108,6 +108,24 @@ def test_packets_become_rows_when_somebody_asks_or_too_many_wait(
         assert one.recorder.rows
 
 
+def test_a_story_has_what_came_at_both_sides_of_the_rings_end(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where so much waits that the oldest packets are read first."""
+    asked = record(SOURCE)
+    ring = asked.recorder._ring
+    assert ring is not None
+    pieces: list[bytes] = []
+    for _ in range(2):
+        assert connect(SOURCE, ADDRESS[4]["destination"], PORT) == "ECONNREFUSED"
+        pieces.append(ring.take_frames())
+    assert all(pieces)
+    monkeypatch.setattr(ring, "take_frames", lambda: pieces.pop(0) if pieces else b"")
+    monkeypatch.setattr(recorder_module, "MOST_WAITING", 1)
+
+    assert counts(asked.run("tcp", PORT, sent=True)) == (2, 0, 2)
+
+
 def test_who_asks_how_the_recorder_fares_reads_nothing(record: Record) -> None:
     """A question without ports, as a run asks it at its end."""
     asked = record(SOURCE)

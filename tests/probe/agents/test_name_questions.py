@@ -214,3 +214,13 @@ async def test_a_wildcard_is_asked_for_by_a_name_below_it() -> None:
 
     assert (told.name, told.addresses) == ("*.apps.x.test", (ADDRESS,))
     assert not any("*" in text for _, text, _ in line.asked)
+
+
+async def test_a_server_is_asked_anew_where_its_asker_stood_still() -> None:
+    """Who needs it a minute later does not get the standstill of then."""
+    questions = NameQuestions("a", Line(lambda asked, _: reply(asked, ADDRESS), stood=2))
+    survey = NameSurvey(("api.x.test",), "udp", "nobody")
+    with pytest.raises(AgentError):
+        await questions.ask("10.0.0.2", survey)
+
+    assert (await questions.ask("10.0.0.2", survey)).alive

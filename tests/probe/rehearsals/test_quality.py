@@ -115,3 +115,14 @@ async def test_a_source_that_stood_still(monkeypatch: pytest.MonkeyPatch) -> Non
     played = await seen.play()
     assert isinstance(played, NotPlayedError)
     assert (played.reason, str(played)) == ("machine-busy", "a stood still while it was measured")
+
+
+async def test_a_right_that_is_lacking_is_said_whoever_stood_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Why the source could not ask is known; the other end's pauses explain nothing then."""
+    seen = Rehearsed(monkeypatch, "icmp", ([], (9.0, 9.0)), ([], (9.0, 9.0)))
+    seen.source.scripts[SampleOrder] = lambda order: SamplesTaken(order.id, [], 20, "no-permission")
+    played = await seen.play()
+    assert isinstance(played, NotPlayedError)
+    assert played.reason == "no-permission"
