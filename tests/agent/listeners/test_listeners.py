@@ -418,10 +418,13 @@ def test_who_asks_is_answered_though_the_round_is_closed_meanwhile(desk: Desk) -
     assert desk.messages == [Seen(5, [], [], [], []), Closed(1)]
 
 
-def test_a_round_that_is_closed_while_it_opens_leaves_nothing(desk: Desk) -> None:
+def test_a_round_that_is_closed_while_it_opens_leaves_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl-C in the middle of thousands of binds."""
-    first = free_ports(V4, socket.SOCK_STREAM, 1200)
-    order = ListenOrder(1, [block("tcp", V4, (first, first + 1199))])
+    monkeypatch.setattr(opening, "SLICE_PORTS", 10)
+    first = free_ports(V4, socket.SOCK_STREAM, 600)
+    order = ListenOrder(1, [block("tcp", V4, (first, first + 599))])
     desk.listeners.listen(order)
     desk.settle()
     desk.listeners.close_round(CloseOrder(1))
