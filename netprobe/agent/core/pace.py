@@ -66,12 +66,10 @@ class Answers:
 
     def __init__(self) -> None:
         self._rtt_s: Dict[str, float] = {}
-        self._fastest_s: Dict[str, float] = {}
         self._pacers: Dict[Tuple[str, Optional[str]], Tuple[Pace, Bucket]] = {}
 
     def learn(self, address: str, rtt_s: float) -> None:
         """Learn that the destination answered after ``rtt_s``; slow answers weigh more."""
-        self._fastest_s[address] = min(rtt_s, self._fastest_s.get(address, rtt_s))
         known = self._rtt_s.get(address)
         if known is None:
             self._rtt_s[address] = rtt_s
@@ -86,10 +84,6 @@ class Answers:
     def rtt_s(self, address: str) -> float:
         """Give the round trip to a destination as learned so far; 0 where it never answered."""
         return self._rtt_s.get(address, 0.0)
-
-    def fastest_s(self, address: str) -> Optional[float]:
-        """Give the round trip of the fastest answer: slower ones may have waited for this agent."""
-        return self._fastest_s.get(address)
 
     def first_look_s(self, address: str, first_ms: Optional[int], look_ms: int) -> float:
         """Tell how long the first look at this destination takes (docs/design.md, section 6.6)."""

@@ -80,11 +80,6 @@ class Window:
         if batch.is_young:
             self.young -= count
 
-    def wait_s(self, now: float) -> float:
-        """Give the time until probes that are out make room, as far as it is known: at most a
-        tick."""
-        return min(self._batches[0][0] - now, TICK_S) if self._batches else TICK_S
-
     def age(self, now: float) -> None:
         """Take out of the window whatever is no longer young."""
         batches = self._batches

@@ -119,8 +119,7 @@ class TcpEngine:
         for order in self._orders.values():
             order.flush_outcomes(now)
         if self._orders:
-            wait_s = self._scheduler.window.wait_s(now) if self._scheduler.queue else TICK_S
-            self._pump.wake(0.0 if busy else wait_s)
+            self._pump.wake(0.0 if busy else TICK_S)
 
     # Results
 

@@ -24,8 +24,9 @@ CHUNK = 128
 # packets for it and drops the rest, which would cost those a second.
 UNKNOWN_CHUNK = 64
 UNKNOWN_HOLD_S = 0.05
-# Where an answer came quickly, a connect stops counting towards the window sooner: after so many
-# times the fastest one, but not at once, because our own processor may be busy.
+# Where answers came quickly so far, a connect stops counting towards the window sooner: after so
+# many times the slowest answer, but not at once, because our own processor may be busy. What is
+# started faster overflows queues on the way.
 YOUNG_FACTOR = 3
 LEAST_YOUNG_S = 0.025
 TCP_HEADER = 20
@@ -108,8 +109,8 @@ class ConnectScheduler(TurnScheduler):
 
     def _find_young_s(self, order: TcpOrder) -> float:
         """Tell how long a connect counts towards the window."""
-        rtt_s = self._answers.fastest_s(order.target.address)
-        if rtt_s is None:
+        rtt_s = self._answers.rtt_s(order.target.address)
+        if not rtt_s:
             return YOUNG_S
         return min(YOUNG_S, max(LEAST_YOUNG_S, YOUNG_FACTOR * rtt_s))
 
