@@ -25,8 +25,7 @@ CHUNK = 128
 UNKNOWN_CHUNK = 64
 UNKNOWN_HOLD_S = 0.05
 # Where answers came quickly so far, a connect stops counting towards the window sooner: after so
-# many times the slowest answer, but not at once, because our own processor may be busy. What is
-# started faster overflows queues on the way.
+# many times the slowest answer, but not at once, because our own processor may be busy.
 YOUNG_FACTOR = 3
 LEAST_YOUNG_S = 0.025
 TCP_HEADER = 20
