@@ -168,7 +168,7 @@ class Recorder:
         self._agent.loop.watch(self._ring.sock.fileno(), looping.READ, self._read_soon)
 
     def _take_packets(self) -> None:
-        """Empty the ring. What is kept is chosen by what this agent knows now; else it waits."""
+        """Empty the ring. A keeper reads at once, because it chooses by what it knows now."""
         assert self._ring is not None
         for _ in range(2):  # up to the ring's end, and from its beginning on
             data = self._ring.take_frames()
