@@ -17,8 +17,9 @@ from .socket_pool import ConnectBatch, SocketPool, TcpOrder, connect_ex
 if TYPE_CHECKING:
     from .engine import TcpEngine
 
-# Young connects that may be out at once, and how many of one order are started in one go.
-WINDOW = 1024
+# Young connects that may be out at once, and how many of one order are started in one go. A
+# kernel's queue between two namespaces holds 1,000 packets (net.core.netdev_max_backlog).
+WINDOW = 768
 CHUNK = 128
 # A destination that has not answered yet may lack a neighbour entry: the kernel keeps about 100
 # packets for it and drops the rest, which would cost those a second.
