@@ -6,7 +6,7 @@ from ..wire.parts import Pace
 
 # A look that nobody answered is repeated: it need not wait for what got lost, only for what comes
 # late. A host that never answered gets the time in which a dead neighbour shows (3.06 s).
-LEAST_GRACE_S = 0.3
+LEAST_GRACE_S = 0.25
 UNKNOWN_S = 3.4
 ROUND_TRIPS = 4
 RETRANSMITTED_S = 0.9

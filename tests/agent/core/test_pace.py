@@ -79,12 +79,12 @@ def test_first_look_is_long_until_something_answered(look_ms: int, first_s: floa
 
 
 def test_first_look_leaves_room_for_late_answers() -> None:
-    """A known destination gets four round trips or 300 ms: silence is asked again anyway."""
+    """A known destination gets four round trips or 250 ms: silence is asked again anyway."""
     answers = Answers()
     answers.learn("fast", 0.001)
     answers.learn("slow", 0.2)
 
-    assert answers.first_look_s("fast", None, 4000) == pytest.approx(0.3)
+    assert answers.first_look_s("fast", None, 4000) == pytest.approx(0.25)
     assert answers.first_look_s("slow", None, 4000) == pytest.approx(0.8)
 
 
@@ -102,7 +102,7 @@ def test_an_answer_to_the_second_syn_does_not_undo_a_round_trip() -> None:
     answers.learn("a", 0.001)
     answers.learn("a", 1.002)
 
-    assert answers.first_look_s("a", None, 4000) == pytest.approx(0.3)
+    assert answers.first_look_s("a", None, 4000) == pytest.approx(0.25)
 
 
 def test_an_error_is_about_the_packet_that_it_follows_at_once() -> None:

@@ -114,12 +114,12 @@ class TcpEngine:
         busy = now > until
         self._pool.age(now)
         # Everything that had arrived was served just above, and each socket is asked once more.
-        self._expire_connects(now)
+        wait_s = self._expire_connects(now)
         self._exchanges.expire(now)
         for order in self._orders.values():
             order.flush_outcomes(now)
         if self._orders:
-            self._pump.wake(0.0 if busy else TICK_S)
+            self._pump.wake(0.0 if busy else wait_s)
 
     # Results
 
@@ -261,26 +261,31 @@ class TcpEngine:
 
     # Silence
 
-    def _expire_connects(self, now: float) -> None:
-        """Check every connect that has been out for longer than its look."""
+    def _expire_connects(self, now: float) -> float:
+        """Check every connect that has been out for longer than its look; gives the time until the
+        next one may be, at most a tick."""
+        wait_s = TICK_S
         for order in list(self._orders.values()):
             first_s = self._answers.first_look_s(
                 order.target.address, order.first_ms, order.look_ms
             )
-            self._expire_queue(order.first, first_s, now)
-            self._expire_queue(order.later, order.look_s, now)
+            for queue, limit_s in ((order.first, first_s), (order.later, order.look_s)):
+                wait_s = min(wait_s, self._expire_queue(queue, limit_s, now))
+        return wait_s
 
-    def _expire_queue(self, queue: Deque[ConnectBatch], limit_s: float, now: float) -> None:
+    def _expire_queue(self, queue: Deque[ConnectBatch], limit_s: float, now: float) -> float:
         while queue:
             batch = queue[0]
             if batch.out:
                 started = batch.started(len(batch) - 1)
                 if not self._pauses.is_over(started, limit_s, now):
-                    return
+                    left_s = started + limit_s - now
+                    return left_s if left_s > 0 else TICK_S
                 spoilt = self._pauses.is_spoilt(started, limit_s, now)
                 for index in range(len(batch)):
                     self._check_late((batch, index), spoilt)
             queue.popleft()
+        return TICK_S
 
     def _check_late(self, connect: PendingConnect, spoilt: bool) -> None:
         """Check a connect after its deadline. The kernel decides: this process may be late."""
