@@ -26,7 +26,7 @@ from netprobe.judge.walls import (
     port_of,
     way_of,
 )
-from netprobe.model.ports import PortRange, normalise
+from netprobe.model.ports import PortRange, find_range, normalise
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import FILTERED, Result
 
@@ -211,6 +211,5 @@ def _join_ranges(failures: Sequence[Result]) -> dict[int, ProtocolPort]:
     for one in failures:
         protocol, ports = port_of(one)
         ranges = joined.get((way_of(one), protocol), ())
-        around = next((a for a in ranges if ports and a[0] <= ports[0] <= a[1]), None)
-        found[id(one)] = (protocol, around)
+        found[id(one)] = (protocol, find_range(ranges, ports[0]) if ports else None)
     return found

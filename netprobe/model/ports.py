@@ -6,6 +6,7 @@ least one port between neighbours.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 PortRange = tuple[int, int]
@@ -47,7 +48,8 @@ def each(ports: Ports) -> Iterator[int]:
 def intersect(left: Ports, right: Ports) -> Ports:
     """Give the ports that both sets hold."""
     common: list[PortRange] = []
-    i = j = 0
+    i = _find_place(left, right[0][0]) if right else 0
+    j = _find_place(right, left[0][0]) if left else 0
     while i < len(left) and j < len(right):
         first = max(left[i][0], right[j][0])
         last = min(left[i][1], right[j][1])
@@ -68,7 +70,7 @@ def cut_entries(entries: Ports, wanted: Ports) -> Ports:
 def subtract(left: Ports, right: Ports) -> Ports:
     """Give the ports of ``left`` that ``right`` does not hold."""
     kept: list[PortRange] = []
-    j = 0
+    j = _find_place(right, left[0][0]) if left else 0
     for first, last in left:
         start = first
         while j < len(right) and right[j][0] <= last:
@@ -82,6 +84,17 @@ def subtract(left: Ports, right: Ports) -> Ports:
         if start <= last:
             kept.append((start, last))
     return tuple(kept)
+
+
+def find_range(ports: Ports, port: int) -> PortRange | None:
+    """Give the range that holds a port, if any does."""
+    around = ports[_find_place(ports, port)] if ports else (port, port - 1)
+    return around if around[0] <= port <= around[1] else None
+
+
+def _find_place(ports: Ports, port: int) -> int:
+    """Tell which range may hold a port: the ones before it end before the port."""
+    return max(0, bisect_left(ports, (port + 1, 0)) - 1)
 
 
 def text(ports: Ports) -> str:

@@ -40,6 +40,16 @@ def test_intersect_and_subtract_are_those_of_sets(
     assert members(ports.subtract(one, two)) == members(one) - members(two)
 
 
+@given(ranges, st.integers(1, 70))
+def test_find_range_gives_the_one_that_holds_a_port(some: list[tuple[int, int]], port: int) -> None:
+    """At most one does."""
+    normal = ports.normalise(some)
+
+    assert ports.find_range(normal, port) == next(
+        (one for one in normal if one[0] <= port <= one[1]), None
+    )
+
+
 def test_listed_ports_stay_apart_in_an_intersection() -> None:
     """Entries that touch are not joined by holding them against what was seen."""
     entries = ((2379, 2379), (2380, 2380))
