@@ -10,7 +10,7 @@ from typing import Any
 
 from netprobe.errors import RequestError
 from netprobe.model.outage import Cause, FlowPorts, RouteMark, RunLook, SeenFinding
-from netprobe.model.ports import PortRange, Ports, normalise
+from netprobe.model.ports import Ports, union_by_key
 from netprobe.model.required import RequiredBlock, RequiredFlows
 from netprobe.model.result import PORTLESS, Finding, Result, ResultKey
 from netprobe.model.run import RunInfo
@@ -40,21 +40,20 @@ def make_look(
 ) -> RunLook:
     """Make a look of its results and findings; ``blind_host`` is whose fault it is that nothing was
     found out of a flow."""
-    asked: dict[ResultKey, list[PortRange]] = {}
-    blind: dict[tuple[str, str], dict[ResultKey, list[PortRange]]] = {}
+    asked: list[tuple[ResultKey, Ports]] = []
+    blind: dict[tuple[str, str], list[tuple[ResultKey, Ports]]] = {}
     for one in results:
-        ports = one.ports or PORTLESS
-        asked.setdefault(key_of(one), []).extend(ports)
+        flow = (key_of(one), one.ports or PORTLESS)
+        asked.append(flow)
         if one.verdict in _BLIND:
-            unseen = blind.setdefault((blind_host(one), one.reason), {})
-            unseen.setdefault(key_of(one), []).extend(ports)
+            blind.setdefault((blind_host(one), one.reason), []).append(flow)
     begun, decided, retried = times
     return RunLook(
         begun,
         decided,
-        _normalise_flows(asked),
+        _sort_flows(asked),
         tuple(map(_see_finding, (one for one in found if one.verdict in ("blocked", "exposed")))),
-        {source: _normalise_flows(flows) for source, flows in sorted(blind.items())},
+        {source: _sort_flows(flows) for source, flows in sorted(blind.items())},
         retried,
     )
 
@@ -91,15 +90,13 @@ def _read_time(path: str, words: str) -> float:
 
 def _see_finding(finding: Finding) -> SeenFinding:
     first = finding.speaker
-    flows: dict[ResultKey, list[PortRange]] = {}
-    for one in finding.members:
-        flows.setdefault(key_of(one), []).extend(one.ports or PORTLESS)
+    flows = _sort_flows((key_of(one), one.ports or PORTLESS) for one in finding.members)
     cause = Cause(first.verdict, first.reason, finding.where, finding.rejected_by)
-    return SeenFinding(finding.title, cause, first.proof, _normalise_flows(flows))
+    return SeenFinding(finding.title, cause, first.proof, flows)
 
 
-def _normalise_flows(flows: Mapping[ResultKey, Iterable[PortRange]]) -> FlowPorts:
-    return {key: normalise(ports) for key, ports in sorted(flows.items())}
+def _sort_flows(parts: Iterable[tuple[ResultKey, Ports]]) -> FlowPorts:
+    return dict(sorted(union_by_key(parts).items()))
 
 
 def flows_to_json(flows: FlowPorts) -> list[Any]:
@@ -112,7 +109,7 @@ def flows_from_json(data: Iterable[list[Any]]) -> FlowPorts:
     return dict(map(_read_flow, data))
 
 
-def _read_flow(words: list[Any]) -> tuple[ResultKey, tuple[PortRange, ...]]:
+def _read_flow(words: list[Any]) -> tuple[ResultKey, Ports]:
     matrix, requirement, source, destination, address, protocol, *ports = words
     key = (matrix, requirement, source, destination, address, protocol)
     return key, tuple((first, last) for first, last in ports)

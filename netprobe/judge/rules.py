@@ -26,7 +26,7 @@ from netprobe.judge.walls import (
     port_of,
     way_of,
 )
-from netprobe.model.ports import PortRange, find_range, normalise
+from netprobe.model.ports import find_range, union_by_key
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import FILTERED, Result
 
@@ -201,12 +201,7 @@ def _join_ranges(failures: Sequence[Result]) -> dict[int, ProtocolPort]:
 
     Evidence that differs a little cuts a range in pieces, and elsewhere in others.
     """
-    parts: dict[tuple[FlowEnds, str], list[PortRange]] = {}
-    for one in failures:
-        protocol, ports = port_of(one)
-        if ports is not None:
-            parts.setdefault((way_of(one), protocol), []).append(ports)
-    joined = {key: normalise(some) for key, some in parts.items()}
+    joined = union_by_key(((way_of(one), one.protocol), one.ports) for one in failures)
     found: dict[int, ProtocolPort] = {}
     for one in failures:
         protocol, ports = port_of(one)

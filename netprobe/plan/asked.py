@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.plan import Block, Plan
-from netprobe.model.ports import PortRange, Ports, cut_entries, normalise
+from netprobe.model.ports import Ports, cut_entries, normalise, union_by_key
 from netprobe.model.result import PORTLESS, Result
 
 # Matrix, requirement, protocol, source, destination, and its address: None where the source
@@ -42,14 +42,12 @@ def _keep_flows(plan: Plan, ports_of: _PortFinder, path: str) -> Plan:
 
 
 def _ports_of_flows(asked: Iterable[Result]) -> Mapping[_AskedKey, Ports]:
-    found: dict[_AskedKey, list[PortRange]] = {}
-    for one in asked:
-        part = (one.port or 0, one.end_port or 0)
-        for name in one.names:
-            ends = (*name, one.protocol, one.source, one.destination)
-            found.setdefault((*ends, one.address), []).append(part)
-            found.setdefault((*ends, None), []).append(part)
-    return {key: normalise(ranges) for key, ranges in found.items()}
+    return union_by_key(
+        ((*name, one.protocol, one.source, one.destination, address), one.ports or PORTLESS)
+        for one in asked
+        for name in one.names
+        for address in (one.address, None)
+    )
 
 
 def _ports_of_rules(rules: Iterable[FirewallRule]) -> _PortFinder:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from netprobe.model.accepted import ACCEPTED_SCHEMA, Acceptance, AcceptedVerdict
-from netprobe.model.ports import Ports, union
+from netprobe.model.ports import Ports, union_by_key
 from netprobe.model.printable import clean, yaml_scalar
 from netprobe.model.result import PORTLESS, Place, Result
 from netprobe.model.struct_json import to_json
@@ -48,22 +48,22 @@ def accept(
     members: Iterable[Result], known: AddressesOfRun, consent: Consent
 ) -> tuple[Acceptance, ...]:
     """Give the entries that hold exactly these failures; a host to itself has one of its own."""
-    groups: dict[_Alike, dict[bool, dict[Pair, Ports]]] = {}
+    parts: dict[_Alike, dict[bool, list[tuple[Pair, Ports]]]] = {}
     ends: dict[str, EndAddress] = {}
     for one in members:
         where = one.where if consent.same_place else ()
         verdict = cast(AcceptedVerdict, one.verdict)
         alike = (one.matrix, one.requirement, one.protocol, verdict, where)
         to_itself = one.source == one.destination
-        flows = groups.setdefault(alike, {}).setdefault(to_itself, {})
+        flows = parts.setdefault(alike, {}).setdefault(to_itself, [])
         end = (one.destination, one.address)
         pair = (one.source, repr(end))
         ends[pair[1]] = end
-        flows[pair] = union((flows.get(pair, ()), one.ports or PORTLESS))
+        flows.append((pair, one.ports or PORTLESS))
     return tuple(
         entry
-        for alike, kinds in groups.items()
-        for box in _list_boxes(kinds, ends)
+        for alike, kinds in parts.items()
+        for box in _list_boxes({kind: union_by_key(some) for kind, some in kinds.items()}, ends)
         for entry in _make_entries(alike, box, ends, known, consent)
     )
 

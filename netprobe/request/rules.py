@@ -20,7 +20,7 @@ from netprobe.model.firewall import (
     Unmended,
 )
 from netprobe.model.inventory import Family
-from netprobe.model.ports import Ports, intersect, normalise
+from netprobe.model.ports import Ports, intersect, union_by_key
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import PORTLESS, Result
 from netprobe.request.boxes import Box, Pair, cover
@@ -152,10 +152,7 @@ def _rules_of_group(
     for one in asked:
         pair = (one.source, f"{one.destination}{_AT}{one.address}")
         by_pair.setdefault(pair, []).append(one)
-    flows = {
-        pair: normalise(part for one in some for part in one.ports)
-        for pair, some in by_pair.items()
-    }
+    flows = union_by_key((pair, one.ports) for pair, some in by_pair.items() for one in some)
     # A rule that closes must not close a host to itself as well.
     free = _host_of_end if key.action == "allow" else str
     for box in cover(flows, free):

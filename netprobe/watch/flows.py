@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from netprobe.model.outage import FlowPorts
 from netprobe.model.plan import ABOUT_HOSTS
-from netprobe.model.ports import PortRange, Ports, intersect, normalise, subtract
+from netprobe.model.ports import Ports, intersect, subtract, union_by_key
 from netprobe.model.result import PORTLESS, Result, ResultKey
 from netprobe.report.record.changes import key_of
 
@@ -17,10 +17,7 @@ _NO_OUTAGES = ("port-taken",)
 
 def flows_of(results: Iterable[Result]) -> dict[ResultKey, Ports]:
     """Give the flows of results."""
-    found: dict[ResultKey, list[PortRange]] = {}
-    for one in results:
-        found.setdefault(key_of(one), []).extend(one.ports or PORTLESS)
-    return {key: normalise(ports) for key, ports in found.items()}
+    return union_by_key((key_of(one), one.ports or PORTLESS) for one in results)
 
 
 def pick(results: Iterable[Result], flows: FlowPorts) -> Iterator[Result]:

@@ -5,13 +5,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from msgspec.structs import replace
 
 from netprobe.agent.wire.frames import PROCESS_NAME
 from netprobe.errors import AgentError
 from netprobe.model.plan import Block, Plan
-from netprobe.model.ports import Ports, cut_entries, intersect, normalise, subtract, union
+from netprobe.model.ports import (
+    Ports,
+    cut_entries,
+    intersect,
+    normalise,
+    subtract,
+    union,
+    union_by_key,
+)
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.listeners import Round, spots
 from netprobe.probe.flows.work import Work, join
@@ -45,17 +54,13 @@ class HeldLedger:
 
     def left_alone(self) -> PortsHeld:
         """Give the ports at which no listener is opened now."""
-        found: dict[HeldPlace, Ports] = {}
-        for one in (self.stays, *self._rounds):
-            for place, ports in one.items():
-                found[place] = union((found.get(place, ()), ports))
-        return found
+        return union_by_key(chain.from_iterable(one.items() for one in (self.stays, *self._rounds)))
 
 
 async def find_held(plan: Plan, fleet: Fleet) -> PortsHeld:
     """Ask every agent who holds the ports that are required at its host."""
     work = Work(plan)
-    found: dict[HeldPlace, Ports] = {}
+    found: list[tuple[HeldPlace, Ports]] = []
 
     async def look_at(name: str) -> None:
         host = next(one for one in work.destinations if one.name == name)
@@ -63,15 +68,14 @@ async def find_held(plan: Plan, fleet: Fleet) -> PortsHeld:
         listeners = await Round(fleet.agent(host), next(fleet.order_ids)).held(wanted)
         for (protocol, address), ports, listener in listeners.known():
             if listener.state == "live" and PROCESS_NAME not in listener.processes:
-                place = (name, protocol, address)
-                found[place] = union((found.get(place, ()), ports))
+                found.append(((name, protocol, address), ports))
 
     names = [host.name for host in work.destinations if fleet.agent(host).alive]
     looks = await asyncio.gather(*map(look_at, names), return_exceptions=True)
     for error in looks:
         if isinstance(error, BaseException) and not isinstance(error, AgentError):
             raise error
-    return found
+    return union_by_key(found)
 
 
 def without_listeners(plan: Plan, held: PortsHeld) -> Plan:

@@ -15,7 +15,7 @@ from netprobe.model.evidence import Evidence
 from netprobe.model.inventory import Address, Host
 from netprobe.model.matrix import AnyProbe
 from netprobe.model.plan import Block, Flow, Plan
-from netprobe.model.ports import PortRange, Ports
+from netprobe.model.ports import Ports
 from netprobe.protocols.services.services import service_for
 
 UNTOLD = ("no-result", "netprobe has no result for this flow: nobody told what became of it")
@@ -37,12 +37,13 @@ class Via:
 
 
 class FlowLedger(Struct):
-    """What has its results already: ports by address, () for a protocol without ports.
+    """The ports that have no results yet, by address, where some have: () where all have, and of a
+    protocol without ports.
 
     ``is_final``: what is left gets its results now.
     """
 
-    ports: dict[str, Ports] = msgspec.field(default_factory=dict)
+    left: dict[str, Ports] = msgspec.field(default_factory=dict)
     is_final: bool = False
 
 
@@ -81,8 +82,8 @@ class Want(PartlyCompared, frozen=True):
     def left(self, address: str) -> Ports | None:
         """The ports without results at an address; None: nothing is left, not even where there are
         no ports."""
-        ports, known = self.flow.block.ports, self.ledger.ports
-        return port_sets.subtract(ports, known[address]) or None if address in known else ports
+        left = self.ledger.left.get(address)
+        return self.flow.block.ports if left is None else left or None
 
     @property
     def is_left(self) -> bool:
@@ -92,9 +93,9 @@ class Want(PartlyCompared, frozen=True):
 
     def note_evidence(self, found: Iterable[Evidence]) -> None:
         """Note that the ports of its evidence have their results."""
-        known = self.ledger.ports
-        for one in found:
-            known[one.address] = port_sets.union((known.get(one.address, ()), one.ports))
+        known = port_sets.union_by_key((one.address, one.ports) for one in found)
+        for address, ports in known.items():
+            self.ledger.left[address] = port_sets.subtract(self.left(address) or (), ports)
 
     def untested(self, why: tuple[str, str], ports: Ports | None = None) -> Evidence:
         """Make the evidence that nobody looked; ``ports`` None: at none of what is to be probed."""
@@ -106,14 +107,12 @@ class Want(PartlyCompared, frozen=True):
         """Give its evidence, and of the ports that nobody told of that they are not tested."""
         if not found:
             # Of a name all addresses may be kept; which it has is not in the plan.
-            all_kept = self.ledger.ports and self.flow.address.family is None
+            all_kept = self.ledger.left and self.flow.address.family is None
             return [] if all_kept else [self.untested(UNTOLD)]
-        told: dict[str, list[PortRange]] = {}
-        for one in found:
-            told.setdefault(one.address, []).extend(one.ports)
+        told = port_sets.union_by_key((one.address, one.ports) for one in found)
         rests = [
-            (address, port_sets.subtract(self.left(address) or (), port_sets.normalise(ranges)))
-            for address, ranges in told.items()
+            (address, port_sets.subtract(self.left(address) or (), ports))
+            for address, ports in told.items()
         ]
         untold = [replace(self.untested(UNTOLD, rest), address=a) for a, rest in rests if rest]
         return [*found, *untold]
@@ -206,7 +205,10 @@ class Work:
             for source_index in self._sources_of(block, end_index):
                 source = block.sources[source_index]
                 key = (block.matrix, block.requirement.id, source.name, destination.name)
-                ledger = FlowLedger(dict(self._kept.get((*key, block.protocol), {})))
+                kept = self._kept.get((*key, block.protocol), {})
+                ledger = FlowLedger(
+                    {at: port_sets.subtract(block.ports, ports) for at, ports in kept.items()}
+                )
                 flow = Flow(block, source, destination, address)
                 want = Want(flow, block.order(source_index, end_index), ledger)
                 if want.is_left:

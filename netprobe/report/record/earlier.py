@@ -15,7 +15,7 @@ from netprobe.model.codec import PlanOrder
 from netprobe.model.evidence import ANSWERING
 from netprobe.model.firewall import FirewallRule
 from netprobe.model.plan import Block, Flow, Plan
-from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract, union
+from netprobe.model.ports import Ports, count, intersect, subtract, union, union_by_key
 from netprobe.model.printable import clean, word_command
 from netprobe.model.result import PORTLESS, Also, Result, ResultKey, Verdict
 from netprobe.model.run import RunInfo
@@ -236,10 +236,7 @@ class Baseline(Struct, frozen=True):
 
 def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
     """Give the ports of these results, for every flow; () for protocols without ports."""
-    done: dict[ResultKey, list[PortRange]] = {}
-    for result in results:
-        done.setdefault(key_of(result), []).extend(result.ports)
-    return {key: normalise(ranges) for key, ranges in done.items()}
+    return union_by_key((key_of(result), result.ports) for result in results)
 
 
 def _plan_flows(plan: Plan) -> dict[_FlowKey, _PlannedFlow]:

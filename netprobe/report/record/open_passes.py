@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
-from netprobe.model.ports import Ports, intersect, subtract, union
+from netprobe.model.ports import Ports, intersect, subtract, union, union_by_key
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import PORTLESS, Result
 
@@ -34,29 +34,32 @@ class RetriedPorts:
     """The ports that failures of an earlier run make a retry ask about."""
 
     def __init__(self, failures: Iterable[Result]) -> None:
-        self._ports: dict[RowPort, Ports] = {}
-        self._of_any_row: dict[tuple[str, ...], Ports] = {}
-        for one in failures:
-            for row in row_ports_of(one):
-                self._ports[row] = union((self._ports.get(row, ()), one.ports))
-            place = row_port_of(one)[2:]
-            self._of_any_row[place] = union((self._of_any_row.get(place, ()), one.ports))
+        known = [(tuple(row_ports_of(one)), one.ports) for one in failures]
+        self._ports = union_by_key((row, ports) for rows, ports in known for row in rows)
+        self._of_any_row = union_by_key((rows[0][2:], ports) for rows, ports in known)
+        # What ``_find_asked`` gives.
+        self._by_rows: dict[tuple[RowPort, ...], tuple[Ports, Ports]] = {}
 
     def concern(self, kept: Result) -> bool:
         """Tell whether a kept pass stands only if nothing else is found out of its port."""
-        return _is_open_pass(kept) and bool(intersect(kept.ports, self._asked_of(kept)))
+        return _is_open_pass(kept) and bool(intersect(kept.ports, self._find_asked(kept)[0]))
 
     def drop_of_other_rows(self, kept: Result) -> Iterator[Result]:
         """Give an earlier result without the open passes of ports that other rows ask about."""
-        place = row_port_of(kept)[2:]
-        others = subtract(self._of_any_row.get(place, ()), self._asked_of(kept))
+        others = self._find_asked(kept)[1]
         if _is_open_pass(kept) and intersect(kept.ports, others):
             yield from map(kept.cut, subtract(kept.ports, others))
         else:
             yield kept
 
-    def _asked_of(self, kept: Result) -> Ports:
-        return union(self._ports.get(row, ()) for row in row_ports_of(kept))
+    def _find_asked(self, kept: Result) -> tuple[Ports, Ports]:
+        """Give the ports that are asked about at its place: of its own row, and of others only."""
+        rows = tuple(row_ports_of(kept))
+        if rows not in self._by_rows:
+            own = union(self._ports.get(row, ()) for row in rows)
+            others = subtract(self._of_any_row.get(rows[0][2:], ()), own)
+            self._by_rows[rows] = (own, others)
+        return self._by_rows[rows]
 
 
 class PortsFound:
