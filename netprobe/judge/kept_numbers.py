@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from netprobe.judge.cut_off import find_cut_off_proof
 from netprobe.judge.rules import Stopped
 from netprobe.judge.ways import find_proof, find_wall_proof
 from netprobe.model.kept_finding import KeptFinding, Member
-from netprobe.model.ports import PortRange, Ports, find_range, intersect, subtract
-from netprobe.model.result import Result
+from netprobe.model.ports import LabelledPorts, PortRange
+from netprobe.model.result import PORTLESS, Result
 
 # The matrix last; files of 0.1.0 name none.
 FlowName = tuple[str, str, str, str, str, str | None]
-# Of a flow without ports.
-NO_PORT: Ports = ((0, 0),)
-
-
-class NumberedPorts:
-    """The ports of one flow by the finding that each is in; the first one where several have it."""
-
-    def __init__(self, numbers: Mapping[PortRange, int]) -> None:
-        self._numbers: dict[PortRange, int] = {}
-        end = -1
-        for first, last in sorted(numbers):
-            if last > end:
-                self._numbers[max(first, end + 1), last] = numbers[first, last]
-                end = last
-        self._ranges = tuple(self._numbers)
-
-    def split(self, ports: Ports) -> Iterator[tuple[int, PortRange]]:
-        """Give those of these ports that are in a finding, each with its number."""
-        for part in intersect(ports, self._ranges):
-            around = find_range(self._ranges, part[0])
-            assert around is not None
-            yield self._numbers[around], part
+NO_NUMBERS: LabelledPorts[int] = LabelledPorts(())
 
 
 class KeptNumbers:
@@ -43,12 +22,12 @@ class KeptNumbers:
     def __init__(self, kept: Sequence[KeptFinding]) -> None:
         self._kept = {one.number: one for one in kept}
         self.last = max(self._kept, default=0)
-        numbers: dict[FlowName, dict[PortRange, int]] = {}
+        numbers: dict[FlowName, list[tuple[PortRange, int]]] = {}
         for finding in kept:
             for one in finding.members:
                 span = (one.port or 0, one.end_port or one.port or 0)
-                numbers.setdefault(_name_flow(one), {}).setdefault(span, finding.number)
-        self._ports = {name: NumberedPorts(some) for name, some in numbers.items()}
+                numbers.setdefault(_name_flow(one), []).append((span, finding.number))
+        self._numbers = {name: LabelledPorts(some) for name, some in numbers.items()}
 
     def take(
         self, failures: Iterable[Result]
@@ -77,13 +56,12 @@ class KeptNumbers:
 
     def _split_by_number(self, result: Result) -> Iterator[tuple[int | None, Result]]:
         name = _name_flow(result)
-        left = result.ports or NO_PORT
-        for key in (name, (*name[:-1], None)):
-            for number, part in self._ports[key].split(left) if key in self._ports else ():
-                yield number, result.cut(part) if result.ports else result
-                left = subtract(left, (part,))
-        for part in left:
-            yield None, result.cut(part) if result.ports else result
+        known = self._numbers.get(name) or self._numbers.get((*name[:-1], None)) or NO_NUMBERS
+        if not result.ports:
+            yield next(known.split(PORTLESS))[0], result
+            return
+        for number, part in known.split(result.ports):
+            yield number, result.cut(part)
 
 
 def _name_flow(one: Result | Member) -> FlowName:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 PortRange = tuple[int, int]
 Ports = tuple[PortRange, ...]
 
 Key = TypeVar("Key", bound=Hashable)
+Label = TypeVar("Label")
 
 # The protocols that have ports.
 WITH_PORTS = ("tcp", "udp")
@@ -111,3 +112,25 @@ def _find_place(ports: Ports, port: int) -> int:
 def text(ports: Ports) -> str:
     """Ports as people write them: ``2379-2380, 6443``."""
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)
+
+
+class LabelledPorts(Generic[Label]):
+    """Ranges with a label each; a port of several has the label of the one that begins first."""
+
+    def __init__(self, labelled: Iterable[tuple[PortRange, Label]]) -> None:
+        self._labels: dict[PortRange, Label] = {}
+        end = -1
+        for (first, last), label in sorted(labelled, key=lambda one: one[0]):
+            if last > end:
+                self._labels[max(first, end + 1), last] = label
+                end = last
+        self._ranges: Ports = tuple(self._labels)
+
+    def split(self, ports: Ports) -> Iterator[tuple[Label | None, PortRange]]:
+        """Cut ports by their labels; those without one come last, with None."""
+        for part in intersect(ports, self._ranges):
+            around = find_range(self._ranges, part[0])
+            assert around is not None
+            yield self._labels[around], part
+        for part in subtract(ports, self._ranges):
+            yield None, part

@@ -50,6 +50,40 @@ def test_find_range_gives_the_one_that_holds_a_port(some: list[tuple[int, int]],
     )
 
 
+@given(ranges, ranges)
+def test_labelled_ports_are_cut_by_their_labels(
+    labelled: list[tuple[int, int]], some: list[tuple[int, int]]
+) -> None:
+    """Each port has one label: that of the range that begins first."""
+    normal = ports.normalise(some)
+    by_start = sorted(enumerate(labelled), key=lambda one: one[1])
+    wanted = {
+        port: next((at for at, (first, last) in by_start if first <= port <= last), None)
+        for port in members(normal)
+    }
+    split = list(ports.LabelledPorts((one, at) for at, one in enumerate(labelled)).split(normal))
+    found = [(port, label) for label, part in split for port in range(part[0], part[1] + 1)]
+
+    assert dict(found).keys() == wanted.keys()
+    assert len(found) == len(wanted)
+    # Equal starts: either is first.
+    starts = {at: first for at, (first, _) in enumerate(labelled)}
+    assert {port: label is None or starts[label] for port, label in found} == {
+        port: at is None or starts[at] for port, at in wanted.items()
+    }
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), ranges), max_size=5))
+def test_union_by_key_is_the_union_of_each(parts: list[tuple[str, list[tuple[int, int]]]]) -> None:
+    """Of the parts in any order."""
+    found = ports.union_by_key(parts)
+
+    assert found == {
+        key: ports.union(ports.normalise(some) for name, some in parts if name == key)
+        for key in dict(parts)
+    }
+
+
 def test_listed_ports_stay_apart_in_an_intersection() -> None:
     """Entries that touch are not joined by holding them against what was seen."""
     entries = ((2379, 2379), (2380, 2380))

@@ -122,9 +122,10 @@ def _check_seen(order: orders.SeenOrder, answer: answers.Seen) -> None:
 
 def _check_story(order: orders.StoryOrder, answer: answers.StoryTold) -> None:
     asked = port_sets.normalise(order.ports or [(0, 0)])
-    left = asked
+    told = [_check_ranges(run.ports, asked) for run in answer.runs]
+    twice = sum(map(port_sets.count, told)) - port_sets.count(port_sets.union(told))
+    demand_that(not twice, "ports of two runs")
     for run in answer.runs:
-        left = port_sets.subtract(left, _check_ranges(run.ports, left))
         _check_length(run.numbers, MOST_NUMBERS)
     for error in answer.errors:
         _check_ranges(error.ports, asked)

@@ -127,8 +127,7 @@ class Stories(Check):
         return [
             piece.noting(self.name, StoryNote(bool(one.source or one.destination)))
             for some, one in told
-            for seen in some
-            for piece in cut_by_story(seen, one)
+            for piece in cut_by_story(some, one)
         ]
 
 

@@ -14,7 +14,7 @@ from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.parts import SeenError, SeenPackets, SeenRun
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Icmp, Witness
-from netprobe.model.ports import Ports
+from netprobe.model.ports import LabelledPorts, Ports
 from netprobe.model.story import UNKNOWN, Story, StoryError, StoryPlace
 from netprobe.model.struct_json import Nanoseconds
 from netprobe.probe.flows.prober import Observation
@@ -66,26 +66,31 @@ class Told(NamedTuple):
     connected: Ports = ()
 
 
-def cut_by_story(seen: Observation, told: Told) -> Iterator[Observation]:
-    """Give the flow, cut into ports of which both recorders saw the same."""
-    if not seen.ports:
-        yield _with_story(seen, told, _find_run(told.source), _find_run(told.destination))
-        return
-    for ports, at_source in _split_ports(seen.ports, told.source):
-        for some, at_destination in _split_ports(ports, told.destination):
-            yield _with_story(replace(seen, ports=some), told, at_source, at_destination)
+def cut_by_story(group: Iterable[Observation], told: Told) -> Iterator[Observation]:
+    """Give flows of one pair and protocol, cut into ports of which both recorders saw the same."""
+    source, destination = map(_label_runs, (told.source, told.destination))
+    for seen in group:
+        if not seen.ports:
+            yield _with_story(seen, told, _find_run(told.source), _find_run(told.destination))
+            continue
+        for ports, at_source in _split_ports(seen.ports, told.source, source):
+            for some, at_destination in _split_ports(ports, told.destination, destination):
+                yield _with_story(replace(seen, ports=some), told, at_source, at_destination)
 
 
-def _split_ports(ports: Ports, told: StoryTold | None) -> Iterator[tuple[Ports, SeenRun | None]]:
+def _label_runs(told: StoryTold | None) -> LabelledPorts[int]:
+    """Give the ports that a recorder saw by the place of their run."""
+    runs = told.runs if told is not None else ()
+    return LabelledPorts((ports, at) for at, run in enumerate(runs) for ports in run.ports)
+
+
+def _split_ports(
+    ports: Ports, told: StoryTold | None, places: LabelledPorts[int]
+) -> Iterator[tuple[Ports, SeenRun | None]]:
     """Give the ports by the run that tells of them; the last ones nobody saw anything of."""
-    rest = ports
-    for run in told.runs if told is not None else ():
-        common = port_sets.intersect(rest, port_sets.normalise(run.ports))
-        if common:
-            yield common, run
-            rest = port_sets.subtract(rest, common)
-    if rest:
-        yield rest, None
+    parts = port_sets.union_by_key((at, (part,)) for at, part in places.split(ports))
+    for at, some in parts.items():
+        yield some, told.runs[at] if told is not None and at is not None else None
 
 
 def _find_run(told: StoryTold | None) -> SeenRun | None:

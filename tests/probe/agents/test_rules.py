@@ -361,8 +361,8 @@ def held_by(*links: str, dst: str = "10.0.0.2") -> SegmentAnswers:
         (STORY, told(runs=[seen_run((5, 6)), seen_run((8, 8))]), None),
         # Ports without a number have one run at most.
         (STORY._replace(proto="icmp", ports=[]), told(runs=[seen_run((0, 0))]), None),
-        (STORY._replace(proto="icmp", ports=[]), told(runs=[seen_run((0, 0))] * 2), "not asked"),
-        (STORY, told(runs=[seen_run((5, 6)), seen_run((6, 7))]), "not asked"),
+        (STORY._replace(proto="icmp", ports=[]), told(runs=[seen_run((0, 0))] * 2), "two runs"),
+        (STORY, told(runs=[seen_run((5, 6)), seen_run((6, 7))]), "two runs"),
         (STORY, told(runs=[seen_run((4, 5))]), "not asked"),
         (STORY, told(runs=[seen_run((6, 5))]), "6-5"),
         (STORY, told(errors=[seen_error((5, 9)), seen_error((7, 7))]), None),
