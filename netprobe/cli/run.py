@@ -112,7 +112,7 @@ def run_and_report(
     baseline = asked.marks.baseline
     ranges = ranges_of(plan)
     with closing(Collector(ranges)) as collector, closing(Collector(ranges)) as open_passes:
-        retried_ports = RetriedPorts(()) if taken is None else taken.retried_ports()
+        retried_ports = RetriedPorts(()) if taken is None else taken.retried_ports
         for result in request.mark(request.kept()):
             (open_passes if retried_ports.concern(result) else collector).add(result)
         before = taken.fates() if taken else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -64,7 +65,7 @@ class AskedAgain(NamedTuple):
 NONE_AGAIN: Final = AskedAgain()
 
 
-class TakeOver(Struct, frozen=True):
+class TakeOver(Struct, frozen=True, dict=True):
     """An earlier run and the option (of ``KEEPS``) that says what is kept of it."""
 
     option: str
@@ -78,7 +79,7 @@ class TakeOver(Struct, frozen=True):
         forgotten. Raises RequestError where matrices or settings differ.
         """
         self._refuse_other_request(plan)
-        planned, retried = _plan_flows(plan), self.retried_ports()
+        planned, retried = _plan_flows(plan), self.retried_ports
         kept = _KeptOnce()
         for result in self.earlier.read_results():
             flows = _find_planned(result, planned)
@@ -96,8 +97,9 @@ class TakeOver(Struct, frozen=True):
             if covered or result.verdict not in KEEPS[self.option]:
                 yield result
 
+    @cached_property
     def retried_ports(self) -> RetriedPorts:
-        """Give the ports of which a retry may find out something else than earlier passes say."""
+        """The ports of which a retry may find out something else than earlier passes say."""
         if self.option == "--resume":
             return RetriedPorts(())
         kept = KEEPS[self.option]
@@ -105,7 +107,7 @@ class TakeOver(Struct, frozen=True):
 
     def count_again(self, plan: Plan) -> AskedAgain:
         """Count the flows that passed and are asked again all the same, by the reason."""
-        planned, retried = _plan_flows(plan), self.retried_ports()
+        planned, retried = _plan_flows(plan), self.retried_ports
         rows = servers = 0
         for result in self.earlier.read_results():
             key = key_of(result)
