@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -52,8 +53,8 @@ class Silence(Check):
         if again and _count_more(group[0], asked, scene) <= 0:
             return group  # what the whole run has shown asks for no more than its part did
         while silent and (looks := _count_more(silent[0], asked, scene)) > 0:
-            timings = _choose_timings(silent[0], looks, scene)
-            asking = (_ask_again(seen, timings, scene) for seen in silent)
+            orders = _choose_orders(silent[0], looks, scene)
+            asking = (_ask_again(seen, orders, scene) for seen in silent)
             pieces = [piece for some in await asyncio.gather(*asking) for piece in some]
             found += [piece for piece in pieces if not is_silent(piece)]
             silent = [piece for piece in pieces if is_silent(piece)]
@@ -74,16 +75,32 @@ def _count_more(seen: Observation, asked: int, scene: Scene) -> int:
     return math.ceil(packets / (1 if seen.task.protocol == "tcp" else DATAGRAMS))
 
 
-def _choose_timings(seen: Observation, looks: int, scene: Scene) -> list[Timing]:
-    """Choose what is asked at once: connects that wait for their second SYN, and quick looks.
+class LookOrder(NamedTuple):
+    """Looks of one order, which is sent so many seconds after the first one."""
 
-    A connect that waits sends two of the packets; quick looks send the others.
+    timing: Timing
+    after_s: float = 0.0
+
+
+def _choose_orders(seen: Observation, looks: int, scene: Scene) -> list[LookOrder]:
+    """Choose what is asked side by side: connects that wait for their second SYN, and quick looks.
+
+    A connect that waits sends two of the packets; quick looks send the others. Of a host that never
+    answered each look waits so long that they begin before the one before has ended.
     """
+    if _is_unknown(seen, scene) and seen.task.protocol in ("tcp", "udp"):
+        step_s = SPREAD_MS / 1000 / max(1, looks - 1)
+        return [LookOrder(_choose_timing(seen, 1, scene), at * step_s) for at in range(looks)]
     repeats = min(looks, max(0, _count_repeats(seen, scene)))
     quick = looks - SYNS_OF_REPEAT * repeats
     long_ms = REPEATED_MS + _choose_timing(seen, looks, scene).look_ms
-    timings = [Timing(long_ms, long_ms, 1)] * repeats
-    return [*timings, _choose_timing(seen, quick, scene)] if quick > 0 else timings
+    orders = [LookOrder(Timing(long_ms, long_ms, 1))] * repeats
+    return [*orders, LookOrder(_choose_timing(seen, quick, scene))] if quick > 0 else orders
+
+
+def _is_unknown(seen: Observation, scene: Scene) -> bool:
+    """Tell whether nothing shows how long an answer takes, nor has the user said it."""
+    return scene.prober.fixed_look_ms is None and scene.prober.slowest_ms(seen.task) is None
 
 
 def _choose_timing(seen: Observation, looks: int, scene: Scene) -> Timing:
@@ -122,9 +139,14 @@ def _count_repeats(seen: Observation, scene: Scene) -> int:
     return wanted - (_packets_of(seen) - seen.outcome.attempts)
 
 
-async def _ask_again(seen: Observation, timings: list[Timing], scene: Scene) -> list[Observation]:
-    """Ask one silent flow again in all these ways at once; what any of them answers is answered."""
-    asked = await asyncio.gather(*(scene.prober.again(seen, timing) for timing in timings))
+async def _ask_again(seen: Observation, orders: list[LookOrder], scene: Scene) -> list[Observation]:
+    """Ask one silent flow again by all these orders; what any of them answers is answered."""
+
+    async def ask(order: LookOrder) -> list[Observation]:
+        await asyncio.sleep(order.after_s)
+        return await scene.prober.again(seen, order.timing)
+
+    asked = await asyncio.gather(*map(ask, orders))
     found: list[Observation] = []
     rest = [seen]
     for pieces in asked:
