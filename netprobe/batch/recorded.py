@@ -241,6 +241,9 @@ class RecordedAgent(ScriptedAgent):
 class RecordedFleet(Fleet):
     """The fleet of a merge: ``outstanding`` are the orders that have no answer."""
 
+    # A host has asked again by one order, whose looks follow one another.
+    side_by_side = False
+
     def __init__(
         self,
         hosts: Sequence[Host],

@@ -26,7 +26,7 @@ from netprobe.judge.walls import (
     port_of,
     way_of,
 )
-from netprobe.model.ports import find_range, union_by_key
+from netprobe.model.ports import find_near, union_by_key
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import FILTERED, Result
 
@@ -206,5 +206,6 @@ def _join_ranges(failures: Sequence[Result]) -> dict[int, ProtocolPort]:
     for one in failures:
         protocol, ports = port_of(one)
         ranges = joined.get((way_of(one), protocol), ())
-        found[id(one)] = (protocol, find_range(ranges, ports[0]) if ports else None)
+        around = find_near(ranges, (ports,)) if ports else ()
+        found[id(one)] = (protocol, around[0] if around else None)
     return found

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator
+from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 PortRange = tuple[int, int]
@@ -60,8 +62,7 @@ def each(ports: Ports) -> Iterator[int]:
 def intersect(left: Ports, right: Ports) -> Ports:
     """Give the ports that both sets hold."""
     common: list[PortRange] = []
-    i = _find_place(left, right[0][0]) if right else 0
-    j = _find_place(right, left[0][0]) if left else 0
+    i = j = 0
     while i < len(left) and j < len(right):
         first = max(left[i][0], right[j][0])
         last = min(left[i][1], right[j][1])
@@ -82,7 +83,7 @@ def cut_entries(entries: Ports, wanted: Ports) -> Ports:
 def subtract(left: Ports, right: Ports) -> Ports:
     """Give the ports of ``left`` that ``right`` does not hold."""
     kept: list[PortRange] = []
-    j = _find_place(right, left[0][0]) if left else 0
+    j = 0
     for first, last in left:
         start = first
         while j < len(right) and right[j][0] <= last:
@@ -98,15 +99,14 @@ def subtract(left: Ports, right: Ports) -> Ports:
     return tuple(kept)
 
 
-def find_range(ports: Ports, port: int) -> PortRange | None:
-    """Give the range that holds a port, if any does."""
-    around = ports[_find_place(ports, port)] if ports else (port, port - 1)
-    return around if around[0] <= port <= around[1] else None
-
-
-def _find_place(ports: Ports, port: int) -> int:
-    """Tell which range may hold a port: the ones before it end before the port."""
-    return max(0, bisect_left(ports, (port + 1, 0)) - 1)
+def find_near(ports: Ports, others: Ports) -> Ports:
+    """Give the ranges of normalised ports that may hold any of the others, which are few: what is
+    far away is left out by bisection."""
+    if not ports or not others:
+        return ()
+    first, last = others[0][0], max(last for _, last in others)
+    begin = max(0, bisect_left(ports, (first + 1, 0)) - 1)
+    return ports[begin : bisect_left(ports, (last + 1, 0))]
 
 
 def text(ports: Ports) -> str:
@@ -115,22 +115,30 @@ def text(ports: Ports) -> str:
 
 
 class LabelledPorts(Generic[Label]):
-    """Ranges with a label each; a port of several has the label of the one that begins first."""
+    """Ranges with a label each; a port of several has that of the first one given."""
 
     def __init__(self, labelled: Iterable[tuple[PortRange, Label]]) -> None:
+        given = list(labelled)
+        starts = sorted((first, place, last) for place, ((first, last), _) in enumerate(given))
+        cuts = sorted({cut for (first, last), _ in given for cut in (first, last + 1)})
         self._labels: dict[PortRange, Label] = {}
-        end = -1
-        for (first, last), label in sorted(labelled, key=lambda one: one[0]):
-            if last > end:
-                self._labels[max(first, end + 1), last] = label
-                end = last
+        # Those that have begun, the first one given first.
+        begun: list[tuple[int, int]] = []
+        place = 0
+        for here, following in pairwise(cuts):
+            while place < len(starts) and starts[place][0] == here:
+                heappush(begun, starts[place][1:])
+                place += 1
+            while begun and begun[0][1] < here:
+                heappop(begun)
+            if begun:
+                self._labels[here, following - 1] = given[begun[0][0]][1]
         self._ranges: Ports = tuple(self._labels)
 
     def split(self, ports: Ports) -> Iterator[tuple[Label | None, PortRange]]:
         """Cut ports by their labels; those without one come last, with None."""
-        for part in intersect(ports, self._ranges):
-            around = find_range(self._ranges, part[0])
-            assert around is not None
-            yield self._labels[around], part
-        for part in subtract(ports, self._ranges):
+        near = find_near(self._ranges, ports)
+        for part in intersect(ports, near):
+            yield self._labels[find_near(near, (part,))[0]], part
+        for part in subtract(ports, near):
             yield None, part

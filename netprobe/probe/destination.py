@@ -11,7 +11,6 @@ from ipaddress import ip_address
 from msgspec.structs import replace
 
 from netprobe.errors import AgentError
-from netprobe.model import ports as port_sets
 from netprobe.model.evidence import ANSWERING, Evidence, Listener, facts_of
 from netprobe.model.inventory import Host
 from netprobe.model.plan import PATH_MTU
@@ -338,9 +337,8 @@ class Destination:
 
     def _make_evidence(self, want: Want, seen: Observation) -> list[Evidence]:
         """Give the evidence of what is left to be told; nothing where that is nothing."""
-        left = want.left(seen.task.address)
-        ports = port_sets.intersect(seen.ports, left or ())
-        if left is None or (left and not ports):
+        ports = want.left_of(seen.ports, seen.task.address)
+        if ports is None:
             return []
         pair = (want.flow.source.name, seen.task.address)
         has_address = self._has_address(seen)
@@ -386,8 +384,7 @@ def runs_platform(agent: AgentMethods) -> bool:
 
 def _is_untold(seen: Observation) -> bool:
     """Tell whether a flow that it is of lacks a result of it."""
-    lefts = (want.left(seen.task.address) for want in seen.task.wants)
-    return any(left == () or port_sets.intersect(seen.ports, left or ()) for left in lefts)
+    return any(want.left_of(seen.ports, seen.task.address) is not None for want in seen.task.wants)
 
 
 def _is_heard(seen: Observation) -> bool:

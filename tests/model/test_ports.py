@@ -40,36 +40,32 @@ def test_intersect_and_subtract_are_those_of_sets(
     assert members(ports.subtract(one, two)) == members(one) - members(two)
 
 
-@given(ranges, st.integers(1, 70))
-def test_find_range_gives_the_one_that_holds_a_port(some: list[tuple[int, int]], port: int) -> None:
-    """At most one does."""
-    normal = ports.normalise(some)
+@given(ranges, ranges)
+def test_what_is_near_holds_all_that_is_common(
+    some: list[tuple[int, int]], others: list[tuple[int, int]]
+) -> None:
+    """And no range that begins behind the last port; the others may overlap."""
+    normal, few = ports.normalise(some), tuple(sorted(others))
+    near = ports.find_near(normal, few)
 
-    assert ports.find_range(normal, port) == next(
-        (one for one in normal if one[0] <= port <= one[1]), None
-    )
+    assert set(near) <= set(normal)
+    assert members(near) & members(few) == members(normal) & members(few)
+    assert all(first <= max(members(few)) for first, _ in near)
 
 
 @given(ranges, ranges)
 def test_labelled_ports_are_cut_by_their_labels(
     labelled: list[tuple[int, int]], some: list[tuple[int, int]]
 ) -> None:
-    """Each port has one label: that of the range that begins first."""
+    """Each port has one label: that of the first range given that holds it."""
     normal = ports.normalise(some)
-    by_start = sorted(enumerate(labelled), key=lambda one: one[1])
-    wanted = {
-        port: next((at for at, (first, last) in by_start if first <= port <= last), None)
-        for port in members(normal)
-    }
     split = list(ports.LabelledPorts((one, at) for at, one in enumerate(labelled)).split(normal))
     found = [(port, label) for label, part in split for port in range(part[0], part[1] + 1)]
 
-    assert dict(found).keys() == wanted.keys()
-    assert len(found) == len(wanted)
-    # Equal starts: either is first.
-    starts = {at: first for at, (first, _) in enumerate(labelled)}
-    assert {port: label is None or starts[label] for port, label in found} == {
-        port: at is None or starts[at] for port, at in wanted.items()
+    assert len(found) == len(members(normal))
+    assert dict(found) == {
+        port: next((at for at, (first, last) in enumerate(labelled) if first <= port <= last), None)
+        for port in members(normal)
     }
 
 
@@ -90,6 +86,14 @@ def test_listed_ports_stay_apart_in_an_intersection() -> None:
 
     assert ports.intersect(((2000, 3000),), entries) == entries
     assert ports.subtract(entries, ((1, 5),)) == entries
+
+
+def test_entries_of_a_row_may_overlap() -> None:
+    """A setting's port within a range that is listed beside it."""
+    entries = ((7000, 7010), (7005, 7005))
+
+    assert ports.intersect(entries, ((7008, 7008),)) == ((7008, 7008),)
+    assert ports.find_near(((1, 2), (7006, 7007)), entries) == ((1, 2), (7006, 7007))
 
 
 def test_text() -> None:

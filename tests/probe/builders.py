@@ -11,7 +11,7 @@ from netprobe.model.evidence import Listener, Outcome
 from netprobe.model.inventory import Address, Host
 from netprobe.model.matrix import Requirement
 from netprobe.model.plan import Block, Flow
-from netprobe.model.ports import Ports, subtract
+from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, apply_check
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.listeners import Origins, Round
@@ -47,8 +47,7 @@ def make_want(
     address = target.addresses[0]
     ends = ((source,), ((target, address),))
     block = Block(order[0], "m", wanted, protocol, ports, address.family, *ends, sni=sni)
-    left = {at: subtract(ports, known) for at, known in (kept or {}).items()}
-    return Want(Flow(block, source, target, address), order, FlowLedger(left))
+    return Want(Flow(block, source, target, address), order, FlowLedger(dict(kept or {})))
 
 
 def make_task(protocol: str = "tcp", ports: Ports = ((443, 443),), **more: Any) -> Task:

@@ -184,7 +184,7 @@ class World:
     async def run(self, *wants: Want, settings: ProbeSettings | None = None) -> list[Evidence]:
         """The evidence of these flows; each is emitted once."""
         # What was told of a want in another world was told there.
-        fresh = [replace(one, ledger=FlowLedger(dict(one.ledger.left))) for one in wants]
+        fresh = [replace(one, ledger=FlowLedger(dict(one.ledger.ports))) for one in wants]
         async with asyncio.timeout(PATIENCE_S):
             await self.make(settings).run(fresh)
         assert [want for want, _ in self.emitted] == list(wants)

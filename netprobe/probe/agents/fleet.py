@@ -25,8 +25,11 @@ class Fleet:
 
     A context: its agents begin with it and end with it, and runs over them follow one another.
     ``tell`` gets every host's report once it is known, and ``reports`` holds the last one of each.
-    A subclass says how the agents begin and end.
+    A subclass says how the agents begin and end. ``side_by_side``: whether several looks at a flow
+    may be out at once.
     """
+
+    side_by_side = True
 
     def __init__(
         self, agents: Iterable[AgentMethods], templates: Templates, key: bytes, tell: TellHost

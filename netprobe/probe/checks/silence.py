@@ -16,11 +16,15 @@ from netprobe.model.notes import SilenceNote
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.chance import LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.reachability import is_host_unreachable
 from netprobe.probe.settings import ROUND_TRIPS, Timing
 
 # The looks are spread over so long at least: one burst of loss is not taken for a rule.
 SPREAD_MS = 600
 LEAST_LOOK_MS = 150
+# So far apart connects begin that are out at once. Orders of many destinations are gathered for up
+# to 0.25 s (``probe.agents.decode``).
+STEP_S = 0.3
 # On a connection that opened: the kernel sends lost data again after 200 and 400 ms.
 OPENED_MS = 650
 # The kernel repeats a SYN after a second, or up to 80 ms later (kernel/time/timer.c: its timers of
@@ -85,12 +89,12 @@ class LookOrder(NamedTuple):
 def _choose_orders(seen: Observation, looks: int, scene: Scene) -> list[LookOrder]:
     """Choose what is asked side by side: connects that wait for their second SYN, and quick looks.
 
-    A connect that waits sends two of the packets; quick looks send the others. Of a host that never
-    answered each look waits so long that they begin before the one before has ended.
+    A connect that waits sends two of the packets; quick looks send the others. Connects to a host
+    that never answered wait so long that each begins before the one before has ended.
     """
-    if _is_unknown(seen, scene) and seen.task.protocol in ("tcp", "udp"):
-        step_s = SPREAD_MS / 1000 / max(1, looks - 1)
-        return [LookOrder(_choose_timing(seen, 1, scene), at * step_s) for at in range(looks)]
+    is_tcp = seen.task.protocol == "tcp"
+    if is_tcp and scene.fleet.side_by_side and _is_unknown(seen, scene):
+        return [LookOrder(_choose_timing(seen, 1, scene), at * STEP_S) for at in range(looks)]
     repeats = min(looks, max(0, _count_repeats(seen, scene)))
     quick = looks - SYNS_OF_REPEAT * repeats
     long_ms = REPEATED_MS + _choose_timing(seen, looks, scene).look_ms
@@ -147,6 +151,8 @@ async def _ask_again(seen: Observation, orders: list[LookOrder], scene: Scene) -
         return await scene.prober.again(seen, order.timing)
 
     asked = await asyncio.gather(*map(ask, orders))
+    # Who answers any look is there, whatever a router said at another.
+    asked.sort(key=_has_unreachable)
     found: list[Observation] = []
     rest = [seen]
     for pieces in asked:
@@ -159,6 +165,10 @@ async def _ask_again(seen: Observation, orders: list[LookOrder], scene: Scene) -
         found += [one for one in counted if not is_silent(one) and not _is_spoilt(one)]
         rest = [one for one in counted if is_silent(one) or _is_spoilt(one)]
     return found + rest
+
+
+def _has_unreachable(pieces: list[Observation]) -> bool:
+    return any(one.outcome is not None and is_host_unreachable(one.outcome) for one in pieces)
 
 
 def _add_look(

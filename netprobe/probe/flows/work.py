@@ -37,13 +37,12 @@ class Via:
 
 
 class FlowLedger(Struct):
-    """The ports that have no results yet, by address, where some have: () where all have, and of a
-    protocol without ports.
+    """What has its results already: ports by address, () for a protocol without ports.
 
     ``is_final``: what is left gets its results now.
     """
 
-    left: dict[str, Ports] = msgspec.field(default_factory=dict)
+    ports: dict[str, Ports] = msgspec.field(default_factory=dict)
     is_final: bool = False
 
 
@@ -82,8 +81,16 @@ class Want(PartlyCompared, frozen=True):
     def left(self, address: str) -> Ports | None:
         """The ports without results at an address; None: nothing is left, not even where there are
         no ports."""
-        left = self.ledger.left.get(address)
-        return self.flow.block.ports if left is None else left or None
+        ports, known = self.flow.block.ports, self.ledger.ports
+        return port_sets.subtract(ports, known[address]) or None if address in known else ports
+
+    def left_of(self, ports: Ports, address: str) -> Ports | None:
+        """Give those of these ports without results at an address; None as in ``left``."""
+        mine, known = self.flow.block.ports, self.ledger.ports.get(address)
+        if not mine:
+            return () if known is None else None
+        asked = port_sets.intersect(ports, mine)
+        return port_sets.subtract(asked, port_sets.find_near(known or (), asked)) or None
 
     @property
     def is_left(self) -> bool:
@@ -93,9 +100,8 @@ class Want(PartlyCompared, frozen=True):
 
     def note_evidence(self, found: Iterable[Evidence]) -> None:
         """Note that the ports of its evidence have their results."""
-        known = port_sets.union_by_key((one.address, one.ports) for one in found)
-        for address, ports in known.items():
-            self.ledger.left[address] = port_sets.subtract(self.left(address) or (), ports)
+        fresh = ((one.address, one.ports) for one in found)
+        self.ledger.ports |= port_sets.union_by_key((*self.ledger.ports.items(), *fresh))
 
     def untested(self, why: tuple[str, str], ports: Ports | None = None) -> Evidence:
         """Make the evidence that nobody looked; ``ports`` None: at none of what is to be probed."""
@@ -107,7 +113,7 @@ class Want(PartlyCompared, frozen=True):
         """Give its evidence, and of the ports that nobody told of that they are not tested."""
         if not found:
             # Of a name all addresses may be kept; which it has is not in the plan.
-            all_kept = self.ledger.left and self.flow.address.family is None
+            all_kept = self.ledger.ports and self.flow.address.family is None
             return [] if all_kept else [self.untested(UNTOLD)]
         told = port_sets.union_by_key((one.address, one.ports) for one in found)
         rests = [
@@ -205,10 +211,7 @@ class Work:
             for source_index in self._sources_of(block, end_index):
                 source = block.sources[source_index]
                 key = (block.matrix, block.requirement.id, source.name, destination.name)
-                kept = self._kept.get((*key, block.protocol), {})
-                ledger = FlowLedger(
-                    {at: port_sets.subtract(block.ports, ports) for at, ports in kept.items()}
-                )
+                ledger = FlowLedger(dict(self._kept.get((*key, block.protocol), {})))
                 flow = Flow(block, source, destination, address)
                 want = Want(flow, block.order(source_index, end_index), ledger)
                 if want.is_left:

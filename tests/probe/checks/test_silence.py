@@ -19,7 +19,7 @@ from netprobe.model.notes import SilenceNote
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.checks.check import Scene
-from netprobe.probe.checks.silence import LEAST_LOOK_MS, REPEATED_MS, SPREAD_MS, Silence
+from netprobe.probe.checks.silence import LEAST_LOOK_MS, REPEATED_MS, SPREAD_MS, STEP_S, Silence
 from netprobe.probe.flows.chance import LEAST_LOOKS, LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ROUND_TRIPS, ProbeSettings
@@ -180,7 +180,7 @@ async def test_looks_and_packets_add_up() -> None:
 
 @pytest.mark.parametrize(
     ("protocol", "packets", "looks"),
-    [("udp", 3, [1]), ("udp", 1, [1, 1]), ("ipproto/4", 3, [1]), ("ipproto/4", 1, [2])],
+    [("udp", 3, [1]), ("udp", 1, [2]), ("ipproto/4", 3, [1])],
 )
 async def test_a_look_at_datagrams_is_three_packets(
     protocol: str, packets: int, looks: list[int]
@@ -261,7 +261,7 @@ async def test_a_host_that_never_answered_gets_more_time(monkeypatch: pytest.Mon
 
     assert {timing[:2] for timing in world.timings} == {(UNKNOWN_MS, UNKNOWN_MS)}
     assert UNKNOWN_MS > 1000
-    assert [one for one in slept_s if one] == pytest.approx([0.2, 0.4, 0.6])
+    assert [one for one in slept_s if one] == pytest.approx([STEP_S, 2 * STEP_S, 3 * STEP_S])
 
 
 @pytest.mark.parametrize(
@@ -393,3 +393,33 @@ async def test_a_nonce_without_an_answer_is_silence_too(
 
     assert (found.outcome is not None and found.outcome.answer == "nonce") is asked
     assert bool(world.timings) is asked
+
+
+async def test_an_answer_outweighs_what_a_router_said_at_another_look() -> None:
+    """Looks that are out at once end in any order."""
+    world = World({443: 4})
+    unreachable = kind(failure="host-unreachable", packets=1)
+    first = world._probe
+
+    def probe(order: ProbeOrder) -> ProbeReply:
+        told: ProbeReply = first(order)
+        if world.looks[443] == 2:
+            return ProbeReply([row._replace(kind=unreachable) for row in told.rows])
+        return told
+
+    world.source.scripts[ProbeOrder] = probe
+
+    (found,) = await world.look(silent())
+
+    assert found.outcome is not None
+    assert found.outcome.answer == "nonce"
+
+
+async def test_what_hosts_wrote_is_asked_by_one_order() -> None:
+    """A merge of a bundle finds the looks of one order: others would stay open for ever."""
+    world = World()
+    world.scene.fleet.side_by_side = False
+
+    await world.look(silent())
+
+    assert [looks for _, _, looks in world.timings] == [LEAST_LOOKS - 1]

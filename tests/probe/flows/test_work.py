@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence, Outcome
@@ -171,3 +172,20 @@ def test_what_an_earlier_run_told_is_not_missing() -> None:
     named = make_want("tcp", ((5, 9),), target=NAMED, kept={"10.0.0.2": ((5, 9),)})
     assert untold(named, []) == []
     assert untold(named, [seen(named, ((5, 6),), "10.0.0.3")]) == [("10.0.0.3", ((7, 9),))]
+
+
+def test_parts_of_a_flow_share_what_has_results() -> None:
+    """A proxy splits a flow: each part asks for the rest of its own ports."""
+    want = make_want("tcp", ((80, 80), (443, 443)))
+    direct, proxied = (
+        replace(want, flow=replace(want.flow, block=replace(want.flow.block, ports=ports)))
+        for ports in (((80, 80),), ((443, 443),))
+    )
+
+    direct.note_evidence([seen(direct, ((80, 80),))])
+
+    assert want.left("10.0.0.2") == proxied.left("10.0.0.2") == ((443, 443),)
+    assert direct.left("10.0.0.2") is None
+    assert want.left_of(((80, 80), (443, 443)), "10.0.0.2") == ((443, 443),)
+    assert direct.left_of(((80, 80), (443, 443)), "10.0.0.2") is None
+    assert proxied.left_of(((80, 80),), "10.0.0.2") is None
