@@ -16,7 +16,7 @@ from netprobe.model.accepted import (
     AcceptanceState,
     CheckedAcceptance,
 )
-from netprobe.model.ports import count, intersect, subtract
+from netprobe.model.ports import count, divide
 from netprobe.model.result import PORTLESS, Result
 from netprobe.model.run import RunInfo
 
@@ -44,9 +44,8 @@ class Acceptances:
         for scope in self._scopes_of(result):
             if scope.fits(result) and self._is_in_force(scope.entry):
                 marked = replace(rest, accepted=scope.entry.signature)
-                ports = scope.entry.ports or PORTLESS
-                yield from map(marked.cut, intersect(left, ports))
-                left = subtract(left, ports)
+                common, left = divide(left, scope.entry.ports or PORTLESS)
+                yield from map(marked.cut, common)
         yield from map(rest.cut, left)
 
     def check(self, results: Iterable[Result], info: RunInfo) -> tuple[CheckedAcceptance, ...]:
@@ -116,7 +115,7 @@ class _Scope(Struct, frozen=True):
             return 0
         if self.entry.addresses and result.address not in self.entry.addresses:
             return 0
-        return count(intersect(result.ports or PORTLESS, self.entry.ports or PORTLESS))
+        return count(divide(result.ports or PORTLESS, self.entry.ports or PORTLESS)[0])
 
     def fits(self, result: Result) -> bool:
         """Tell whether it fails as the entry says."""

@@ -109,6 +109,12 @@ def find_near(ports: Ports, others: Ports) -> Ports:
     return ports[begin : bisect_left(ports, (last + 1, 0))]
 
 
+def divide(ports: Ports, others: Ports) -> tuple[Ports, Ports]:
+    """Give the ports that the others hold, which are normalised and may be many, and the rest."""
+    near = find_near(others, ports)
+    return intersect(ports, near), subtract(ports, near)
+
+
 def text(ports: Ports) -> str:
     """Ports as people write them: ``2379-2380, 6443``."""
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)

@@ -20,7 +20,7 @@ from netprobe.model.firewall import (
     Unmended,
 )
 from netprobe.model.inventory import Family
-from netprobe.model.ports import Ports, find_near, intersect, union_by_key
+from netprobe.model.ports import Ports, divide, intersect, union_by_key
 from netprobe.model.ports import count as count_ports
 from netprobe.model.result import PORTLESS, Result
 from netprobe.request.boxes import Box, Pair, cover
@@ -158,13 +158,9 @@ def _rules_of_group(
     for box in cover(flows, free):
         pairs = [pair for pair in product(box.sources, box.destinations) if pair in flows]
         asked_of_box = (one for pair in sorted(pairs) for one in by_pair[pair])
-        held = [one for one in asked_of_box if _is_in_box(one, box)]
+        held = [one for one in asked_of_box if divide(one.ports, box.ports)[0]]
         count = sum(count_ports(intersect(flows[pair], box.ports)) for pair in pairs)
         yield from _rules_of_box(key, box, held, addresses, wishes, count)
-
-
-def _is_in_box(one: AskedFlow, box: Box) -> bool:
-    return bool(intersect(one.ports, find_near(box.ports, one.ports)))
 
 
 def _host_of_end(end: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from netprobe.model.outage import FlowPorts
 from netprobe.model.plan import ABOUT_HOSTS
-from netprobe.model.ports import Ports, find_near, intersect, subtract, union_by_key
+from netprobe.model.ports import Ports, divide, union_by_key
 from netprobe.model.result import PORTLESS, Result, ResultKey
 from netprobe.report.record.changes import key_of
 
@@ -23,15 +23,13 @@ def flows_of(results: Iterable[Result]) -> dict[ResultKey, Ports]:
 def pick(results: Iterable[Result], flows: FlowPorts) -> Iterator[Result]:
     """Give the parts of results that are of these flows."""
     for one in results:
-        ports = one.ports or PORTLESS
-        yield from map(one.cut, intersect(ports, find_near(flows.get(key_of(one), ()), ports)))
+        yield from map(one.cut, divide(one.ports or PORTLESS, flows.get(key_of(one), ()))[0])
 
 
 def leave(results: Iterable[Result], flows: FlowPorts) -> Iterator[Result]:
     """Give the parts of results that are of no such flow."""
     for one in results:
-        ports = one.ports or PORTLESS
-        yield from map(one.cut, subtract(ports, find_near(flows.get(key_of(one), ()), ports)))
+        yield from map(one.cut, divide(one.ports or PORTLESS, flows.get(key_of(one), ()))[1])
 
 
 def is_asked(result: Result) -> bool:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, field
 
 from netprobe.model.plan import CLOCK, OF_HOSTS, RESOLVER
-from netprobe.model.ports import PortRange, Ports, count, intersect, normalise, subtract
+from netprobe.model.ports import PortRange, Ports, count, divide, normalise, subtract
 from netprobe.model.result import PORTLESS, Place, Result, ResultKey, State
 from netprobe.model.run import RunInfo
 from netprobe.report.page.flow_groups import FlowNames
@@ -244,9 +244,9 @@ def cut_by_fate(result: Result, fates: Fates) -> Iterator[tuple[Result, Fate]]:
     left = result.ports or PORTLESS
     for key in fates.find(result):
         for fate, former in fates[key].items():
-            for part in intersect(left, former):
+            common, left = divide(left, former)
+            for part in common:
                 yield result.cut(part), fate
-            left = subtract(left, former)
     for part in left:
         yield result.cut(part), NOT_PROBED
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
-from netprobe.model.ports import Ports, find_near, intersect, subtract, union, union_by_key
+from netprobe.model.ports import Ports, divide, intersect, subtract, union, union_by_key
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import PORTLESS, Result
 
@@ -42,14 +42,13 @@ class RetriedPorts:
 
     def concern(self, kept: Result) -> bool:
         """Tell whether a kept pass stands only if nothing else is found out of its port."""
-        near = find_near(self._find_asked(kept)[0], kept.ports)
-        return _is_open_pass(kept) and bool(intersect(kept.ports, near))
+        return _is_open_pass(kept) and bool(divide(kept.ports, self._find_asked(kept)[0])[0])
 
     def drop_of_other_rows(self, kept: Result) -> Iterator[Result]:
         """Give an earlier result without the open passes of ports that other rows ask about."""
-        others = find_near(self._find_asked(kept)[1], kept.ports)
-        if _is_open_pass(kept) and intersect(kept.ports, others):
-            yield from map(kept.cut, subtract(kept.ports, others))
+        asked, rest = divide(kept.ports, self._find_asked(kept)[1])
+        if _is_open_pass(kept) and asked:
+            yield from map(kept.cut, rest)
         else:
             yield kept
 
