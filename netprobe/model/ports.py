@@ -85,6 +85,8 @@ def subtract(left: Ports, right: Ports) -> Ports:
     kept: list[PortRange] = []
     j = 0
     for first, last in left:
+        while j and right[j - 1][1] >= first:
+            j -= 1  # entries of a row may overlap
         start = first
         while j < len(right) and right[j][0] <= last:
             cut_first, cut_last = right[j]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -151,24 +151,44 @@ async def _ask_again(seen: Observation, orders: list[LookOrder], scene: Scene) -
         return await scene.prober.again(seen, order.timing)
 
     asked = await asyncio.gather(*map(ask, orders))
-    # Who answers any look is there, whatever a router said at another.
-    asked.sort(key=_has_unreachable)
     found: list[Observation] = []
     rest = [seen]
-    for pieces in asked:
-        counted = [
-            _add_look(before, replace(one, ports=ports), seen, scene)
-            for before in rest
-            for one in pieces
-            if (ports := port_sets.intersect(one.ports, before.ports)) or not before.ports
-        ]
-        found += [one for one in counted if not is_silent(one) and not _is_spoilt(one)]
-        rest = [one for one in counted if is_silent(one) or _is_spoilt(one)]
+    # Who answers any look is there, whatever a router said at another.
+    for unreachable in (False, True):
+        for pieces in asked:
+            some = [one for one in pieces if _is_unreachable(one) is unreachable]
+            _note_lost(some, found, scene)
+            counted = [one for before in rest for one in _add_looks(before, some, seen, scene)]
+            found += [one for one in counted if not is_silent(one) and not _is_spoilt(one)]
+            rest = [one for one in counted if is_silent(one) or _is_spoilt(one)]
     return found + rest
 
 
-def _has_unreachable(pieces: list[Observation]) -> bool:
-    return any(one.outcome is not None and is_host_unreachable(one.outcome) for one in pieces)
+def _is_unreachable(seen: Observation) -> bool:
+    return seen.outcome is not None and is_host_unreachable(seen.outcome)
+
+
+def _note_lost(looks: list[Observation], found: list[Observation], scene: Scene) -> None:
+    """Note as lost what was silent at flows that another look has found."""
+    for one in looks:
+        if is_silent(one) and not _is_spoilt(one):
+            there = [each for each in found if each.ports == one.ports == ()]
+            ports = port_sets.union(port_sets.intersect(one.ports, each.ports) for each in found)
+            flows = len(there) or port_sets.count(ports)
+            scene.prober.chance.note_lost(flows * _packets_of(one))
+
+
+def _add_looks(
+    before: Observation, looks: list[Observation], seen: Observation, scene: Scene
+) -> Iterator[Observation]:
+    """Give a flow with the looks at its ports; ports without one stay as they are."""
+    for one in looks:
+        ports = port_sets.intersect(one.ports, before.ports)
+        if ports or not before.ports:
+            yield _add_look(before, replace(one, ports=ports), seen, scene)
+    left = port_sets.subtract(before.ports, port_sets.union(one.ports for one in looks))
+    if left or not (before.ports or looks):
+        yield replace(before, ports=left)
 
 
 def _add_look(
@@ -182,7 +202,8 @@ def _add_look(
         return replace(before, ports=one.ports)
     if _is_spoilt(before):
         before = replace(seen, ports=one.ports)
-    if not is_silent(one) and not _is_spoilt(one):
+    # A router is silent for seconds, and then says so to a few: nothing was lost on the way.
+    if not (is_silent(one) or _is_spoilt(one) or _is_unreachable(one)):
         scene.prober.chance.note_lost(_count_flows(one) * _packets_of(before))
     trail = before.trail + one.trail[len(seen.trail) :]
     return replace(one, earlier=before.orders, trail=trail).counting(before.outcome)

@@ -396,23 +396,26 @@ async def test_a_nonce_without_an_answer_is_silence_too(
 
 
 async def test_an_answer_outweighs_what_a_router_said_at_another_look() -> None:
-    """Looks that are out at once end in any order."""
-    world = World({443: 4})
+    """Port by port, in whatever order looks end; where a router alone speaks, its word counts."""
+    world = World()
     unreachable = kind(failure="host-unreachable", packets=1)
-    first = world._probe
+    answers = iter([(OPEN, unreachable), (unreachable, OPEN), (unreachable, NOTHING)])
 
     def probe(order: ProbeOrder) -> ProbeReply:
-        told: ProbeReply = first(order)
-        if world.looks[443] == 2:
-            return ProbeReply([row._replace(kind=unreachable) for row in told.rows])
-        return told
+        told = dict(zip((1, 2), next(answers, (NOTHING, NOTHING)), strict=True)) | {3: unreachable}
+        return reply(order, lambda port: told.get(port, NOTHING))
 
     world.source.scripts[ProbeOrder] = probe
 
-    (found,) = await world.look(silent())
+    found = await world.look(silent(((1, 4),)))
 
-    assert found.outcome is not None
-    assert found.outcome.answer == "nonce"
+    told = {one.ports: one.outcome for one in found if one.outcome is not None}
+    assert set(told) == {((1, 1),), ((2, 2),), ((3, 3),), ((4, 4),)}
+    assert told[(1, 1),].answer == told[(2, 2),].answer == "nonce"
+    assert told[(3, 3),].failure == "host-unreachable"
+    assert told[(4, 4),].failure == "no-answer"
+    # The first look, and each one that was silent where another was answered.
+    assert world.scene.prober.chance._lost == (1 + 1) + (1 + 2)
 
 
 async def test_what_hosts_wrote_is_asked_by_one_order() -> None:
