@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -52,31 +52,36 @@ class Silence(Check):
         chance = scene.prober.chance
         found: list[Observation] = []
         silent = group
-        asked = min(_packets_of(seen) for seen in group)
+        asked = _count_least(silent, _packets_of)
         again = [seen for seen in group if any(e.name == self.name for e in seen.trail)]
-        if again and _count_more(group[0], asked, scene) <= 0:
+        if again and _count_more(silent, scene) <= 0:
             return group  # what the whole run has shown asks for no more than its part did
-        while silent and (looks := _count_more(silent[0], asked, scene)) > 0:
+        while silent and (looks := _count_more(silent, scene)) > 0:
             orders = _choose_orders(silent[0], looks, scene)
             asking = (_ask_again(seen, orders, scene) for seen in silent)
             pieces = [piece for some in await asyncio.gather(*asking) for piece in some]
             found += [piece for piece in pieces if not is_silent(piece)]
+            before = _count_least(silent, _attempts_of)
             silent = [piece for piece in pieces if is_silent(piece)]
-            before, asked = asked, min((_packets_of(seen) for seen in silent), default=asked)
-            if asked == before:
-                break  # the source's agent is gone
+            if silent:
+                asked = _count_least(silent, _packets_of)
+                if _count_least(silent, _attempts_of) == before:
+                    break  # the source's agent is gone
         loss = round(chance.loss, 3)
         return [piece.noting(self.name, SilenceNote(asked, loss)) for piece in found + silent]
 
 
-def _count_more(seen: Observation, asked: int, scene: Scene) -> int:
+def _count_least(group: Iterable[Observation], count: Callable[[Observation], int]) -> int:
+    return min(map(count, group))
+
+
+def _count_more(silent: list[Observation], scene: Scene) -> int:
     """Tell how many looks are still to be taken; a number of the user's own counts as it is."""
-    assert seen.outcome is not None
     wanted = scene.prober.wanted_looks
     if wanted is not None:
-        return wanted - seen.outcome.attempts
-    packets = scene.prober.chance.count_looks() - asked
-    return math.ceil(packets / (1 if seen.task.protocol == "tcp" else DATAGRAMS))
+        return wanted - _count_least(silent, _attempts_of)
+    packets = scene.prober.chance.count_looks() - _count_least(silent, _packets_of)
+    return math.ceil(packets / (1 if silent[0].task.protocol == "tcp" else DATAGRAMS))
 
 
 class LookOrder(NamedTuple):
@@ -153,10 +158,10 @@ async def _ask_again(seen: Observation, orders: list[LookOrder], scene: Scene) -
     asked = await asyncio.gather(*map(ask, orders))
     found: list[Observation] = []
     rest = [seen]
-    # Who answers any look is there, whatever a router said at another.
-    for unreachable in (False, True):
+    # Who answers any look is there, whatever was refused, or said by a router, at another.
+    for rank in (_is_plain, _is_refusal, _is_unreachable):
         for pieces in asked:
-            some = [one for one in pieces if _is_unreachable(one) is unreachable]
+            some = [one for one in pieces if rank(one)]
             _note_lost(some, found, scene)
             counted = [one for before in rest for one in _add_looks(before, some, seen, scene)]
             found += [one for one in counted if not is_silent(one) and not _is_spoilt(one)]
@@ -166,6 +171,16 @@ async def _ask_again(seen: Observation, orders: list[LookOrder], scene: Scene) -
 
 def _is_unreachable(seen: Observation) -> bool:
     return seen.outcome is not None and is_host_unreachable(seen.outcome)
+
+
+def _is_plain(seen: Observation) -> bool:
+    """Tell whether a look found an answer, or nothing at all."""
+    nothing = is_silent(seen) or _is_spoilt(seen) or seen.outcome is None
+    return nothing or (seen.outcome is not None and seen.outcome.answer is not None)
+
+
+def _is_refusal(seen: Observation) -> bool:
+    return not (_is_plain(seen) or _is_unreachable(seen))
 
 
 def _note_lost(looks: list[Observation], found: list[Observation], scene: Scene) -> None:
@@ -225,6 +240,10 @@ def _is_spoilt(seen: Observation) -> bool:
 
 def _count_flows(seen: Observation) -> int:
     return port_sets.count(seen.ports) or 1
+
+
+def _attempts_of(seen: Observation) -> int:
+    return 0 if seen.outcome is None else seen.outcome.attempts
 
 
 def _packets_of(seen: Observation) -> int:

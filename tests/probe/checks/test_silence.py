@@ -399,7 +399,8 @@ async def test_an_answer_outweighs_what_a_router_said_at_another_look() -> None:
     """Port by port, in whatever order looks end; where a router alone speaks, its word counts."""
     world = World()
     unreachable = kind(failure="host-unreachable", packets=1)
-    answers = iter([(OPEN, unreachable), (unreachable, OPEN), (unreachable, NOTHING)])
+    refused = kind(failure="refused", packets=1)
+    answers = iter([(OPEN, refused), (unreachable, OPEN), (unreachable, NOTHING)])
 
     def probe(order: ProbeOrder) -> ProbeReply:
         told = dict(zip((1, 2), next(answers, (NOTHING, NOTHING)), strict=True)) | {3: unreachable}
@@ -426,3 +427,28 @@ async def test_what_hosts_wrote_is_asked_by_one_order() -> None:
     await world.look(silent())
 
     assert [looks for _, _, looks in world.timings] == [LEAST_LOOKS - 1]
+
+
+async def test_a_number_of_the_users_own_is_that_of_each_flow() -> None:
+    """Also of one that was asked less often than the first."""
+    world = World(settings=ProbeSettings(looks=4))
+
+    found = await world.look(silent(((1, 1),), attempts=4), silent(((2, 2),), attempts=2))
+
+    assert {one.ports: one.outcome.attempts for one in found if one.outcome is not None} == {
+        ((1, 1),): 6,
+        ((2, 2),): 4,
+    }
+
+
+async def test_openings_that_tell_no_packets_are_looks_all_the_same() -> None:
+    """The source's agent is still there: it is asked until there are enough."""
+    world = World()
+    opened = kind(op="answer", answer="silent", packets=None)
+    world.source.scripts[ProbeOrder] = lambda order: reply(order, lambda port: opened)
+    seen = silent(packets=3, answer="silent", operation="answer", failure=None)
+
+    (found,) = await world.look(seen)
+
+    assert found.outcome is not None
+    assert found.outcome.attempts >= LEAST_LOOKS
