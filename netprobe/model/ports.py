@@ -41,7 +41,7 @@ def union(parts: Iterable[Ports]) -> Ports:
 
 
 def union_by_key(parts: Iterable[tuple[Key, Iterable[PortRange]]]) -> dict[Key, Ports]:
-    """Give all ports of each key, joined once: thousands of parts one by one take the square."""
+    """Give all ports of each key. It joins them once: a union for each part takes the square."""
     ranges: dict[Key, list[PortRange]] = {}
     for key, ports in parts:
         ranges.setdefault(key, []).extend(ports)
@@ -102,8 +102,10 @@ def subtract(left: Ports, right: Ports) -> Ports:
 
 
 def find_near(ports: Ports, others: Ports) -> Ports:
-    """Give the ranges of normalised ports that may hold any of the others, which are few: what is
-    far away is left out by bisection."""
+    """Give the ranges of normalised ports that may hold any of the others, which are few.
+
+    Bisection finds the first and the last one, so that thousands of ranges need no walk.
+    """
     if not ports or not others:
         return ()
     first, last = others[0][0], max(last for _, last in others)
@@ -112,7 +114,7 @@ def find_near(ports: Ports, others: Ports) -> Ports:
 
 
 def divide(ports: Ports, others: Ports) -> tuple[Ports, Ports]:
-    """Give the ports that the others hold, which are normalised and may be many, and the rest."""
+    """Give the ports that the others hold, and the rest; the others are normalised, maybe many."""
     near = find_near(others, ports)
     return intersect(ports, near), subtract(ports, near)
 

@@ -22,8 +22,8 @@ from netprobe.probe.settings import ROUND_TRIPS, Timing
 # The looks are spread over so long at least: one burst of loss is not taken for a rule.
 SPREAD_MS = 600
 LEAST_LOOK_MS = 150
-# So far apart connects begin that are out at once. Orders of many destinations are gathered for up
-# to 0.25 s (``probe.agents.decode``).
+# Connects to one flow that are out at once begin this far apart: more than the 0.25 s for which
+# orders of many destinations are gathered (``probe.agents.decode``).
 STEP_S = 0.3
 # On a connection that opened: the kernel sends lost data again after 200 and 400 ms.
 OPENED_MS = 650
@@ -158,10 +158,10 @@ async def _ask_again(seen: Observation, orders: list[LookOrder], scene: Scene) -
     asked = await asyncio.gather(*map(ask, orders))
     found: list[Observation] = []
     rest = [seen]
-    # Who answers any look is there, whatever was refused, or said by a router, at another.
-    for rank in (_is_plain, _is_refusal, _is_unreachable):
+    # An answer to any look counts before a refusal of another, and a router's word comes last.
+    for is_wanted in (_is_answer_or_silence, _is_refusal, _is_unreachable):
         for pieces in asked:
-            some = [one for one in pieces if rank(one)]
+            some = [one for one in pieces if is_wanted(one)]
             _note_lost(some, found, scene)
             counted = [one for before in rest for one in _add_looks(before, some, seen, scene)]
             found += [one for one in counted if not is_silent(one) and not _is_spoilt(one)]
@@ -173,18 +173,17 @@ def _is_unreachable(seen: Observation) -> bool:
     return seen.outcome is not None and is_host_unreachable(seen.outcome)
 
 
-def _is_plain(seen: Observation) -> bool:
-    """Tell whether a look found an answer, or nothing at all."""
+def _is_answer_or_silence(seen: Observation) -> bool:
     nothing = is_silent(seen) or _is_spoilt(seen) or seen.outcome is None
     return nothing or (seen.outcome is not None and seen.outcome.answer is not None)
 
 
 def _is_refusal(seen: Observation) -> bool:
-    return not (_is_plain(seen) or _is_unreachable(seen))
+    return not (_is_answer_or_silence(seen) or _is_unreachable(seen))
 
 
 def _note_lost(looks: list[Observation], found: list[Observation], scene: Scene) -> None:
-    """Note as lost what was silent at flows that another look has found."""
+    """Note as lost the packets of silent looks at flows that another look has found."""
     for one in looks:
         if is_silent(one) and not _is_spoilt(one):
             there = [each for each in found if each.ports == one.ports == ()]
@@ -217,7 +216,7 @@ def _add_look(
         return replace(before, ports=one.ports)
     if _is_spoilt(before):
         before = replace(seen, ports=one.ports)
-    # A router is silent for seconds, and then says so to a few: nothing was lost on the way.
+    # A router looks for a dead host for seconds, and tells only a few askers: nothing was lost.
     if not (is_silent(one) or _is_spoilt(one) or _is_unreachable(one)):
         scene.prober.chance.note_lost(_count_flows(one) * _packets_of(before))
     trail = before.trail + one.trail[len(seen.trail) :]
