@@ -5,7 +5,7 @@ What became of an order's destinations, on its way: the same fate is told once.
 The engine of each protocol; its module is imported when its first order comes.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from importlib import import_module
 from itertools import chain
 from operator import itemgetter
@@ -141,6 +141,8 @@ class RunningOrder:
         self.id = order.id
         self._report = report or OrderReport(agent, order.id)
         self._place = place
+        # Whose turn its ports are: destinations of one line come one after the other.
+        self.line = self.id
         self.target: ProbeTarget = target_of(order.dst, order.src)
         self.host = order.host
         self.looks = max(1, order.looks)
@@ -243,30 +245,29 @@ class RunningOrder:
 
 
 class TurnScheduler:
-    """The orders that still have something to start; they take turns."""
+    """The orders that still have something to start; their lines take turns."""
 
     def __init__(self, agent: AgentCore, window: int) -> None:
         self._agent = agent
         self._pause_until = 0.0
         self.window = Window(window)
-        self.queue: Deque[Any] = deque()
+        self.lines: "OrderedDict[int, Deque[Any]]" = OrderedDict()
 
     def add(self, order: RunningOrder) -> None:
         """Let an order take its turns."""
         if not order.queued:
             order.queued = True
-            self.queue.append(order)
+            self.lines.setdefault(order.line, deque()).append(order)
 
     def remove(self, order: RunningOrder) -> None:
         """Start nothing more of an order."""
         if not order.queued:
             return
         order.queued = False
-        # Usually it has just had its turn and stands last; then thousands need no search.
-        if self.queue[-1] is order:
-            self.queue.pop()
-        else:
-            self.queue.remove(order)
+        line = self.lines[order.line]
+        line.remove(order)
+        if not line:
+            del self.lines[order.line]
 
     def ask_later(self, order: RunningOrder, port_look: PortLook) -> None:
         """Ask a port again when its order has its next turn: this host was short of something, or
@@ -274,9 +275,9 @@ class TurnScheduler:
         order.again.append(port_look)
         self.add(order)
 
-    def rotate_orders(self) -> Iterator[Any]:
-        """Give every order once, so that one large order does not hold up the others."""
-        for _ in range(len(self.queue)):
-            order = self.queue[0]
-            self.queue.rotate(-1)
-            yield order
+    def rotate_lines(self) -> Iterator[Deque[Any]]:
+        """Give every line once, so that one large order does not hold up the others."""
+        for _ in range(len(self.lines)):
+            key, line = self.lines.popitem(last=False)
+            self.lines[key] = line
+            yield line

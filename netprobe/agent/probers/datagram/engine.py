@@ -186,7 +186,7 @@ class DatagramEngine(OrderKeeper):
     def serve_channel(self, channel: Channel) -> None:
         """Read what has arrived; it may have made room for more."""
         self._read_channel(channel)
-        if self._scheduler.queue:
+        if self._scheduler.lines:
             self._start_flows()
 
     def _read_channel(self, channel: Channel) -> None:

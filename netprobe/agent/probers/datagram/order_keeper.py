@@ -135,7 +135,7 @@ class OrderKeeper:
 
     def resume(self) -> None:
         """Start new probes again: the agent's output has drained."""
-        if self._scheduler.queue:
+        if self._scheduler.lines:
             self._pump.wake(0.0)
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class OrderKeeper:
             self.close_channel(order)
         self.orders = {}
         self._backlog.clear()
-        self._scheduler.queue.clear()
+        self._scheduler.lines.clear()
         self._pump.stop()
 
     def finish_order(self, order: DatagramOrder, cancelled: bool = False) -> None:
@@ -196,7 +196,8 @@ class DatagramScheduler(TurnScheduler):
         room = min(CHUNK, self.window.room())
         if room <= 0 or now < self._pause_until or not self._agent.may_start():
             return None
-        for order in self.rotate_orders():
+        for line in self.rotate_lines():
+            order: DatagramOrder = line[0]
             if order.hold_until > now and not order.answered:
                 continue
             count = self._agent.rate.take(room, now)

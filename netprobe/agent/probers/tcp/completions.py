@@ -170,7 +170,7 @@ class Completions:
             for index in indices:
                 self._owner.take_failure((batch, index), cause, code)
             return
-        self._forget_connects(batch, indices)
+        self.forget_connects(batch, indices)
         shelf = batch.part.order.shelf
         if still_out:
             self._pool.call_off(shelf, pick(batch.socks, indices))
@@ -187,12 +187,12 @@ class Completions:
             for index in indices:
                 self._owner.take_result((batch, index), 0)
             return
-        self._forget_connects(batch, indices)
+        self.forget_connects(batch, indices)
         # A FIN: a service that listens there sees a polite client.
         self._pool.part(order.shelf, pick(batch.socks, indices), now)
         self._note_outcome(batch, indices, OPEN, now)
 
-    def _forget_connects(self, batch: ConnectBatch, indices: Sequence[int]) -> None:
+    def forget_connects(self, batch: ConnectBatch, indices: Sequence[int]) -> None:
         """Forget connects: they are no longer out."""
         live = self._live
         for fd in pick(batch.fds, indices):

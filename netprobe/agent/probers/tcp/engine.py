@@ -6,11 +6,12 @@ that stay silent leave the window after a moment, so drops cost time, not rate.
 
 import select
 import socket
-from typing import Deque, Dict, Optional
+from itertools import compress
+from typing import Deque, Dict, List, Optional
 
 from ...core.agent import AgentCore
 from ...core.pump import SLICE_S, TICK_S, Pump
-from ...net.errqueue import ConnectError, next_cause
+from ...net.errqueue import ConnectError, next_cause, next_causes
 from ...net.sockets import SynState, disconnect_is_thorough, opening_of, syn_state
 from ...wire import replies
 from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER, STOOD_STILL
@@ -21,7 +22,7 @@ from ..outcomes import kind
 from .completions import OPEN, REUSE_WITHIN_S, Completions, elapsed_of, failure_kind, is_at_host
 from .exchanges import TcpExchanges
 from .scheduler import ConnectScheduler
-from .socket_pool import ConnectBatch, PendingConnect, SocketPool, TcpOrder, connect_ex
+from .socket_pool import ConnectBatch, PendingConnect, SocketPool, TcpOrder, connect_ex, pick
 
 MOST_EVENTS = 4096
 # A quick "host unreachable" is a refusal. After this long a router gave up on a dead neighbour.
@@ -78,7 +79,7 @@ class TcpEngine:
 
     def resume(self) -> None:
         """Start new probes again: the agent's output has drained."""
-        if self._scheduler.queue:
+        if self._scheduler.lines:
             self._pump.wake(0.0)
 
     def close(self) -> None:
@@ -89,7 +90,7 @@ class TcpEngine:
         self._pool.empty()
         self._live.clear()
         self._orders = {}
-        self._scheduler.queue.clear()
+        self._scheduler.lines.clear()
         self._pump.stop()
         self._agent.loop.unwatch(self._epoll.fileno())
         self._epoll.close()
@@ -282,27 +283,39 @@ class TcpEngine:
                     left_s = started + limit_s - now
                     return left_s if left_s > 0 else TICK_S
                 spoilt = self._pauses.is_spoilt(started, limit_s, now)
-                for index in range(len(batch)):
-                    self._check_late((batch, index), spoilt)
+                self._end_late(batch, spoilt)
             queue.popleft()
         return TICK_S
 
-    def _check_late(self, connect: PendingConnect, spoilt: bool) -> None:
-        """Check a connect after its deadline. The kernel decides: this process may be late."""
-        batch, index = connect
-        if not self._is_out(connect):
-            return
-        sock, to = batch.socks[index], batch.addresses[index]
-        self.take_result(connect, connect_ex(sock, to))
-        if not self._is_out(connect):
-            return
-        state = syn_state(sock)
-        self._forget_connect(connect)
-        if state.asked == 1 or disconnect_is_thorough():
-            self._pool.call_off(batch.part.order.shelf, [sock])
-        else:
-            self._pool.drop(sock)
-        self._end_look(batch.part, to[1], batch.look, state, spoilt)
+    def _end_late(self, batch: ConnectBatch, spoilt: bool) -> None:
+        """End what is out of a batch after its deadline. The kernel decides: this process may be
+        late."""
+        out = [index for index in range(len(batch)) if self._is_out((batch, index))]
+        codes = list(map(connect_ex, pick(batch.socks, out), pick(batch.addresses, out)))
+        for index, code in zip(out, codes):
+            if code not in IN_PROGRESS:
+                self.take_result((batch, index), code)
+        out = [index for index, code in zip(out, codes) if code in IN_PROGRESS]
+        causes = next_causes(pick(batch.socks, out), pick(batch.addresses, out))
+        for index, cause in zip(out, causes):
+            if cause is not None:
+                self.take_failure((batch, index), cause, cause[0])
+        silent = [index for index, cause in zip(out, causes) if cause is None]
+        if silent:
+            self._end_silent(batch, silent, spoilt)
+
+    def _end_silent(self, batch: ConnectBatch, indices: List[int], spoilt: bool) -> None:
+        """End connects that nobody has answered."""
+        socks, shelf = pick(batch.socks, indices), batch.part.order.shelf
+        states = list(map(syn_state, socks))
+        self._completions.forget_connects(batch, indices)
+        reused = [state.asked == 1 or disconnect_is_thorough() for state in states]
+        self._pool.call_off(shelf, list(compress(socks, reused)))
+        for sock, is_reused in zip(socks, reused):
+            if not is_reused:
+                self._pool.drop(sock)
+        for port, state in zip(pick(batch.ports, indices), states):
+            self._end_look(batch.part, port, batch.look, state, spoilt)
 
     def _is_out(self, connect: PendingConnect) -> bool:
         batch, index = connect
