@@ -5,7 +5,7 @@ What became of an order's destinations, on its way: the same fate is told once.
 The engine of each protocol; its module is imported when its first order comes.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from importlib import import_module
 from itertools import chain
 from operator import itemgetter
@@ -22,6 +22,9 @@ from ..wire.parts import OutcomeKind, OutcomeRun, ProbeBlock
 from ..wire.templates import Template
 from .outcomes import FLUSH_PORTS, FLUSH_S, Outcomes, PortRun
 
+# So many destinations of an order are asked at the same time as another one: the first ones are
+# done early, so that what follows from them begins while the others are asked.
+OTHERS = 5
 # So long one destination's outcomes wait for those of others.
 GATHER_S = 0.02
 
@@ -52,6 +55,8 @@ class OrderReport:
         self._left = count
         self._waiting: List[PlaceReport] = []
         self._timer: Optional[Timer] = None
+        # Its destinations that have something to start (``TurnScheduler``).
+        self.line: Deque[Any] = deque()
 
     def tell(self, told: PlaceReport) -> None:
         """Report outcomes: at once where there is a single destination, else soon."""
@@ -141,8 +146,7 @@ class RunningOrder:
         self.id = order.id
         self._report = report or OrderReport(agent, order.id)
         self._place = place
-        # Whose turn its ports are: destinations of one line come one after the other.
-        self.line = self.id
+        self.line = self._report.line
         self.target: ProbeTarget = target_of(order.dst, order.src)
         self.host = order.host
         self.looks = max(1, order.looks)
@@ -251,23 +255,31 @@ class TurnScheduler:
         self._agent = agent
         self._pause_until = 0.0
         self.window = Window(window)
-        self.lines: "OrderedDict[int, Deque[Any]]" = OrderedDict()
+        self.lines: Deque[Deque[Any]] = deque()
 
     def add(self, order: RunningOrder) -> None:
         """Let an order take its turns."""
         if not order.queued:
             order.queued = True
-            self.lines.setdefault(order.line, deque()).append(order)
+            if not order.line:
+                self.lines.append(order.line)
+            order.line.append(order)
 
     def remove(self, order: RunningOrder) -> None:
         """Start nothing more of an order."""
-        if not order.queued:
-            return
-        order.queued = False
-        line = self.lines[order.line]
-        line.remove(order)
-        if not line:
-            del self.lines[order.line]
+        if order.queued:
+            order.queued = False
+            order.line.remove(order)
+            if not order.line:
+                self.lines.remove(order.line)
+
+    def give_back(self, order: RunningOrder) -> None:
+        """Give an order that has more back to its line, behind those that are asked with it."""
+        if order.is_taken():
+            self.remove(order)
+        else:
+            order.line.remove(order)
+            order.line.insert(OTHERS, order)
 
     def ask_later(self, order: RunningOrder, port_look: PortLook) -> None:
         """Ask a port again when its order has its next turn: this host was short of something, or
@@ -275,9 +287,8 @@ class TurnScheduler:
         order.again.append(port_look)
         self.add(order)
 
-    def rotate_lines(self) -> Iterator[Deque[Any]]:
-        """Give every line once, so that one large order does not hold up the others."""
+    def rotate_orders(self) -> Iterator[Any]:
+        """Give every order once, line by line; one large line does not hold up the others."""
         for _ in range(len(self.lines)):
-            key, line = self.lines.popitem(last=False)
-            self.lines[key] = line
-            yield line
+            self.lines.rotate(-1)
+            yield from self.lines[-1]

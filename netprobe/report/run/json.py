@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
+import msgspec
 from msgspec.structs import replace
 
 import netprobe
@@ -57,7 +59,7 @@ def write_document(schema: str, keys: Json, stream: TextIO) -> None:
         if isinstance(value, Iterator):
             stream.writelines(_array_texts(value))
         else:
-            stream.write(json.dumps(value))
+            stream.write(_write_value(value))
         before = ",\n "
     stream.write("}\n")
 
@@ -66,9 +68,18 @@ def _array_texts(items: Iterator[Json]) -> Iterator[str]:
     yield "["
     before = "\n  "
     for item in items:
-        yield f"{before}{json.dumps(item)}"
+        yield f"{before}{_write_value(item)}"
         before = ",\n  "
     yield "]"
+
+
+def _write_value(value: Any) -> str:
+    """Write a value in ASCII, as Python's own module does; msgspec takes a third of the time."""
+    with contextlib.suppress(UnicodeEncodeError):  # half a character, as file names may have
+        text = msgspec.json.format(msgspec.json.encode(value), indent=0)
+        if text.isascii():
+            return text.decode("ascii")
+    return json.dumps(value)
 
 
 def _finding_to_json(finding: Finding) -> Json:

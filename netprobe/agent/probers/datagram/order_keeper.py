@@ -196,8 +196,7 @@ class DatagramScheduler(TurnScheduler):
         room = min(CHUNK, self.window.room())
         if room <= 0 or now < self._pause_until or not self._agent.may_start():
             return None
-        for line in self.rotate_lines():
-            order: DatagramOrder = line[0]
+        for order in self.rotate_orders():
             if order.hold_until > now and not order.answered:
                 continue
             count = self._agent.rate.take(room, now)
@@ -205,17 +204,16 @@ class DatagramScheduler(TurnScheduler):
             self._agent.rate.give_back(count - len(flows))
             if flows:
                 order.hold_until = 0.0 if order.hold_until else now + order.hold_s
+                self.give_back(order)
                 return order, flows
         return None
 
     def _take_flows(self, order: DatagramOrder, count: int, now: float) -> List[PortLook]:
-        """Take the next flows of an order; it leaves the queue when it has none."""
+        """Take the next flows of an order."""
         flows: List[PortLook] = []
         if order.pacer is None:
             flows = order.take(count)
         else:
             while len(flows) < count and not order.is_taken() and order.pacer.take(1, now):
                 flows += order.take(1)
-        if order.is_taken():
-            self.remove(order)
         return flows

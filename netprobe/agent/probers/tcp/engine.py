@@ -6,12 +6,11 @@ that stay silent leave the window after a moment, so drops cost time, not rate.
 
 import select
 import socket
-from itertools import compress
-from typing import Deque, Dict, List, Optional
+from typing import Deque, Dict, Optional
 
 from ...core.agent import AgentCore
 from ...core.pump import SLICE_S, TICK_S, Pump
-from ...net.errqueue import ConnectError, next_cause, next_causes
+from ...net.errqueue import ConnectError, next_cause
 from ...net.sockets import SynState, disconnect_is_thorough, opening_of, syn_state
 from ...wire import replies
 from ...wire.failures import ENDED_AFTER_OPEN, HOST_UNREACHABLE, IN_PROGRESS, NO_ANSWER, STOOD_STILL
@@ -290,31 +289,20 @@ class TcpEngine:
     def _end_late(self, batch: ConnectBatch, spoilt: bool) -> None:
         """End what is out of a batch after its deadline. The kernel decides: this process may be
         late."""
-        out = [index for index in range(len(batch)) if self._is_out((batch, index))]
-        codes = list(map(connect_ex, pick(batch.socks, out), pick(batch.addresses, out)))
-        for index, code in zip(out, codes):
-            if code not in IN_PROGRESS:
+        for index in range(len(batch)):
+            if self._is_out((batch, index)):
+                code = connect_ex(batch.socks[index], batch.addresses[index])
                 self.take_result((batch, index), code)
-        out = [index for index, code in zip(out, codes) if code in IN_PROGRESS]
-        causes = next_causes(pick(batch.socks, out), pick(batch.addresses, out))
-        for index, cause in zip(out, causes):
-            if cause is not None:
-                self.take_failure((batch, index), cause, cause[0])
-        silent = [index for index, cause in zip(out, causes) if cause is None]
-        if silent:
-            self._end_silent(batch, silent, spoilt)
-
-    def _end_silent(self, batch: ConnectBatch, indices: List[int], spoilt: bool) -> None:
-        """End connects that nobody has answered."""
-        socks, shelf = pick(batch.socks, indices), batch.part.order.shelf
+        rest = [index for index in range(len(batch)) if self._is_out((batch, index))]
+        socks = pick(batch.socks, rest)
         states = list(map(syn_state, socks))
-        self._completions.forget_connects(batch, indices)
-        reused = [state.asked == 1 or disconnect_is_thorough() for state in states]
-        self._pool.call_off(shelf, list(compress(socks, reused)))
-        for sock, is_reused in zip(socks, reused):
-            if not is_reused:
+        self._completions.forget_connects(batch, rest)
+        if disconnect_is_thorough():
+            self._pool.call_off(batch.part.order.shelf, socks)
+        else:  # they may have sent more than one SYN, and would remember it
+            for sock in socks:
                 self._pool.drop(sock)
-        for port, state in zip(pick(batch.ports, indices), states):
+        for port, state in zip(pick(batch.ports, rest), states):
             self._end_look(batch.part, port, batch.look, state, spoilt)
 
     def _is_out(self, connect: PendingConnect) -> bool:

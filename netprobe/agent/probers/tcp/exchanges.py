@@ -34,20 +34,13 @@ SEGMENTS = 3
 
 # After the first bytes of a real service, wait so long for the rest.
 SETTLE_S = 0.15
-# How an exchange can end without an answer, and what of that is asked again.
+# What of the ends without an answer is asked again, and all of them.
+UNHEARD = (replies.SILENT, replies.NARROW, replies.NARROW_BACK)
 SAID_NOTHING = {
-    replies.SILENT: kind("answer", answer=replies.SILENT),
-    replies.NARROW: kind("answer", answer=replies.NARROW),
-    replies.NARROW_BACK: kind("answer", answer=replies.NARROW_BACK),
-    replies.CLOSED: kind("answer", answer=replies.CLOSED),
-    replies.RESET: kind("answer", answer=replies.RESET),
+    how: kind("answer", answer=how) for how in (*UNHEARD, replies.CLOSED, replies.RESET)
 }
-
 # Nothing was heard of one, and it could not have been.
 MISSED = kind("answer", STOOD_STILL)
-
-UNHEARD = (replies.SILENT, replies.NARROW, replies.NARROW_BACK)
-
 
 # Its round trip in seconds, and how many SYNs it took where that were several.
 SynAnswer = Tuple[float, Optional[int]]

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 # kernel's queue between two namespaces holds 1,000 packets (net.core.netdev_max_backlog).
 WINDOW = 768
 CHUNK = 128
-# So many destinations of one order are asked at a time, which fills the window: the first ones are
-# done early, so that what follows from them begins while the others are asked.
-ABREAST = WINDOW // CHUNK
 # A destination that has not answered yet may lack a neighbour entry: the kernel keeps about 100
 # packets for it and drops the rest, which would cost those a second.
 UNKNOWN_CHUNK = 64
@@ -62,7 +59,8 @@ class ConnectScheduler(TurnScheduler):
         now = self._now()
         if room <= 0 or now < self._pause_until or not self._agent.may_start():
             return 0
-        order = self._choose_order(now)
+        ready = (one for one in self.rotate_orders() if one.hold_until <= now or one.has_answered)
+        order: Optional[TcpOrder] = next(ready, None)
         if order is None:
             return 0
         known = self._answers.knows(order.target.address)
@@ -72,23 +70,12 @@ class ConnectScheduler(TurnScheduler):
             return 0
         turn = order.take_alike(granted)
         self._agent.rate.give_back(granted - (len(turn[2]) if turn else 0))
-        if order.is_taken():
-            self.remove(order)
+        self.give_back(order)
         if not known:
             order.hold_until = now + UNKNOWN_HOLD_S if not order.hold_until else now
         if turn:
             self._connect_all(order, turn, now)
         return 1
-
-    def _choose_order(self, now: float) -> Optional[TcpOrder]:
-        """Choose whose turn it is, and put it behind those that are asked at the same time."""
-        for line in self.rotate_lines():
-            for place, order in enumerate(line):
-                if order.hold_until <= now or order.has_answered:
-                    del line[place]
-                    line.insert(ABREAST - 1, order)
-                    return order  # type: ignore[no-any-return]
-        return None
 
     def _connect_all(self, order: TcpOrder, turn: Turn, now: float) -> None:
         # The hot half of the engine: whole chunks go through C loops (map, zip). Only connects that
@@ -120,9 +107,7 @@ class ConnectScheduler(TurnScheduler):
 
     def _find_young_s(self, order: TcpOrder) -> float:
         """Tell how long a connect counts towards the window."""
-        rtt_s = self._answers.rtt_s(order.target.address)
-        if not rtt_s:
-            return YOUNG_S
+        rtt_s = self._answers.rtt_s(order.target.address) or YOUNG_S
         return min(YOUNG_S, max(LEAST_YOUNG_S, YOUNG_FACTOR * rtt_s))
 
     def _take_sockets(self, order: TcpOrder, turn: Turn) -> List[socket.socket]:

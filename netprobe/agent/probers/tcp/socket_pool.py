@@ -225,7 +225,6 @@ class TcpOrder(RunningOrder):
         place: int,
     ) -> None:
         RunningOrder.__init__(self, agent, order, report, place)
-        self.line = self._report.id
         self.first: Deque[ConnectBatch] = deque()
         self.later: Deque[ConnectBatch] = deque()
         # Ports that were host-unreachable once; they are asked again.
