@@ -22,9 +22,6 @@ from ..wire.parts import OutcomeKind, OutcomeRun, ProbeBlock
 from ..wire.templates import Template
 from .outcomes import FLUSH_PORTS, FLUSH_S, Outcomes, PortRun
 
-# So many destinations of an order are asked at the same time as another one: the first ones are
-# done early, so that what follows from them begins while the others are asked.
-OTHERS = 5
 # So long one destination's outcomes wait for those of others.
 GATHER_S = 0.02
 
@@ -55,7 +52,7 @@ class OrderReport:
         self._left = count
         self._waiting: List[PlaceReport] = []
         self._timer: Optional[Timer] = None
-        # Its destinations that have something to start (``TurnScheduler``).
+        # Its destinations that wait for a turn (``TurnScheduler``): those of an order share turns.
         self.line: Deque[Any] = deque()
 
     def tell(self, told: PlaceReport) -> None:
@@ -160,7 +157,7 @@ class RunningOrder:
         self.sport = order.sport
         self.outcomes = Outcomes(self._tell_outcomes)
         self._flushed_at = agent.loop.now()
-        # Whether it waits in its engine's queue for a turn.
+        # Whether it waits in its line for a turn.
         self.queued = False
         self.again: Deque[PortLook] = deque()
         # Looks that were taken once more, because of pauses: port and look.
@@ -273,13 +270,13 @@ class TurnScheduler:
             if not order.line:
                 self.lines.remove(order.line)
 
-    def give_back(self, order: RunningOrder) -> None:
-        """Give an order that has more back to its line, behind those that are asked with it."""
+    def give_back(self, order: RunningOrder, others: int) -> None:
+        """Give an order that has more back to its line, behind so many others."""
         if order.is_taken():
             self.remove(order)
         else:
             order.line.remove(order)
-            order.line.insert(OTHERS, order)
+            order.line.insert(others, order)
 
     def ask_later(self, order: RunningOrder, port_look: PortLook) -> None:
         """Ask a port again when its order has its next turn: this host was short of something, or
@@ -288,7 +285,8 @@ class TurnScheduler:
         self.add(order)
 
     def rotate_orders(self) -> Iterator[Any]:
-        """Give every order once, line by line; one large line does not hold up the others."""
+        """Give every order once, line by line. Whose turn it was stands last then, so that one
+        large line does not hold up the others."""
         for _ in range(len(self.lines)):
             self.lines.rotate(-1)
             yield from self.lines[-1]

@@ -204,7 +204,7 @@ class DatagramScheduler(TurnScheduler):
             self._agent.rate.give_back(count - len(flows))
             if flows:
                 order.hold_until = 0.0 if order.hold_until else now + order.hold_s
-                self.give_back(order)
+                self.give_back(order, len(order.line))
                 return order, flows
         return None
 

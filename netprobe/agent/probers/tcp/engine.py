@@ -244,8 +244,7 @@ class TcpEngine:
     def _forget_connect(self, connect: PendingConnect) -> socket.socket:
         """Forget a connect, which is no longer out; gives its socket."""
         batch, index = connect
-        del self._live[batch.fds[index]]
-        self._scheduler.window.answered(batch)
+        self._completions.forget_connects(batch, [index])
         return batch.socks[index]
 
     def give_back_socket(self, part: ProbePart, sock: socket.socket) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.probers.orders import OTHERS, OrderReport, Turn
-from netprobe.agent.probers.tcp.scheduler import CHUNK, ConnectScheduler
+from netprobe.agent.probers.orders import OrderReport, Turn
+from netprobe.agent.probers.tcp.scheduler import CHUNK, OTHERS, ConnectScheduler
 from netprobe.agent.probers.tcp.socket_pool import SocketPool, TcpOrder
 from tests.agent.rig import Agent, order
 
@@ -79,6 +79,22 @@ def test_a_later_order_does_not_wait_for_all_of_an_earlier_one(pool: SocketPool)
 
     assert [at for at, asked in enumerate(scheduler.asked) if asked == name] == [1, 3, 5]
     assert len(scheduler.asked) == 21 * TURNS
+
+
+def test_orders_share_a_rate(pool: SocketPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who finds nothing of the rate left has had no turn."""
+    agent = Agent()
+    agent.rate.limit(1000)
+    scheduler = NotingScheduler(agent, pool)
+    _add_order(scheduler, pool, 20)
+    (name,) = _add_order(scheduler, pool, 1)
+    for tick in range(20):
+        monkeypatch.setattr(scheduler, "_now", lambda tick=tick: 1000.0 + tick * 0.01)
+        while scheduler.start_next():
+            pass
+
+    assert 9 <= scheduler.asked.count(name) <= 11
+    assert len(scheduler.asked) == 20
 
 
 def test_destinations_that_do_not_answer_hold_up_no_others(
