@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from ipaddress import ip_address
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.checks.packets import fetch_packets
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
 from netprobe.probe.flows.address_locks import Alone
+from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.listeners import (
     CLOSED,
     UNKNOWN,
@@ -38,9 +40,10 @@ from netprobe.probe.flows.pauses import PatientProber
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.proxied import Proxied, ways
 from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import interrupted, unprobed
 from netprobe.probe.flows.work import PlanPlace, Task, Want, join, pick_wants
-from netprobe.probe.pairs import probe_pairs
+from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
 
 Emit = Callable[[Want, list[Evidence]], None]
@@ -278,10 +281,14 @@ class Destination:
         flows = [task for task in tasks if task.probe != PATH_MTU]
         scene = self._make_scene(round_)
         direct = self._prober.cut([task for task in flows if task.via is None], listeners)
-        seen, through = await asyncio.gather(
-            probe_pairs(direct, scene),
+        pairs: dict[tuple[str, str], list[Part]] = {}
+        for part in direct:
+            pairs.setdefault(part.task.pair, []).append(part)
+        looked, through = await asyncio.gather(
+            gather_some([partial(probe_pair, parts, scene) for parts in pairs.values()]),
             self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
+        seen = [one for some in looked for one in some]
         # The check of the path MTU measures these.
         seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]
         return await run_checks(self._checks, seen, scene) + through

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from functools import partial
 
 from netprobe.probe.checks import DOWN, PART_CHECKS, SCOUT_CHECKS
-from netprobe.probe.checks.check import Scene, group_by, run_checks
+from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.scouts import Scouts
 
 
-async def probe_pairs(parts: Iterable[Part], scene: Scene) -> list[Observation]:
-    """Probe these parts of a destination, its pairs side by side."""
-    pairs = group_by(parts, lambda part: part.task.pair)
-    alone = len(pairs) == 1
-    found = await gather_some([
-        partial(_probe_pair, some, scene, alone=alone) for some in pairs
-    ])  # fmt: skip
-    return [seen for some in found for seen in some]
-
-
-async def _probe_pair(parts: list[Part], scene: Scene, *, alone: bool) -> list[Observation]:
-    """Probe the parts of one pair; where nobody vouches for the host, a few flows go first.
-    ``alone``: whether no other pair asks the host."""
-    scouts = None if scene.agent.alive else Scouts(parts, scene.prober, alone=alone)
+async def probe_pair(parts: list[Part], scene: Scene) -> list[Observation]:
+    """Probe the parts of one pair; where nobody vouches for the host, a few flows go first."""
+    scouts = None if scene.agent.alive else Scouts(parts, scene.prober)
     if scouts is None or not scouts.first:
         found = await gather_some([partial(_probe_part, part, scene) for part in parts])
         return [seen for some in found for seen in some]

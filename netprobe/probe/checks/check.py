@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,8 +24,6 @@ from netprobe.probe.flows.listeners import Origins, Round
 from netprobe.probe.flows.mtu_ladder import PathWidths
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.room import gather_some
-
-T = TypeVar("T")
 
 # What a check may need: an agent at the destination (its round of listeners), or none there.
 Need = Literal["agent", "no-agent"]
@@ -98,10 +96,12 @@ async def apply_check(check: Check, seen: Iterable[Observation], scene: Scene) -
     return found + [one for group in looked for one in group]
 
 
-def group_by(items: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
-    """Give those that have the same key together."""
-    groups: dict[Hashable, list[T]] = {}
-    for one in items:
+def group_by(
+    seen: Iterable[Observation], key: Callable[[Observation], Hashable]
+) -> list[list[Observation]]:
+    """Give the flows that have the same key, together."""
+    groups: dict[Hashable, list[Observation]] = {}
+    for one in seen:
         groups.setdefault(key(one), []).append(one)
     return list(groups.values())
 

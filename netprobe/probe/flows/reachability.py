@@ -37,10 +37,6 @@ class Answered:
         self._refused: set[tuple[str, str]] = set()
         self._slowest_ms: dict[tuple[str, str], float] = {}
         self._fastest_ms: dict[tuple[str, str], float] = {}
-        # Addresses that a router gave up, as it told some source of one flow, and of all scouts: it
-        # may not tell every source.
-        self._told_given_up: set[str] = set()
-        self._dead: set[str] = set()
         self._given_up: dict[tuple[str, str], str] = {}
         self._given_up_to_any: dict[str, str] = {}
         # Sources that a server answered, by its address, protocol and service.
@@ -61,20 +57,6 @@ class Answered:
             self._fastest_ms[pair] = min(self._fastest_ms.get(pair, rtt_ms), rtt_ms)
         if outcome.icmp is not None and outcome.icmp.origin == "router":
             self._hear_routers.add(source)
-            if is_host_unreachable(outcome) and (outcome.elapsed_ms or 0) >= HOST_DOWN_MS:
-                self._told_given_up.add(address)
-
-    def is_told_given_up(self, address: str) -> bool:
-        """Tell whether a router told any source, after a while, that nobody answers there."""
-        return address in self._told_given_up
-
-    def note_dead(self, address: str) -> None:
-        """Remember that all scouts of a source have met a dead host there."""
-        self._dead.add(address)
-
-    def is_dead(self, address: str) -> bool:
-        """Tell whether all scouts of any source have met a dead host there."""
-        return address in self._dead
 
     def note_intercepted(self, source: str, address: str) -> None:
         """Remember that something nearer opens connections of the pair: they are no answers."""

@@ -30,26 +30,16 @@ ECHO_MS = 4000
 AT_ONCE_MS = 100
 # So often an echo is asked for while the router looks for the host for somebody else.
 ECHOES = 3
-# A Linux router that gives a host up sends a source 6 errors (icmp_ratelimit), and may forget those
-# who wait while another packet comes (neigh_invalidate). So often a single scout asks again what it
-# told other sources, whose results are waited for so long.
-REPEATS = 4
-OTHERS_S = 1.0
 
 
 class Scouts:
     """The scouts of one pair: which parts they are, what they saw, and what is left to send."""
 
-    def __init__(self, parts: list[Part], prober: Prober, *, alone: bool = True) -> None:
-        """``alone``: whether no other source asks the host."""
+    def __init__(self, parts: list[Part], prober: Prober) -> None:
         self._prober = prober
-        self._parts = parts
         self._task = parts[0].task
-        self._alone = alone
-        self.first, self.rest = _cut_scouts(parts, SCOUTS)
+        self.first, self.rest = _cut_scouts(parts)
         self.seen: list[Observation] = []
-        # Whether anything but silence came back for an echo request.
-        self._has_echo = False
         self._asked: list[asyncio.Task[bool]] = []
 
     async def are_dead(self) -> bool:
@@ -57,24 +47,6 @@ class Scouts:
 
         After True ``seen`` has what they saw; after False ``wait`` gives it.
         """
-        are_dead = await self._meet_dead_host()
-        for _ in range(REPEATS):
-            if are_dead or not await self._may_miss_words():
-                break
-            if not self._is_dead_elsewhere():
-                self.first, self.rest = _cut_scouts(self._parts, 1)
-                self.seen = []
-                are_dead = await self._meet_dead_host()
-            are_dead = are_dead or self._is_dead_elsewhere()
-        routers = {one.outcome.icmp.offender for one in self.seen
-                   if one.outcome is not None and one.outcome.icmp is not None}  # fmt: skip
-        if not are_dead or len(routers) > 1:
-            return False
-        self._prober.answered.note_dead(self._task.address)
-        return True
-
-    async def _meet_dead_host(self) -> bool:
-        """Send the scouts once; False as soon as one of them has not met a dead host."""
         asked = self._asked = [asyncio.create_task(self._ask_part(part)) for part in self.first]
         echo = asyncio.create_task(self._ask_echo())
         try:
@@ -87,22 +59,9 @@ class Scouts:
             raise
         finally:
             echo.cancel()
-        return True
-
-    async def _may_miss_words(self) -> bool:
-        """Tell whether a router gave the host up and had no word left for some of these scouts."""
-        if self._has_echo or not all(map(_has_met_nobody, self.seen)):
-            return False
-        await self.wait()
-        address, answered = self._task.address, self._prober.answered
-        if not (self._alone or answered.is_told_given_up(address)):
-            await asyncio.sleep(OTHERS_S)
-        return answered.is_told_given_up(address) and all(map(_has_met_nobody, self.seen))
-
-    def _is_dead_elsewhere(self) -> bool:
-        """Tell whether the scouts have met a dead host, and the host itself is one for others."""
-        met = [_has_waited(one.outcome, AT_ONCE_MS) for one in self.seen]
-        return bool(met) and all(met) and self._prober.answered.is_dead(self._task.address)
+        routers = {one.outcome.icmp.offender for one in self.seen
+                   if one.outcome is not None and one.outcome.icmp is not None}  # fmt: skip
+        return len(routers) <= 1
 
     def conclude(self) -> list[Observation]:
         """Give what the scouts of a dead host saw, with what their router did.
@@ -166,12 +125,11 @@ class Scouts:
             if all(_has_waited(outcome, HOST_DOWN_MS) for _, outcome in found):
                 return True
             if not all(_has_waited(outcome, AT_ONCE_MS) for _, outcome in found):
-                self._has_echo = any(outcome.failure != "no-answer" for _, outcome in found)
                 return False
         return False
 
 
-def _cut_scouts(parts: list[Part], count: int) -> tuple[list[Part], list[Part]]:
+def _cut_scouts(parts: list[Part]) -> tuple[list[Part], list[Part]]:
     """Choose a few TCP ports, ends included; and give the parts without them."""
     ports = port_sets.union(part.ports for part in parts if part.task.protocol == "tcp")
     each = list(port_sets.each(ports))
@@ -179,7 +137,7 @@ def _cut_scouts(parts: list[Part], count: int) -> tuple[list[Part], list[Part]]:
     if not each or flows < LEAST_FLOWS:
         return [], parts
     last = len(each) - 1
-    chosen = {each[round(last * number / max(1, count - 1))] for number in range(count)}
+    chosen = {each[round(last * number / (SCOUTS - 1))] for number in range(SCOUTS)}
     wanted = port_sets.normalise((port, port) for port in chosen)
     first, rest = [], []
     for part in parts:
@@ -191,11 +149,6 @@ def _cut_scouts(parts: list[Part], count: int) -> tuple[list[Part], list[Part]]:
         if others or not part.ports:
             rest.append(replace(part, ports=others))
     return first, rest
-
-
-def _has_met_nobody(seen: Observation) -> bool:
-    """Tell whether a scout was silent, or met a dead host."""
-    return seen.silent or _has_waited(seen.outcome, AT_ONCE_MS)
 
 
 def _has_waited(outcome: Outcome | None, least_ms: int) -> bool:

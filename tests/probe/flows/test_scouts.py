@@ -10,13 +10,12 @@ from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
 from netprobe.agent.wire.questions import UNKNOWN_MS
 from netprobe.model import ports as port_sets
-from netprobe.model.evidence import Icmp, Outcome
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.flows.batches import parts
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners
 from netprobe.probe.flows.prober import Prober
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.flows.scouts import REPEATS, SCOUTS, Scouts
+from netprobe.probe.flows.scouts import SCOUTS, Scouts
 from netprobe.probe.settings import ProbeSettings
 from tests.probe.builders import ROUTER, SOURCE, TARGET, make_task
 from tests.probe.fakes import FakeAgent, FakeFleet, icmp, kind, reply, routed
@@ -32,9 +31,7 @@ def gone(offender: str = ROUTER, elapsed_ms: int = 3100) -> Any:
 class Case:
     """One source and a host with a range of TCP ports, a UDP port and an echo."""
 
-    def __init__(
-        self, tcp: Any, echo: Any = None, settings: ProbeSettings | None = None, alone: bool = True
-    ) -> None:
+    def __init__(self, tcp: Any, echo: Any = None, settings: ProbeSettings | None = None) -> None:
         echo = gone() if echo is None else echo
         scripts = {
             ProbeOrder: lambda order: reply(order, tcp),
@@ -46,8 +43,7 @@ class Case:
         self.prober = Prober(fleet, settings or ProbeSettings(), Answered())
         tasks = [make_task("tcp", ((1000, 1999),)), make_task("udp", ((53, 53),))]
         wanted = [part for task in tasks for part in parts(task, Listeners(UNKNOWN), Templates())]
-        self.address = tasks[0].address
-        self.scouts = Scouts(wanted, self.prober, alone=alone)
+        self.scouts = Scouts(wanted, self.prober)
 
     def asked_ports(self) -> int:
         """How many ports were asked."""
@@ -82,56 +78,6 @@ async def test_one_word_of_the_host_sends_everything() -> None:
         seen = await case.scouts.wait()
         rest = sum(port_sets.count(part.ports) for part in case.scouts.rest)
         assert sum(port_sets.count(one.ports) for one in seen) + rest == 1001
-
-
-def _note_others(case: Case, *, dead: bool) -> None:
-    """A router told another source of one flow, or of all its scouts, that the host is gone."""
-    answered = case.prober.answered
-    told = Icmp(3, 1, ROUTER, "router")
-    outcome = Outcome("connect", "host-unreachable", told, elapsed_ms=3100)
-    answered.note_answer("other", case.address, outcome)
-    if dead:
-        answered.note_dead(case.address)
-
-
-async def test_words_that_only_others_got_are_asked_for_once_more() -> None:
-    """A router's errors are rationed, and many sources ask at the same time."""
-    silent = kind(failure="no-answer", left=True)
-    asked: list[int] = []
-
-    def answer(port: int) -> Any:
-        asked.append(port)
-        return silent if len(asked) <= SCOUTS else gone()
-
-    case = Case(answer, lambda _: silent if len(asked) <= SCOUTS else gone())
-    _note_others(case, dead=False)
-
-    assert await case.scouts.are_dead()
-    assert (len(asked), case.scouts.conclude()[0].concluded) == (SCOUTS + 1, "router-gives-up")
-    found = [*case.scouts.seen, *case.scouts.stand_for_rest(case.scouts.seen[0])]
-    assert sum(port_sets.count(one.ports) for one in found) == 1001
-    assert case.prober.answered.is_dead(case.address)
-
-
-async def test_who_met_a_host_that_is_dead_for_others_needs_no_echo() -> None:
-    """Without others it may be a port that is translated, before a host that drops echoes."""
-    silent = kind(failure="no-answer", left=True)
-    for dead in (True, False):
-        case = Case(gone(), silent)
-        _note_others(case, dead=dead)
-
-        assert await case.scouts.are_dead() is dead
-        assert case.asked_ports() == (SCOUTS if dead else SCOUTS + REPEATS)
-
-
-async def test_silence_that_no_router_explains_is_asked_once() -> None:
-    """Others are waited for a moment, where there are any."""
-    for alone in (True, False):
-        case = Case(kind(failure="no-answer", left=True), kind(failure="no-answer", left=True),
-                    alone=alone)  # fmt: skip
-
-        assert not await case.scouts.are_dead()
-        assert case.asked_ports() == SCOUTS
 
 
 async def test_silent_scouts_make_the_others_wait_less() -> None:
