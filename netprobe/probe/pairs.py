@@ -24,7 +24,7 @@ async def probe_pair(parts: list[Part], scene: Scene) -> list[Observation]:
         if all(seen.concluded in DOWN for seen in scouts.seen):
             return [*scouts.seen, *scouts.stand_for_rest(scouts.seen[0])]
     found = await asyncio.gather(
-        _follow_scouts(scouts, scene), *(_probe_part(part, scene) for part in scouts.list_rest())
+        _follow_scouts(scouts, scene), *(_probe_part(part, scene) for part in scouts.rest)
     )
     return [seen for some in found for seen in some]
 

@@ -23,7 +23,6 @@ class Part(Struct, frozen=True):
     """The ports of a task that get the same packets; one order each.
 
     ``mode`` is the wire's. ``paced``: nobody of ours answers, so answers may be rate-limited.
-    ``first_ms``: how long the first look waits (None: as the settings say, or learned).
     """
 
     task: Task
@@ -33,7 +32,6 @@ class Part(Struct, frozen=True):
     mode: str
     template: int
     paced: bool
-    first_ms: int | None = None
 
     @property
     def ours(self) -> bool:

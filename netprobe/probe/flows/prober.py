@@ -264,7 +264,7 @@ class Prober:
             # Nobody answers these packets, and the listener tells at once whether they came.
             short_ms = min(ONE_WAY_MS, timing.look_ms)
             return Timing(short_ms, short_ms, 1)
-        return timing._replace(first_ms=timing.first_ms or part.first_ms)
+        return timing
 
     async def again(
         self,

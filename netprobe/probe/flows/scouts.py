@@ -11,7 +11,6 @@ import asyncio
 
 from msgspec.structs import replace
 
-from netprobe.agent.wire.questions import UNKNOWN_MS
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion, Outcome
@@ -82,16 +81,6 @@ class Scouts:
         """Give what all scouts saw, when they have all come back."""
         await asyncio.gather(*self._asked)
         return self.seen
-
-    def list_rest(self) -> list[Part]:
-        """Give what is left to send. Where nothing answered the scouts for a whole first look, no
-        router gives up on the host later, and less time shows as much."""
-        if not self.seen or not all(one.silent for one in self.seen):
-            return self.rest
-        return [
-            replace(part, first_ms=UNKNOWN_MS) if part.task.protocol == "tcp" else part
-            for part in self.rest
-        ]
 
     def stand_for_rest(self, scout: Observation) -> list[Observation]:
         """Give the flows that need not be sent what a scout saw, with the scout in their trail."""

@@ -8,7 +8,6 @@ import pytest
 
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder
-from netprobe.agent.wire.questions import UNKNOWN_MS
 from netprobe.model import ports as port_sets
 from netprobe.probe.agents.templates import Templates
 from netprobe.probe.flows.batches import parts
@@ -31,7 +30,7 @@ def gone(offender: str = ROUTER, elapsed_ms: int = 3100) -> Any:
 class Case:
     """One source and a host with a range of TCP ports, a UDP port and an echo."""
 
-    def __init__(self, tcp: Any, echo: Any = None, settings: ProbeSettings | None = None) -> None:
+    def __init__(self, tcp: Any, echo: Any = None) -> None:
         echo = gone() if echo is None else echo
         scripts = {
             ProbeOrder: lambda order: reply(order, tcp),
@@ -40,10 +39,10 @@ class Case:
         }
         self.source = FakeAgent(SOURCE, scripts)
         fleet = FakeFleet([self.source, FakeAgent(TARGET, hello=None)])
-        self.prober = Prober(fleet, settings or ProbeSettings(), Answered())
+        prober = Prober(fleet, ProbeSettings(), Answered())
         tasks = [make_task("tcp", ((1000, 1999),)), make_task("udp", ((53, 53),))]
         wanted = [part for task in tasks for part in parts(task, Listeners(UNKNOWN), Templates())]
-        self.scouts = Scouts(wanted, self.prober)
+        self.scouts = Scouts(wanted, prober)
 
     def asked_ports(self) -> int:
         """How many ports were asked."""
@@ -78,35 +77,6 @@ async def test_one_word_of_the_host_sends_everything() -> None:
         seen = await case.scouts.wait()
         rest = sum(port_sets.count(part.ports) for part in case.scouts.rest)
         assert sum(port_sets.count(one.ports) for one in seen) + rest == 1001
-
-
-async def test_silent_scouts_make_the_others_wait_less() -> None:
-    """Whatever a router says of a dead host, it would have said; an answer teaches the agent."""
-    for tcp, first_ms in ((kind(failure="no-answer", left=True), UNKNOWN_MS),
-                          (kind(failure="refused"), None)):  # fmt: skip
-        case = Case(tcp, kind(failure="no-answer", left=True))
-
-        assert not await case.scouts.are_dead()
-        await case.scouts.wait()
-        rest = {part.task.protocol: part for part in case.scouts.list_rest()}
-        assert {name: part.first_ms for name, part in rest.items()} == {
-            "tcp": first_ms,
-            "udp": None,
-        }
-        await case.prober.part(rest["tcp"])
-        order = case.source.orders(ProbeOrder)[-1]
-        assert (order.first_ms, order.look_ms) == (first_ms, ProbeSettings().look_ms)
-
-
-async def test_a_time_of_the_users_own_stands() -> None:
-    """Also where the scouts have waited for as long in vain."""
-    settings = ProbeSettings(timeout_s=2.0)
-    case = Case(kind(failure="no-answer", left=True), settings=settings)
-    assert not await case.scouts.are_dead()
-    await case.scouts.wait()
-    await case.prober.part(case.scouts.list_rest()[0])
-
-    assert case.source.orders(ProbeOrder)[-1].first_ms == 2000
 
 
 @pytest.mark.parametrize(
