@@ -52,7 +52,7 @@ class OrderReport:
         self._left = count
         self._waiting: List[PlaceReport] = []
         self._timer: Optional[Timer] = None
-        # Its destinations that wait for a turn (``TurnScheduler``): those of an order share turns.
+        # Its destinations that wait for a turn; all of them share the turns of one order.
         self.line: Deque[Any] = deque()
 
     def tell(self, told: PlaceReport) -> None:
@@ -271,7 +271,7 @@ class TurnScheduler:
                 self.lines.remove(order.line)
 
     def give_back(self, order: RunningOrder, others: int) -> None:
-        """Give an order that has more back to its line, behind so many others."""
+        """Put an order that has more to start back into its line, behind so many others."""
         if order.is_taken():
             self.remove(order)
         else:
@@ -285,8 +285,8 @@ class TurnScheduler:
         self.add(order)
 
     def rotate_orders(self) -> Iterator[Any]:
-        """Give every order once, line by line. Whose turn it was stands last then, so that one
-        large line does not hold up the others."""
+        """Give every order once, line by line. A line that is given moves to the end, so that one
+        large order does not hold up the others."""
         for _ in range(len(self.lines)):
             self.lines.rotate(-1)
             yield from self.lines[-1]

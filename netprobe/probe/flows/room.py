@@ -57,7 +57,7 @@ class Room:
 
 
 async def gather_all(waiting: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Wait for all of these side by side; a single one, as mostly, needs no task of its own."""
+    """Wait for all of these side by side. A single one, the usual case, gets no task of its own."""
     some = list(waiting)
     if len(some) == 1:
         return [await some[0]]

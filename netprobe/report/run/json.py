@@ -74,8 +74,8 @@ def _array_texts(items: Iterator[Json]) -> Iterator[str]:
 
 
 def _value_text(value: Any) -> str:
-    """Give a value as JSON in ASCII. msgspec takes a third of the time of Python's own module, and
-    knows neither kinds of texts of our own nor halves of characters, which file names may have."""
+    """Give a value as JSON in ASCII. msgspec is faster than Python's own module, which writes what
+    msgspec refuses: subclasses of ``str``, and lone surrogates, which file names may have."""
     with contextlib.suppress(UnicodeEncodeError, TypeError):
         text = msgspec.json.format(msgspec.json.encode(value), indent=0)
         if text.isascii():

@@ -298,7 +298,7 @@ class TcpEngine:
         self._completions.forget_connects(batch, rest)
         if disconnect_is_thorough():
             self._pool.call_off(batch.part.order.shelf, socks)
-        else:  # they may have sent more than one SYN, and would remember it
+        else:  # a socket that has repeated its SYN would remember that
             for sock in socks:
                 self._pool.drop(sock)
         for port, state in zip(pick(batch.ports, rest), states):

@@ -34,7 +34,7 @@ SEGMENTS = 3
 
 # After the first bytes of a real service, wait so long for the rest.
 SETTLE_S = 0.15
-# Ends without an answer that may be chance, and all of them.
+# Ends without an answer: those that may be chance in every mode, and all of them.
 UNHEARD = (replies.SILENT, replies.NARROW, replies.NARROW_BACK)
 SAID_NOTHING = {
     how: kind("answer", answer=how) for how in (*UNHEARD, replies.CLOSED, replies.RESET)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # kernel's queue between two namespaces holds 1,000 packets (net.core.netdev_max_backlog).
 WINDOW = 768
 CHUNK = 128
-# So many other destinations of an order are asked at the same time: the first ones are done early,
-# so that what follows from them begins while the rest are asked.
+# With each destination of an order so many others are asked. The first ones end early: their
+# second looks begin while the rest are asked.
 OTHERS = 5
 # A destination that has not answered yet may lack a neighbour entry: the kernel keeps about 100
 # packets for it and drops the rest, which would cost those a second.
@@ -68,7 +68,7 @@ class ConnectScheduler(TurnScheduler):
             known = self._answers.knows(order.target.address)
             granted = self._agent.rate.take(min(room, CHUNK if known else UNKNOWN_CHUNK), now)
             if not granted:
-                self.lines.rotate(1)  # it was no turn
+                self.lines.rotate(1)  # this line goes first next time
                 break
             turn = order.take_alike(granted)
             self._agent.rate.give_back(granted - len(turn[2]))
