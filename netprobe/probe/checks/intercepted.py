@@ -6,25 +6,22 @@
 The recorder knows the TTL that every SYN-ACK arrived with: where it is that of other answers of
 the host, nothing needs to be asked, and a few ports stand for all with another one.
 
-How many hops away a destination is, as its own answers show.
-
 What follows: something else accepts, and the destination is not shown to be up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from netprobe.agent.wire.parts import WalkHop
-from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, MAX_TTL
+from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import InterceptionNote
 from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene, group_by
+from netprobe.probe.checks.distances import DistanceWalks
 from netprobe.probe.checks.genuine import (
     arrival_ttl,
     choose_sample,
@@ -43,62 +40,6 @@ NEARER = CheckConclusion(
 
 # Of ports that differ each is asked so often: a lost answer must not look like a genuine port.
 TRIES = 3
-
-
-async def count_hops(
-    task: Task, scene: Scene, beside: str = "", *, exact: bool = False, or_least: bool = False
-) -> int | None:
-    """Find the smallest TTL that reaches the address: by echo, else by a closed UDP port.
-
-    ``beside``: the protocol that is not to be asked. ``exact``: not a TTL below which a hop kept
-    quiet, or said "time exceeded" in the name of the address, as one does that translates it.
-    ``or_least``: of an address that does not answer, the smallest TTL that may reach it.
-    """
-    agent = scene.fleet.agent(task.source)
-    source = source_address(task)
-    least = 0
-    for protocol, port in (("icmp", 0), ("udp", CONTROL_PORTS[0])):
-        if protocol == beside:
-            continue
-        walked = await agent.walk(protocol, task.address, port, source, MAX_TTL)
-        hops = _find_distance(task.address, walked.hops)
-        reached = [hop.ttl for hop in walked.hops if hop.address == task.address]
-        if hops is not None and (not exact or (walked.reached and reached == [hops])):
-            return hops
-        if _is_gapless(task.address, walked.hops):
-            least = max(least, _count_routers(task.address, walked.hops) + 1)
-    return least if or_least and least > 1 else None
-
-
-def _find_distance(address: str, hops: Iterable[WalkHop]) -> int | None:
-    """Find the TTL that reaches the address, as far as a router vouches for it.
-
-    The last router's answer proves that one less does not reach it. Its own probe or answer may be
-    lost, and then a larger TTL looks like the first that does.
-    """
-    known = [hop for hop in hops if hop.address is not None]
-    reached = [hop.ttl for hop in known if hop.address == address]
-    if not reached:
-        return None
-    routers = _count_routers(address, (hop for hop in known if hop.ttl < min(reached)))
-    if routers:
-        return routers + 1
-    return 1 if min(reached) == 1 else None
-
-
-def _count_routers(address: str, hops: Iterable[WalkHop]) -> int:
-    """Give the TTL of the last router that answered; 0 without one."""
-    return max((hop.ttl for hop in hops if hop.address not in (None, address)), default=0)
-
-
-def _is_gapless(address: str, hops: Iterable[WalkHop]) -> bool:
-    """Tell whether each router up to the last one answered, and none twice.
-
-    One that rejects packets does so with a TTL larger by one than that of its "time exceeded": it
-    answers twice, or has kept quiet before. Where packets go round, routers answer twice, too.
-    """
-    routers = {hop.ttl: hop.address for hop in hops if hop.address not in (None, address)}
-    return len(routers) == len(set(routers.values())) == max(routers, default=0)
 
 
 class Intercepted(Check):
@@ -158,7 +99,7 @@ class _OpenLooks:
         doubtful = [some for some in alike if not _is_as_far(arrival_ttl(some[0]), ttl)]
         if not doubtful or await self._is_neighbour(ttl):
             return ()
-        hops = await count_hops(self.task, self.scene, or_least=True)
+        hops = await DistanceWalks(self.task, self.scene).count_hops(or_least=True)
         if hops is None or hops < 2:
             return ()
         return port_sets.union([await self._find_nearer(some, hops) for some in doubtful])

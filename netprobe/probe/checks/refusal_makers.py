@@ -23,10 +23,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import Self
 
 from msgspec.structs import replace
 
-from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import RefusalMaker, ResetOrigin
@@ -34,6 +34,7 @@ from netprobe.model.notes import MakerNote, ResetNote
 from netprobe.model.ports import Ports
 from netprobe.model.story import TrailStatus
 from netprobe.probe.checks.check import Check, Scene, group_by
+from netprobe.probe.checks.distances import DistanceWalks
 from netprobe.probe.checks.forged_resets import is_reset
 from netprobe.probe.checks.genuine import (
     INITIAL_TTLS,
@@ -44,7 +45,6 @@ from netprobe.probe.checks.genuine import (
     find_genuine,
     find_refused,
 )
-from netprobe.probe.checks.intercepted import count_hops
 from netprobe.probe.checks.traceroute import WALKED
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
@@ -53,6 +53,8 @@ from netprobe.probe.flows.work import Task
 REFUSALS = {"udp": ("port-unreach",), "ipproto": ("port-unreach", "proto-unreach")}
 # Where a listener of ours or a service waits, a refusal is no pass.
 UNHELD = ("closed", "unknown", "lost")
+# After its first ones a Linux host sends an ICMP error to an address once in this time at most.
+RATION_S = 1.1
 # A source, another router, the last router, the destination: nearer ones have no router between.
 LEAST_DISTANCE = 3
 ELSEWHERE = "something else answers for it on other ports"
@@ -80,7 +82,7 @@ class RefusalMakers(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Look at rejections first: they may show a translation, which makes refusals doubtful."""
         pairs = group_by(group, lambda one: one.task.pair)
-        looks = [_MakerLooks(some[0].task, scene) for some in pairs]
+        looks = [_MakerLooks.of(some[0].task, scene) for some in pairs]
         pairs = await asyncio.gather(
             *(one.at_rejections(some) for one, some in zip(looks, pairs, strict=True))
         )
@@ -165,11 +167,18 @@ def _read_ttl(seen: Observation) -> int | None:
 
 @dataclass
 class _MakerLooks:
-    """The looks at one pair; ``distances``: the TTL that reaches the address, by what asked."""
+    """The looks at one pair; ``distances``: the exact TTL that reaches the address, by the
+    protocol that was not asked."""
 
     task: Task
     scene: Scene
-    distances: dict[tuple[str, bool], int | None] = field(default_factory=dict)
+    walks: DistanceWalks
+    distances: dict[str, int | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, task: Task, scene: Scene) -> Self:
+        """Make the looks at the pair of a task."""
+        return cls(task, scene, DistanceWalks(task, scene))
 
     async def at_rejections(self, group: list[Observation]) -> list[Observation]:
         """Tell whose firewall rejects flows; all others stay as they are."""
@@ -208,7 +217,7 @@ class _MakerLooks:
         if self.scene.fleet.agent(self.task.source).walks_left <= 0:
             return None
         try:
-            return await self._find_distance(protocol)
+            return await self.walks.count_hops(_beside(protocol))
         except AgentError:
             return None
 
@@ -296,7 +305,7 @@ class _MakerLooks:
         """Find the smallest TTL that may reach the address; 0 where no walk may be made."""
         if self.scene.fleet.agent(self.task.source).walks_left <= 0:
             return 0
-        return await count_hops(self.task, self.scene, or_least=True) or 0
+        return await self.walks.count_hops(or_least=True) or 0
 
     async def _is_behind_gateway(self) -> bool:
         agent = self.scene.fleet.agent(self.task.source)
@@ -342,29 +351,43 @@ class _MakerLooks:
             route = await agent.route(self.task.address, source)
             if route.gateway in (None, self.task.address):
                 return MakerNote(own=True)  # nothing is between that translates
-            walks = protocol in WALKED and agent.walks_left > 0
-            distance = await self._find_distance(protocol, exact=True) if walks else None
-            if distance is None and walks and by_least:
+            if protocol not in WALKED or agent.walks_left <= 0:
+                return MakerNote(own=False)
+            if self.scene.prober.answered.hears_routers(self.task.source.name):
+                await agent.quiet()
+            distance = await self._find_exact_distance(seen)
+            if distance is None and by_least:
                 distance = await self._find_least_distance() or None
             if distance is None:
                 return MakerNote(own=False)
             agent.walks_left -= 1
-            if self.scene.prober.answered.hears_routers(self.task.source.name):
-                await agent.quiet()
+            # Not farther: what comes to the destination may draw an error of its ration.
             walked = await agent.walk(
-                protocol, self.task.address, port, source, MAX_TTL, seen.part.template
+                protocol, self.task.address, port, source, distance, seen.part.template
             )
         except AgentError:
             return MakerNote(own=False)
         hops = {ttl: address for ttl, address in walked.hops if address is not None}
         reached = [ttl for ttl, address in hops.items() if address == self.task.address]
-        early = len(reached) > 1 or any(ttl < distance for ttl in reached)
+        # "Time exceeded" in the destination's name reaches nothing.
+        early = bool(reached) and (min(reached) < distance or not walked.reached)
         return MakerNote(distance == 1 or (distance - 1 in hops and not early), early, distance)
 
-    async def _find_distance(self, protocol: str, *, exact: bool = False) -> int | None:
+    async def _find_exact_distance(self, seen: Observation) -> int | None:
         """Find the TTL that reaches the address, by other packets than the flow's."""
-        beside = "icmp" if protocol == "icmp" else ""
-        key = (beside, exact)
-        if key not in self.distances:
-            self.distances[key] = await count_hops(self.task, self.scene, beside, exact=exact)
-        return self.distances[key]
+        beside = _beside(seen.task.protocol)
+        if beside not in self.distances:
+            distance = await self.walks.count_hops(beside, exact=True)
+            if distance is None and _name_error(seen):
+                # Probes and walks may have taken all errors that it sends at once.
+                await self.scene.fleet.phases.pause(RATION_S, "until a host sends errors again")
+                self.walks.forget_silent()
+                distance = await self.walks.count_hops(beside, exact=True)
+            self.distances[beside] = distance
+        return self.distances[beside]
+
+
+def _beside(protocol: str) -> str:
+    """Give the protocol that must not be asked for the distance: the flow's own may be translated;
+    of UDP another port is asked."""
+    return "icmp" if protocol == "icmp" else ""

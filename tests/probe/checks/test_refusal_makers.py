@@ -11,7 +11,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
 from netprobe.agent.wire.parts import WalkHop
-from netprobe.agent.wire.questions import CONTROL_PORTS
+from netprobe.agent.wire.questions import CONTROL_PORTS, MAX_TTL
 from netprobe.model.evidence import (
     CheckConclusion,
     Icmp,
@@ -22,6 +22,7 @@ from netprobe.model.evidence import (
 )
 from netprobe.model.notes import HigherNote, ResetNote
 from netprobe.model.story import Story, StoryPlace, TrailEntry
+from netprobe.probe.checks import refusal_makers
 from netprobe.probe.checks.genuine import find_genuine
 from netprobe.probe.checks.refusal_makers import (
     ELSEWHERE,
@@ -89,7 +90,9 @@ class World:
     def _walk(self, order: WalkOrder) -> Walked:
         other = self.others if order.port in CONTROL_PORTS else PLAIN
         hops = self.others if order.proto == "icmp" else self.walks.get(order.port, other)
-        return Walked(order.id, [WalkHop(*one) for one in enumerate(hops, 1)], True, None, None)
+        asked = [WalkHop(*one) for one in enumerate(hops[: order.max_ttl], 1)]
+        # Of the hops of a table the last one is the end; one before it has said "time exceeded".
+        return Walked(order.id, asked, len(hops) <= order.max_ttl, None, None)
 
 
 def error(code: int, ttl: int = TTL, protocol: str = "udp", port: int = 53) -> Observation:
@@ -255,6 +258,41 @@ async def test_whose_firewall_rejects_is_always_asked(
     found = await makers(World({53: hops}), error(code, protocol="tcp"))
 
     assert found == {53: RefusalMaker(own=hops == PLAIN)}
+
+
+@pytest.mark.parametrize("is_rationed", [True, False])
+async def test_a_host_that_rations_its_errors_is_asked_again(
+    is_rationed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its distance by UDP came to nothing, because what was asked before had taken all errors."""
+    monkeypatch.setattr(refusal_makers, "RATION_S", 0.0)
+    agent = World().agent()
+    walk = agent.scripts[WalkOrder]
+    silent = 1 if is_rationed else 2
+
+    def ration(order: WalkOrder) -> Walked:
+        is_silent = order.proto == "udp" and len(agent.orders(WalkOrder)) <= silent
+        return (
+            Walked(order.id, [WalkHop(1, ROUTER)], False, None, None) if is_silent else walk(order)
+        )
+
+    agent.scripts[WalkOrder] = ration
+    (found,) = await look(RefusalMakers(), make_scene(agent), error(13, protocol="icmp", port=0))
+
+    assert found.maker == RefusalMaker(own=is_rationed)
+
+
+async def test_a_distance_is_measured_once_by_each_protocol() -> None:
+    """What echo or a closed UDP port has told is not asked again for the flows of others."""
+    agent = World().agent()
+    scene = make_scene(agent)
+    echo, tcp, udp = (error(13, protocol=one, port=0) for one in ("icmp", "tcp", "udp"))
+
+    await look(RefusalMakers(), scene, echo, tcp, udp)
+
+    distances = [order.proto for order in agent.orders(WalkOrder) if order.max_ttl == MAX_TTL]
+    own = [order.proto for order in agent.orders(WalkOrder) if order.max_ttl == len(PLAIN)]
+    assert (distances, own) == (["udp"], ["icmp", "tcp", "udp"])
 
 
 async def test_nothing_translates_between_neighbours() -> None:

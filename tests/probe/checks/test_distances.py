@@ -8,7 +8,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.orders import WalkOrder
 from netprobe.agent.wire.parts import WalkHop
 from netprobe.agent.wire.questions import CONTROL_PORTS, MAX_TTL
-from netprobe.probe.checks.intercepted import count_hops
+from netprobe.probe.checks.distances import DistanceWalks
 from tests.probe.builders import ROUTER, SOURCE, make_scene, make_task
 from tests.probe.fakes import FakeAgent
 
@@ -44,7 +44,7 @@ LAST = "10.0.8.1"
 )
 async def test_the_last_router_vouches_for_the_distance(path: Path, distance: int | None) -> None:
     """Its answer proves that one hop less does not reach the destination."""
-    assert await count_hops(make_task(), make_scene(agent(icmp=path))) == distance
+    assert await DistanceWalks(make_task(), make_scene(agent(icmp=path))).count_hops() == distance
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ async def test_an_odd_hop_before_the_destination_may_translate(
     """Then the distance is not known exactly."""
     scene = make_scene(agent(icmp=path, udp=path))
 
-    assert await count_hops(make_task(), scene, exact=True) == distance
+    assert await DistanceWalks(make_task(), scene).count_hops(exact=True) == distance
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ async def test_of_a_silent_address_the_last_router_tells_the_least_distance(
     """Where all routers before it answered, and each of them once."""
     scene = make_scene(agent(icmp=echo, udp=udp))
 
-    assert await count_hops(make_task(), scene, or_least=True) == distance
+    assert await DistanceWalks(make_task(), scene).count_hops(or_least=True) == distance
 
 
 async def test_where_echo_tells_nothing_a_closed_udp_port_is_asked() -> None:
     """Many firewalls drop echo."""
     source = agent(icmp=(ROUTER, None), udp=(ROUTER, ROUTER, TARGET))
 
-    assert await count_hops(make_task(), make_scene(source)) == 3
+    assert await DistanceWalks(make_task(), make_scene(source)).count_hops() == 3
     asked = [(order.proto, order.port, order.max_ttl) for order in source.orders(WalkOrder)]
     assert asked == [("icmp", 0, MAX_TTL), ("udp", CONTROL_PORTS[0], MAX_TTL)]
