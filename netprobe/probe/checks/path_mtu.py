@@ -8,8 +8,6 @@ Tells the TCP flows of a pair that its path is too narrow for full-sized segment
 
 from __future__ import annotations
 
-import asyncio
-
 from msgspec.structs import replace
 
 from netprobe.errors import AgentError
@@ -20,6 +18,7 @@ from netprobe.model.result import Proof
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.mtu_ladder import MtuLadder, MtuProbe
 from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.flows.room import gather_all
 from netprobe.probe.flows.work import Task
 
 # No IP packet is larger, though loopback's MTU is 65536: two hosts may be one machine.
@@ -40,8 +39,8 @@ class PathMtuLook(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Measure once for each task that asks for it."""
         wanted = [seen for seen in group if seen.task.probe == PATH_MTU]
-        measured = await asyncio.gather(*(_measure_path(seen, group, scene) for seen in wanted))
-        return [seen for seen in group if seen.task.probe != PATH_MTU] + list(measured)
+        measured = await gather_all(_measure_path(seen, group, scene) for seen in wanted)
+        return [seen for seen in group if seen.task.probe != PATH_MTU] + measured
 
 
 async def _measure_path(wanted: Observation, group: list[Observation], scene: Scene) -> Observation:

@@ -20,7 +20,6 @@ look.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Self
@@ -47,6 +46,7 @@ from netprobe.probe.checks.genuine import (
 )
 from netprobe.probe.checks.traceroute import WALKED
 from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.flows.room import gather_all
 from netprobe.probe.flows.work import Task
 
 # What a port or a protocol that nobody handles is answered with.
@@ -83,18 +83,16 @@ class RefusalMakers(Check):
         """Look at rejections first: they may show a translation, which makes refusals doubtful."""
         pairs = group_by(group, lambda one: one.task.pair)
         looks = [_MakerLooks.of(some[0].task, scene) for some in pairs]
-        pairs = await asyncio.gather(
-            *(one.at_rejections(some) for one, some in zip(looks, pairs, strict=True))
+        pairs = await gather_all(
+            one.at_rejections(some) for one, some in zip(looks, pairs, strict=True)
         )
         elsewhere = any(_is_answered_elsewhere(one) for some in pairs for one in some)
-        pairs = await asyncio.gather(
-            *(
-                one.at_refusals(some, elsewhere=elsewhere)
-                for one, some in zip(looks, pairs, strict=True)
-            )
+        pairs = await gather_all(
+            one.at_refusals(some, elsewhere=elsewhere)
+            for one, some in zip(looks, pairs, strict=True)
         )
-        pairs = await asyncio.gather(
-            *(one.at_forged(some) for one, some in zip(looks, pairs, strict=True))
+        pairs = await gather_all(
+            one.at_forged(some) for one, some in zip(looks, pairs, strict=True)
         )
         return [one for some in pairs for one in some]
 

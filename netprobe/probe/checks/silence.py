@@ -17,6 +17,7 @@ from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.chance import LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import is_host_unreachable
+from netprobe.probe.flows.room import gather_all
 from netprobe.probe.settings import ROUND_TRIPS, Timing
 
 # The looks are spread over so long at least: one burst of loss is not taken for a rule.
@@ -59,7 +60,7 @@ class Silence(Check):
         while silent and (looks := _count_more(silent, scene)) > 0:
             orders = _choose_orders(silent[0], looks, scene)
             asking = (_ask_again(seen, orders, scene) for seen in silent)
-            pieces = [piece for some in await asyncio.gather(*asking) for piece in some]
+            pieces = [piece for some in await gather_all(asking) for piece in some]
             found += [piece for piece in pieces if not is_silent(piece)]
             before = _count_least(silent, _attempts_of)
             silent = [piece for piece in pieces if is_silent(piece)]
@@ -155,7 +156,7 @@ async def _ask_again(seen: Observation, orders: list[LookOrder], scene: Scene) -
         await asyncio.sleep(order.after_s)
         return await scene.prober.again(seen, order.timing)
 
-    asked = await asyncio.gather(*map(ask, orders))
+    asked = await gather_all(map(ask, orders))
     found: list[Observation] = []
     rest = [seen]
     # An answer to any look counts before a refusal of another, and a router's word comes last.

@@ -28,6 +28,7 @@ from netprobe.probe.checks.late_answers import came_late, wait_longer
 from netprobe.probe.checks.lost_looks import ask_lossy, shows_loss
 from netprobe.probe.checks.story_reading import Told, cut_by_story
 from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.flows.room import gather_all
 from netprobe.probe.flows.work import Task
 
 # Of more ranges than that only what they have in common is told.
@@ -151,7 +152,7 @@ async def ask_recorders(
     kinds = group_by(group, name_packets)
 
     async def ask() -> list[Told]:
-        return await asyncio.gather(*(_ask_about(some, asker, source, scene) for some in kinds))
+        return await gather_all(_ask_about(some, asker, source, scene) for some in kinds)
 
     told = await ask()
     if any(_is_deaf(one.source) or _is_deaf(one.destination) for one in told):

@@ -24,6 +24,7 @@ from netprobe.probe.flows.batches import probe_order
 from netprobe.probe.flows.chance import Chance
 from netprobe.probe.flows.listeners import Round
 from netprobe.probe.flows.prober import Observation, source_address
+from netprobe.probe.flows.room import gather_all
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import LEAST_LOOK_S, Timing
 
@@ -179,7 +180,7 @@ class MtuLadder:
     async def _send_sizes(self, sizes: list[int], look_ms: int) -> list[bool]:
         orders = [self._make_order(size, look_ms) for size in sizes]
         agent = self._fleet.agent(self._task.source)
-        replies = await asyncio.gather(*(agent.probe(order) for order in orders))
+        replies = await gather_all(agent.probe(order) for order in orders)
         for kind in (row.kind for reply in replies for row in reply.rows):
             if kind.failure == "message-too-long":
                 router = kind.icmp

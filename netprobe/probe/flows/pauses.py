@@ -10,6 +10,7 @@ from netprobe.agent.wire.failures import STOOD_STILL
 from netprobe.errors import AgentError
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation, Prober
+from netprobe.probe.flows.room import gather_all
 from netprobe.probe.settings import LEAST_LOOK_S, LOOK_S, ROUND_TRIPS, Timing
 
 # A look that is repeated has so much more time than an answer takes: a shorter pause hides none.
@@ -33,7 +34,7 @@ class PatientProber(Prober):
         found = await super().part(part, timing, sport)
         shortest_ms = min(timing.first_ms or timing.look_ms, timing.look_ms) if timing else 0
         hidden = await self._find_hidden(found, began_s, shortest_ms / 1000)
-        again = await asyncio.gather(*(self._repeat_look(one, sport) for one in hidden))
+        again = await gather_all(self._repeat_look(one, sport) for one in hidden)
         rest = [one for one in found if not any(one is other for other in hidden)]
         return rest + [one for some in again for one in some]
 

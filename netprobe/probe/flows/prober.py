@@ -26,6 +26,7 @@ from netprobe.probe.agents.templates import EMPTY
 from netprobe.probe.flows.batches import Part, parts, probe_order
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.reachability import Answered
+from netprobe.probe.flows.room import gather_all
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import (
     ONE_WAY_MS,
@@ -159,7 +160,7 @@ class Prober:
     async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Observation]:
         """Probe all tasks at once; agents that are lost make their own tasks untested."""
         wanted = self.cut(tasks, listeners)
-        found = await asyncio.gather(*(self.part(part) for part in wanted))
+        found = await gather_all(self.part(part) for part in wanted)
         return [seen for some in found for seen in some]
 
     def cut(self, tasks: Iterable[Task], listeners: Listeners) -> list[Part]:

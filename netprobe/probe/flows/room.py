@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -56,12 +56,18 @@ class Room:
                 return
 
 
+async def gather_all(waiting: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Wait for all of these side by side; a single one, as mostly, needs no task of its own."""
+    some = list(waiting)
+    if len(some) == 1:
+        return [await some[0]]
+    return await asyncio.gather(*some) if some else []
+
+
 async def gather_some(
     jobs: Sequence[Callable[[], Awaitable[T]]], most: int = PAIRS_AT_ONCE
 ) -> list[T]:
     """Do all of these, so many at the same time; gives their results in order."""
-    if len(jobs) == 1:
-        return [await jobs[0]()]
     found: dict[int, T] = {}
     left = iter(enumerate(jobs))
 
@@ -69,5 +75,5 @@ async def gather_some(
         for index, job in left:
             found[index] = await job()
 
-    await asyncio.gather(*(work() for _ in range(min(most, len(jobs)))))
+    await gather_all(work() for _ in range(min(most, len(jobs))))
     return [found[index] for index in range(len(jobs))]

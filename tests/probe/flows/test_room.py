@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from netprobe.probe.flows.room import Room, gather_some
+from netprobe.probe.flows.room import Room, gather_all, gather_some
 from tests.patience import PATIENCE_S
 
 
@@ -67,3 +67,18 @@ async def test_jobs_are_done_so_many_at_a_time(most: int) -> None:
 
     assert await gather_some([partial(job, n) for n in range(10)], most) == list(range(10))
     assert peak == min(most, 10)
+
+
+async def test_a_single_wait_has_no_task_of_its_own() -> None:
+    """Several run side by side, and each has one; results are in order."""
+
+    async def give(number: int) -> tuple[int, asyncio.Task[object] | None]:
+        await asyncio.sleep(0)
+        return number, asyncio.current_task()
+
+    own = asyncio.current_task()
+    assert await gather_all(give(number) for number in range(0)) == []
+    assert await gather_all(give(number) for number in range(1)) == [(0, own)]
+    several = await gather_all(give(number) for number in range(3))
+    assert [number for number, _ in several] == [0, 1, 2]
+    assert len({task for _, task in several} | {own}) == 4
