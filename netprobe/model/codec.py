@@ -20,7 +20,7 @@ from netprobe.model.ports import MAX_PORT, MIN_PORT, WITH_PORTS, Ports
 from netprobe.model.result import UNPROBED, Finding, Result, Summary
 from netprobe.model.run import RunInfo
 from netprobe.model.shapes import Name, ProtocolText, RowId
-from netprobe.model.story import Story, StoryError, StoryPlace
+from netprobe.model.story import NAMES_OF_PLACES, Story, StoryError, StoryPlace
 from netprobe.model.struct_json import Json, WrongValue, from_json, to_json
 
 RUN_SCHEMA = "netprobe.run/1"
@@ -79,20 +79,25 @@ def result_to_json(result: Result) -> Json:
     or ``known``. One whose row says what it stops has ``stops``, and one that was probed and is not
     ``pass`` has ``story``.
     """
-    data: Json = to_json(replace(result, story=None))
+    data: Json = to_json(result)
     del data["order"]
     for key in LEFT_OUT_OF_RESULT:
         if data[key] in (None, ()):
             del data[key]
-    if result.story is not None:
-        data["story"] = story_to_json(result.story)
+    if "story" in data:
+        data["story"] = _list_places(data.pop("story"))
     return data
 
 
 def story_to_json(story: Story) -> Json:
     """Give ``story`` of a result."""
-    places = [{"place": name, **to_json(place)} for name, place in story.places()]
-    return {"places": places, "errors": to_json(story.errors)}
+    return _list_places(to_json(story))
+
+
+def _list_places(story: Json) -> Json:
+    """Give a story, of which each place is a key, with one list of its places."""
+    places = [{"place": name, **story[key]} for key, name in NAMES_OF_PLACES.items()]
+    return {"places": places, "errors": story["errors"]}
 
 
 def _story_from_json(data: object) -> Story:
@@ -103,14 +108,12 @@ def _story_from_json(data: object) -> Story:
         error.add_step("story")
         raise
     named = {one.place: one for one in read.places}
-    names = {name: named[name] for name, _ in Story().places() if name in named}
+    places = {key: named[name] for key, name in NAMES_OF_PLACES.items() if name in named}
     return Story(
         errors=read.errors,
         **{
-            name.replace("-", "_"): StoryPlace(
-                *(getattr(one, key) for key in StoryPlace.__struct_fields__)
-            )
-            for name, one in names.items()
+            key: StoryPlace(*(getattr(one, field) for field in StoryPlace.__struct_fields__))
+            for key, one in places.items()
         },
     )
 

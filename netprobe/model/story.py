@@ -121,8 +121,8 @@ class Story(Struct, frozen=True):
 
     def places(self) -> Iterator[tuple[str, StoryPlace]]:
         """Give the places with their names in JSON, as ``source-out``."""
-        for name in self.__struct_fields__[:6]:
-            yield name.replace("_", "-"), getattr(self, name)
+        for key, name in NAMES_OF_PLACES.items():
+            yield name, getattr(self, key)
 
     def settled(self) -> Story:
         """Give the story in which a later "yes" makes an earlier "no" unknown.
@@ -131,7 +131,7 @@ class Story(Struct, frozen=True):
         """
         changes: dict[str, Any] = {}
         passed: set[str] = set()
-        for name in reversed(self.__struct_fields__[:6]):
+        for name in reversed(NAMES_OF_PLACES):
             place: StoryPlace = getattr(self, name)
             if place.seen == "yes":
                 passed.add(name)
@@ -150,6 +150,8 @@ _LATER: dict[str, frozenset[str]] = {
     "source_in": frozenset(("prober",)),
     "prober": frozenset(),
 }
+# The name in JSON of each place of a story, in their order.
+NAMES_OF_PLACES = {name: name.replace("_", "-") for name in _LATER}
 
 
 class TrailEntry(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 import socket
 from functools import lru_cache
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from ..core.agent import AgentCore
 from ..core.ranges import PortSet, each
@@ -48,7 +48,7 @@ MOST_TRANSLATED = 1024
 class PortPackets:
     """Packets of one kind and port: the first of them, and how often each device saw one."""
 
-    __slots__ = ("by_device", "first_ns", "number", "ttl")
+    __slots__ = ("by_device", "first_ns", "number", "traits", "ttl")
 
     def __init__(self, first_ns: int, ttl: int, device: int, number: int) -> None:
         self.first_ns = first_ns
@@ -56,6 +56,8 @@ class PortPackets:
         # In the order in which they saw one.
         self.by_device = {device: 1}
         self.number = number
+        # What ports must have in common to be told together: the TTL, and the devices.
+        self.traits: Tuple[int, ...] = (ttl, device)
 
     @property
     def packets(self) -> int:
@@ -63,16 +65,9 @@ class PortPackets:
         return max(self.by_device.values())
 
 
-class PortStory(NamedTuple):
-    """What was seen of one port: requests, answers, resets."""
-
-    requests: Optional[PortPackets]
-    answers: Optional[PortPackets]
-    resets: Optional[PortPackets]
-
-
-# What was seen, by port.
+# What was seen, by port; of one port: requests, answers, resets.
 ByPort = Dict[int, PortPackets]
+Seen = Tuple[Optional[PortPackets], Optional[PortPackets], Optional[PortPackets]]
 
 
 class StoryReader:
@@ -129,8 +124,11 @@ class StoryReader:
             known = found.get(port)
             if known is None:
                 found[port] = PortPackets(first_ns, ttl, device, number)
+            elif device in known.by_device:
+                known.by_device[device] += 1
             else:
-                known.by_device[device] = known.by_device.get(device, 0) + 1
+                known.by_device[device] = 1
+                known.traits += (device,)
         return found
 
     def _is_ours(self, place: int) -> bool:
@@ -146,23 +144,23 @@ class StoryReader:
         self, requests: ByPort, answers: ByPort, resets: Optional[ByPort] = None
     ) -> List[SeenRun]:
         resets = resets or {}
-        groups: Dict[Any, Tuple[List[int], List[PortStory]]] = {}
-        for port in sorted(set(requests).union(answers, resets)):
-            story = PortStory(requests.get(port), answers.get(port), resets.get(port))
-            likeness = (self._ports[port], *map(_list_traits, story))
-            ports, stories = groups.setdefault(likeness, ([], []))
+        groups: Dict[Any, Tuple[List[int], List[Seen]]] = {}
+        for port in sorted({*requests, *answers, *resets}):
+            seen = requests.get(port), answers.get(port), resets.get(port)
+            likeness = (self._ports[port], *[kind and kind.traits for kind in seen])
+            ports, some = groups.setdefault(likeness, ([], []))
             ports.append(port)
-            stories.append(story)
+            some.append(seen)
         sent = self._order.sent
         return [
             SeenRun(
                 PortSet(ports).pairs(),
-                self._join_packets([story.requests for story in stories], sent),
-                self._join_packets([story.answers for story in stories], not sent),
-                self._join_packets([story.resets for story in stories], not sent),
-                [story.requests.number for story in stories[:MOST_NUMBERS] if story.requests],
+                self._join_packets([requests for requests, _, _ in some], sent),
+                self._join_packets([answers for _, answers, _ in some], not sent),
+                self._join_packets([resets for _, _, resets in some], not sent),
+                [requests.number for requests, _, _ in some[:MOST_NUMBERS] if requests],
             )
-            for ports, stories in groups.values()
+            for ports, some in groups.values()
         ]
 
     def _join_packets(
@@ -273,11 +271,6 @@ def _recognise_start(template: Template, key: bytes, payload: bytes) -> Optional
     nonce = payload[at : at + NONCE_BYTES]
     request = template.fill(key, nonce)
     return nonce if request[: len(payload)] == payload[: len(request)] else None
-
-
-def _list_traits(packets: Optional[PortPackets]) -> Tuple[int, ...]:
-    """List what ports must have in common to be told together: the TTL, and the devices."""
-    return () if packets is None else (packets.ttl, *packets.by_device)
 
 
 def _print_address(address: bytes) -> str:
