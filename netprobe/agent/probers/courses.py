@@ -172,7 +172,7 @@ class Courses:
         routers = [hop.ttl for hop in heard if not hop.is_end]
         if routers:
             self._paths[course.gateway] = [hop.address for hop in way[: routers[-1]]]
-        if len(heard) == 1 and routers == [1]:
+        if len(heard) == 1 < len(way) and routers == [1]:
             self._only_hops[course.alike] = heard[0].address
 
     def _is_asked(self, course: Course, hop: Hop, now: float) -> bool:

@@ -50,11 +50,12 @@ class DistanceWalks:
                 least = max(least, _count_routers(self.task.address, walked.hops) + 1)
         return least if or_least and least > 1 else None
 
-    def forget_silent(self) -> None:
-        """Walk anew where the address has not answered."""
+    def forget_inexact(self) -> None:
+        """Walk anew what told no exact distance."""
+        address = self.task.address
         self.walks = {
             protocol: walked for protocol, walked in self.walks.items()
-            if self.task.address in {hop.address for hop in walked.hops}
+            if _is_exact(address, walked, _find_distance(address, walked.hops))
         }  # fmt: skip
 
     async def _walk(self, protocol: str) -> Walked:
@@ -66,7 +67,7 @@ class DistanceWalks:
         return self.walks[protocol]
 
 
-def _is_exact(address: str, walked: Walked, hops: int) -> bool:
+def _is_exact(address: str, walked: Walked, hops: int | None) -> bool:
     reached = [hop.ttl for hop in walked.hops if hop.address == address]
     return walked.reached and reached == [hops]
 

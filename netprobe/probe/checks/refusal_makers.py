@@ -26,6 +26,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from netprobe.agent.wire.questions import MAX_TTL
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import RefusalMaker, ResetOrigin
@@ -53,7 +54,7 @@ from netprobe.probe.flows.work import Task
 REFUSALS = {"udp": ("port-unreach",), "ipproto": ("port-unreach", "proto-unreach")}
 # Where a listener of ours or a service waits, a refusal is no pass.
 UNHELD = ("closed", "unknown", "lost")
-# After its first ones a Linux host sends an ICMP error to an address once in this time at most.
+# A Linux host sends six ICMP errors to an address, then one a second: until the next, and a little.
 RATION_S = 1.1
 # A source, another router, the last router, the destination: nearer ones have no router between.
 LEAST_DISTANCE = 3
@@ -165,13 +166,12 @@ def _read_ttl(seen: Observation) -> int | None:
 
 @dataclass
 class _MakerLooks:
-    """The looks at one pair; ``distances``: the exact TTL that reaches the address, by the
-    protocol that was not asked."""
+    """The looks at one pair; ``repeated``: beside which protocols distances were walked again."""
 
     task: Task
     scene: Scene
     walks: DistanceWalks
-    distances: dict[str, int | None] = field(default_factory=dict)
+    repeated: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, task: Task, scene: Scene) -> Self:
@@ -359,30 +359,27 @@ class _MakerLooks:
             if distance is None:
                 return MakerNote(own=False)
             agent.walks_left -= 1
-            # Not farther: what comes to the destination may draw an error of its ration.
             walked = await agent.walk(
-                protocol, self.task.address, port, source, distance, seen.part.template
+                protocol, self.task.address, port, source, MAX_TTL, seen.part.template
             )
         except AgentError:
             return MakerNote(own=False)
         hops = {ttl: address for ttl, address in walked.hops if address is not None}
         reached = [ttl for ttl, address in hops.items() if address == self.task.address]
-        # "Time exceeded" in the destination's name reaches nothing.
-        early = bool(reached) and (min(reached) < distance or not walked.reached)
+        early = len(reached) > 1 or any(ttl < distance for ttl in reached)
         return MakerNote(distance == 1 or (distance - 1 in hops and not early), early, distance)
 
     async def _find_exact_distance(self, seen: Observation) -> int | None:
         """Find the TTL that reaches the address, by other packets than the flow's."""
         beside = _beside(seen.task.protocol)
-        if beside not in self.distances:
+        distance = await self.walks.count_hops(beside, exact=True)
+        if distance is None and _name_error(seen) and beside not in self.repeated:
+            # It does answer, and what was asked before may have taken all errors that it sends.
+            self.repeated.add(beside)
+            await self.scene.fleet.phases.pause(RATION_S, "until a host sends errors again")
+            self.walks.forget_inexact()
             distance = await self.walks.count_hops(beside, exact=True)
-            if distance is None and _name_error(seen):
-                # Probes and walks may have taken all errors that it sends at once.
-                await self.scene.fleet.phases.pause(RATION_S, "until a host sends errors again")
-                self.walks.forget_silent()
-                distance = await self.walks.count_hops(beside, exact=True)
-            self.distances[beside] = distance
-        return self.distances[beside]
+        return distance
 
 
 def _beside(protocol: str) -> str:

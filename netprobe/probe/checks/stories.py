@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 
 from netprobe.agent.wire.answers import StoryTold
@@ -21,7 +20,7 @@ from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, NONCES
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.notes import StoryNote
-from netprobe.model.ports import MAX_PORT, PortRange, Ports
+from netprobe.model.ports import PortRange, Ports
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene, group_by
@@ -58,27 +57,13 @@ def make_order(group: list[Observation], asker: str) -> StoryOrder:
 
 
 def _list_ranges(group: list[Observation]) -> Ports:
-    """List the port ranges that become results of their own, which have stories of their own.
-
-    What is refused passes as a rule, and no report shows its story: of such ports the whole range
-    of the row is listed, before what it holds. A port of several is told with the last one.
-    """
+    """List the port ranges that become results of their own, which have stories of their own."""
     blocks = [want.flow.block.ports for seen in group for want in seen.task.wants]
     wanted = _join_overlapping(entry for ports in set(blocks) for entry in ports)
-    pieces: set[PortRange] = set()
-    for seen in group:
-        known = port_sets.intersect(seen.ports, wanted)
-        if _is_refused(seen):
-            known = tuple(wanted[bisect_right(wanted, (one, MAX_PORT + 1)) - 1] for one, _ in known)
-        pieces.update(known, port_sets.subtract(seen.ports, wanted))
-    ranges = tuple(sorted(pieces, key=lambda piece: (piece[0], -piece[1])))
+    rest = [port_sets.subtract(seen.ports, wanted) for seen in group]
+    known = [port_sets.intersect(seen.ports, wanted) for seen in group]
+    ranges = tuple(sorted({piece for pieces in (*known, *rest) for piece in pieces}))
     return ranges if len(ranges) <= MOST_RANGES else port_sets.normalise(ranges)
-
-
-def _is_refused(seen: Observation) -> bool:
-    """Tell whether a reset refused the flow."""
-    outcome = seen.outcome
-    return outcome is not None and outcome.failure == "refused" and outcome.icmp is None
 
 
 def _join_overlapping(ranges: Iterable[PortRange]) -> Ports:

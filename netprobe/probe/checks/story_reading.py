@@ -21,8 +21,6 @@ from netprobe.probe.flows.prober import Observation
 
 NO = StoryPlace("no")
 PLAIN = "plain"
-# Of more ranges the first ones are named.
-MOST_NAMED = 6
 
 
 def with_refusal(seen: Observation) -> Observation:
@@ -253,9 +251,7 @@ def _make_error(
 
 
 def _name_packet(seen: Observation, ports: Ports) -> str:
-    more = len(ports) - MOST_NAMED
-    rest = f" and {more} more" if more > 0 else ""
-    return f"{seen.task.protocol} {port_sets.text(ports[:MOST_NAMED])}{rest}".strip()
+    return f"{seen.task.protocol} {port_sets.text(ports)}".strip()
 
 
 def _list_resets(

@@ -44,9 +44,11 @@ class Net:
         self._numbers = itertools.count()
         self._waiting: list[Course] = []
 
-    def walk(self, *way: Router | None, reaches: bool = False, port: int = 80) -> Course:
+    def walk(
+        self, *way: Router | None, reaches: bool = False, port: int = 80, most: int = MOST
+    ) -> Course:
         """Submit a walk; None is a router that never answers."""
-        course = Course("gateway", "tcp", port, MOST, AGAIN_S, GAP_S)
+        course = Course("gateway", "tcp", port, most, AGAIN_S, GAP_S)
         self.walks.append((course, way, reaches))
         self._waiting.append(course)
         return course
@@ -172,6 +174,19 @@ def test_hops_that_walks_share_are_asked_once() -> None:
 
     assert {tuple(names(course)) for course in walks} == {("r1", "r2", "r3")}
     assert [len(router.asked_s) for router in routers] == [1, 1, 5]
+
+
+def test_a_walk_of_one_hop_does_not_know_that_others_are_silent() -> None:
+    """The next one asks the first hop itself: it may answer in the name of that destination."""
+    net, first = Net(), unlimited("10.0.0.1")
+    net.walk(first, most=1)
+    net.run()
+    asked = len(first.asked_s)
+
+    net.walk(first, None)
+    net.run()
+
+    assert len(first.asked_s) == asked + 1
 
 
 def test_an_only_hop_is_asked_once_for_walks_that_are_alike() -> None:

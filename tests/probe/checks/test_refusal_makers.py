@@ -11,7 +11,7 @@ from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import RouteOrder
 from netprobe.agent.wire.orders import EchoOrder, ProbeOrder, WalkOrder
 from netprobe.agent.wire.parts import WalkHop
-from netprobe.agent.wire.questions import CONTROL_PORTS, MAX_TTL
+from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import (
     CheckConclusion,
     Icmp,
@@ -90,9 +90,7 @@ class World:
     def _walk(self, order: WalkOrder) -> Walked:
         other = self.others if order.port in CONTROL_PORTS else PLAIN
         hops = self.others if order.proto == "icmp" else self.walks.get(order.port, other)
-        asked = [WalkHop(*one) for one in enumerate(hops[: order.max_ttl], 1)]
-        # Of the hops of a table the last one is the end; one before it has said "time exceeded".
-        return Walked(order.id, asked, len(hops) <= order.max_ttl, None, None)
+        return Walked(order.id, [WalkHop(*one) for one in enumerate(hops, 1)], True, None, None)
 
 
 def error(code: int, ttl: int = TTL, protocol: str = "udp", port: int = 53) -> Observation:
@@ -290,9 +288,8 @@ async def test_a_distance_is_measured_once_by_each_protocol() -> None:
 
     await look(RefusalMakers(), scene, echo, tcp, udp)
 
-    distances = [order.proto for order in agent.orders(WalkOrder) if order.max_ttl == MAX_TTL]
-    own = [order.proto for order in agent.orders(WalkOrder) if order.max_ttl == len(PLAIN)]
-    assert (distances, own) == (["udp"], ["icmp", "tcp", "udp"])
+    asked = [(order.proto, order.port) for order in agent.orders(WalkOrder)]
+    assert asked == [("udp", CONTROL_PORTS[0]), ("icmp", 0), ("tcp", 0), ("udp", 0)]
 
 
 async def test_nothing_translates_between_neighbours() -> None:

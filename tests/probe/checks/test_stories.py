@@ -366,20 +366,6 @@ async def test_results_of_their_own_are_asked_apart() -> None:
     assert order.ports == [(440, 441), (442, 460), (461, 461)]
 
 
-async def test_what_is_refused_is_asked_for_the_whole_range_of_its_row() -> None:
-    """What is silent in between is listed behind it, and so has a story of its own."""
-    (row,) = join([make_want(ports=((1, 100), (200, 200)))], {})
-    refused = make_observation(
-        Outcome("connect", "refused"), replace(row, ports=((1, 9), (11, 100), (200, 200)))
-    )
-    world = World(told(run(5)), told())
-
-    await world.look(refused, make_observation(SILENT, replace(row, ports=((10, 10),))))
-
-    (order,) = world.source.orders(StoryOrder)
-    assert order.ports == [(1, 100), (10, 10), (200, 200)]
-
-
 async def test_very_many_ranges_are_asked_together() -> None:
     """Cut into so many pieces a flow would take too long."""
     world, every = World(), tuple((port, port) for port in range(1, 2 * MOST_RANGES + 3, 2))
