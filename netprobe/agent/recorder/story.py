@@ -67,7 +67,7 @@ class PortPackets:
 
 # What was seen, by port; of one port: requests, answers, resets.
 ByPort = Dict[int, PortPackets]
-Seen = Tuple[Optional[PortPackets], Optional[PortPackets], Optional[PortPackets]]
+PortSeen = Tuple[Optional[PortPackets], Optional[PortPackets], Optional[PortPackets]]
 
 
 class StoryReader:
@@ -144,7 +144,7 @@ class StoryReader:
         self, requests: ByPort, answers: ByPort, resets: Optional[ByPort] = None
     ) -> List[SeenRun]:
         resets = resets or {}
-        groups: Dict[Any, Tuple[List[int], List[Seen]]] = {}
+        groups: Dict[Any, Tuple[List[int], List[PortSeen]]] = {}
         for port in sorted({*requests, *answers, *resets}):
             seen = requests.get(port), answers.get(port), resets.get(port)
             likeness = (self._ports[port], *[kind and kind.traits for kind in seen])

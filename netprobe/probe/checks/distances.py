@@ -42,7 +42,7 @@ class DistanceWalks:
         for protocol in sorted(
             KINDS.keys() - {beside}, key=lambda one: (one not in self.walks, one)
         ):
-            walked = await self._walk(protocol)
+            walked = await self._take_walk(protocol)
             hops = _find_distance(self.task.address, walked.hops)
             if hops is not None and (not exact or _is_exact(self.task.address, walked, hops)):
                 return hops
@@ -58,7 +58,7 @@ class DistanceWalks:
             if _is_exact(address, walked, _find_distance(address, walked.hops))
         }  # fmt: skip
 
-    async def _walk(self, protocol: str) -> Walked:
+    async def _take_walk(self, protocol: str) -> Walked:
         if protocol not in self.walks:
             agent = self.scene.fleet.agent(self.task.source)
             self.walks[protocol] = await agent.walk(

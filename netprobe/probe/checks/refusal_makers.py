@@ -215,7 +215,7 @@ class _MakerLooks:
         if self.scene.fleet.agent(self.task.source).walks_left <= 0:
             return None
         try:
-            return await self.walks.count_hops(_beside(protocol))
+            return await self.walks.count_hops(_choose_excluded(protocol))
         except AgentError:
             return None
 
@@ -371,7 +371,7 @@ class _MakerLooks:
 
     async def _find_exact_distance(self, seen: Observation) -> int | None:
         """Find the TTL that reaches the address, by other packets than the flow's."""
-        beside = _beside(seen.task.protocol)
+        beside = _choose_excluded(seen.task.protocol)
         distance = await self.walks.count_hops(beside, exact=True)
         if distance is None and _name_error(seen) and beside not in self.repeated:
             # It does answer, and what was asked before may have taken all errors that it sends.
@@ -382,7 +382,7 @@ class _MakerLooks:
         return distance
 
 
-def _beside(protocol: str) -> str:
+def _choose_excluded(protocol: str) -> str:
     """Give the protocol that must not be asked for the distance: the flow's own may be translated;
     of UDP another port is asked."""
     return "icmp" if protocol == "icmp" else ""
