@@ -158,7 +158,12 @@ class StoryReader:
                 self._join_packets([requests for requests, _, _ in some], sent),
                 self._join_packets([answers for _, answers, _ in some], not sent),
                 self._join_packets([resets for _, _, resets in some], not sent),
-                [requests.number for requests, _, _ in some[:MOST_NUMBERS] if requests],
+                # From all of it: a translation may begin in the middle.
+                [
+                    requests.number
+                    for requests, _, _ in some[:: len(some) // MOST_NUMBERS + 1]
+                    if requests
+                ],
             )
             for ports, some in groups.values()
         ]

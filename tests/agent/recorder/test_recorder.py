@@ -16,6 +16,7 @@ import pytest
 from netprobe.agent.recorder import recorder as recorder_module
 from netprobe.agent.recorder import ring as ring_module
 from netprobe.agent.recorder.ring import read_frames
+from netprobe.agent.recorder.story import MOST_NUMBERS
 from netprobe.agent.wire.orders import RecordOrder
 from netprobe.agent.wire.parts import SeenRun
 from netprobe.agent.wire.templates import MAC_BYTES, pack_nonce
@@ -488,6 +489,18 @@ def test_many_ports_that_went_alike_are_one_run(record: Record) -> None:
             ([(PORT, PORT + 2), (PORT + 4, PORT + 7)], (1, 0, 1)),
             ([(PORT + 3, PORT + 3)], (1, 0, 0)),
         ]
+
+
+def test_the_numbers_of_a_run_are_of_ports_from_all_of_it(record: Record) -> None:
+    """A translation that begins in the middle of a range is found by them."""
+    source, last = record(SOURCE), PORT + 129
+    for port in range(PORT, last + 1):
+        connect(SOURCE, ADDRESS[4]["destination"], port)
+
+    (every,) = source.tell("tcp", ports=[(PORT, last)], sent=True).runs
+    (one,) = source.tell("tcp", last, sent=True).runs
+    assert len(every.numbers) <= MOST_NUMBERS
+    assert one.numbers[0] in every.numbers
 
 
 def test_ports_that_are_asked_apart_have_their_own_counts_and_times(record: Record) -> None:
