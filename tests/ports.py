@@ -43,17 +43,19 @@ def free_ports(address: str, kind: int, count: int) -> int:
     block = _own_block(grid)
     for place in itertools.islice(_PLACES, grid.size):
         first = block + place % (grid.size - count + 1)
-        if _are_free(address, kind, range(first, first + count)):
+        if are_free(address, kind, range(first, first + count)):
             return first
     raise AssertionError("no free ports")
 
 
-def _are_free(address: str, kind: int, ports: range) -> bool:
+def are_free(address: str, kind: int, ports: range) -> bool:
+    """Tell whether nobody uses these ports, at any address of both families."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     socks = [socket.socket(family, kind) for _ in ports]
     try:
         for sock, port in zip(socks, ports, strict=True):
-            sock.bind((address, port))
+            # An agent binds it so, and a connection that was closed a moment ago holds it, too.
+            sock.bind(("", port))
     except OSError:
         return False
     finally:
