@@ -54,7 +54,7 @@ def are_free(address: str, kind: int, ports: range) -> bool:
     socks = [socket.socket(family, kind) for _ in ports]
     try:
         for sock, port in zip(socks, ports, strict=True):
-            # An agent binds it so, and a connection that was closed a moment ago holds it, too.
+            # An agent binds it at all addresses. A connection that was just closed still holds it.
             sock.bind(("", port))
     except OSError:
         return False

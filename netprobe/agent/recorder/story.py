@@ -158,7 +158,7 @@ class StoryReader:
                 self._join_packets([requests for requests, _, _ in some], sent),
                 self._join_packets([answers for _, answers, _ in some], not sent),
                 self._join_packets([resets for _, _, resets in some], not sent),
-                # From all of it: a translation may begin in the middle.
+                # Of ports from all of the run: a translation may begin in its middle.
                 [
                     requests.number
                     for requests, _, _ in some[:: len(some) // MOST_NUMBERS + 1]

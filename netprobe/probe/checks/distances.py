@@ -1,4 +1,4 @@
-"""Counts how many hops away a destination is, as its own answers show."""
+"""Counts how many hops away a destination is, by its own answers to walks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DistanceWalks:
         return least if or_least and least > 1 else None
 
     def forget_inexact(self) -> None:
-        """Walk anew what told no exact distance."""
+        """Forget the walks that told no exact distance: the next count makes them again."""
         address = self.task.address
         self.walks = {
             protocol: walked for protocol, walked in self.walks.items()

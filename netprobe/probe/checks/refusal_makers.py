@@ -54,7 +54,7 @@ from netprobe.probe.flows.work import Task
 REFUSALS = {"udp": ("port-unreach",), "ipproto": ("port-unreach", "proto-unreach")}
 # Where a listener of ours or a service waits, a refusal is no pass.
 UNHELD = ("closed", "unknown", "lost")
-# A Linux host sends six ICMP errors to an address, then one a second: until the next, and a little.
+# A Linux host sends six ICMP errors to an address, then one a second. This waits for the next one.
 RATION_S = 1.1
 # A source, another router, the last router, the destination: nearer ones have no router between.
 LEAST_DISTANCE = 3
@@ -166,7 +166,8 @@ def _read_ttl(seen: Observation) -> int | None:
 
 @dataclass
 class _MakerLooks:
-    """The looks at one pair; ``repeated``: beside which protocols distances were walked again."""
+    """The looks at one pair. ``walks`` measure its distance; ``repeated`` has the excluded protocol
+    of each measurement that was made twice."""
 
     task: Task
     scene: Scene
@@ -339,9 +340,9 @@ class _MakerLooks:
     async def _walk_to_port(
         self, seen: Observation, port: int, *, by_least: bool = False
     ) -> MakerNote:
-        """Walk on the flow's own port as far as the last router before the destination.
+        """Walk on the flow's own port, and hold it against the distance of the destination.
 
-        ``by_least``: of an address that answers no walk, as far as the last router that does.
+        ``by_least``: of an address that answers no walk, against the least distance it may have.
         """
         protocol, source = seen.task.protocol, source_address(self.task)
         agent = self.scene.fleet.agent(self.task.source)
@@ -374,7 +375,7 @@ class _MakerLooks:
         beside = _choose_excluded(seen.task.protocol)
         distance = await self.walks.count_hops(beside, exact=True)
         if distance is None and _name_error(seen) and beside not in self.repeated:
-            # It does answer, and what was asked before may have taken all errors that it sends.
+            # The host sends errors, but earlier questions may have used up its ration.
             self.repeated.add(beside)
             await self.scene.fleet.phases.pause(RATION_S, "until a host sends errors again")
             self.walks.forget_inexact()
