@@ -183,6 +183,34 @@ def test_a_stopped_agent_does_not_blame_the_other_end(monkeypatch: pytest.Monkey
     os.close(writable)
 
 
+def test_a_long_order_does_not_blame_the_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beats that came while the agent worked are read before the switch looks at the clock."""
+    loop = Loop()
+    ended: list[bool] = []
+    man = DeadMan(loop, 30, lambda: ended.append(True))
+    readable, writable = os.pipe()
+    late_s = [0.0]
+    monkeypatch.setattr(loop, "now", lambda: time.monotonic() + late_s[0])
+
+    def work(_events: int) -> None:
+        """An order that takes longer than the other end may be silent, and then a beat."""
+        loop.unwatch(readable)
+        late_s[0] += 31
+        loop.watch(readable, READ, hear)
+
+    def hear(_events: int) -> None:
+        os.read(readable, 9)
+        man.hear()
+        loop.stop()
+
+    loop.watch(readable, READ, work)
+    os.write(writable, b".")
+    loop.run()
+    assert not ended
+    os.close(readable)
+    os.close(writable)
+
+
 def test_output_never_blocks_and_says_when_it_is_full() -> None:
     """Above 1 MiB no probe starts; below half of that they are told to go on."""
     loop, told = Loop(), []

@@ -31,6 +31,22 @@ def test_pauses_cost_nothing_and_keep_their_order() -> None:
     assert time.monotonic() - before < 3600
 
 
+def test_work_in_a_thread_takes_no_time() -> None:
+    """Deadlines wait for it, and what it raises is raised."""
+
+    async def run() -> str:
+        async with asyncio.timeout(0.001):
+            await asyncio.to_thread(time.sleep, 0.01)
+        try:
+            await asyncio.to_thread(int, "none")
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        assert "none" in runner.run(run())
+
+
 def test_work_that_is_ready_comes_before_a_deadline() -> None:
     """However many steps it takes: a deadline is for what waits."""
 

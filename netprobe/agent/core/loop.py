@@ -73,9 +73,11 @@ class Loop:
             wait_s = self._find_wait_s()
             self.pauses.rest(wait_s)
             ready = self._epoll.poll(wait_s, BATCH)
-            self.pauses.note(self.now())
+            now = self.now()
+            self.pauses.note(now)
             self._serve_ready(ready)
-            self._fire_timers()
+            # What is due only now waits for the next turn, which first reads what came meanwhile.
+            self._fire_timers(now)
 
     def stop(self) -> None:
         """End ``run`` after the present batch."""
@@ -94,8 +96,7 @@ class Loop:
             if callback is not None:
                 callback(events)
 
-    def _fire_timers(self) -> None:
-        now = self.now()
+    def _fire_timers(self, now: float) -> None:
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]
             if timer.call is not None:

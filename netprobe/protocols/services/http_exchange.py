@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 
 from netprobe.model.konnectivity import Pipe
-from netprobe.protocols.base import printable
+from netprobe.protocols.base import import_beside, printable
 from netprobe.protocols.services.proxy_url import ProxyUrl
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ async def exchange_http(
     pipe: Pipe, request: HttpRequest, limits: ReadLimits = EASY, answer: HttpAnswer | None = None
 ) -> HttpAnswer:
     """Ask, and give what came within the limits; ``answer`` is filled as it comes."""
+    await import_beside("netprobe.protocols.services.http_backend")
     from netprobe.protocols.services.http_backend import PipeStream
 
     answer = HttpAnswer() if answer is None else answer
