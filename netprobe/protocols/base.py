@@ -5,9 +5,7 @@ A protocol never touches a socket. The probe stage sends its bytes through an ag
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import importlib
 import ipaddress
 import os
 import sys
@@ -29,8 +27,6 @@ Copies = tuple[tuple[int, int, int], ...]
 LENGTH_BYTES = 2
 _SHOWN_BYTES = 8
 _SHOWN_TEXT = 60
-# Modules that were imported beside a loop, as a whole.
-_IMPORTED: set[str] = set()
 _MAKERS: dict[str, object] = {"scapy.libs.bluetoothids": {}, "scapy.libs.manuf": ""}
 
 
@@ -139,16 +135,6 @@ def add_length(message: bytes, transport: str) -> bytes:
 def drop_length(data: bytes, transport: str) -> bytes:
     """Take away what ``add_length`` adds."""
     return data[LENGTH_BYTES:] if transport == "tcp" else data
-
-
-async def import_beside(name: str) -> None:
-    """Import a module in a thread: agents that hear no beat while a loop imports may end.
-
-    httpx takes a second of a slow machine's processor, of a busy one ten times that.
-    """
-    if name not in _IMPORTED:
-        await asyncio.to_thread(importlib.import_module, name)
-        _IMPORTED.add(name)
 
 
 @contextlib.contextmanager

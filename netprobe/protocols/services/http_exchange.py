@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 
 from netprobe.model.konnectivity import Pipe
-from netprobe.protocols.base import import_beside, printable
+from netprobe.protocols.base import printable
 from netprobe.protocols.services.proxy_url import ProxyUrl
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ HEADER_LIMIT = 200
 SHOWN_BEGIN = 60
 # Where a request goes is decided by the pipe: no URL is ever resolved.
 NOWHERE = {scheme: f"{scheme}://netprobe.invalid" for scheme in ("http", "https")}
+_BACKEND = "netprobe.protocols.services.http_backend"
+# What is imported as a whole: sys.modules also has what another task's thread has just begun.
+_IMPORTED: set[str] = set()
 _CODINGS = ("gzip", "x-gzip", "deflate")
 # No coding, and nothing after this answer. A proxy gets none of them with CONNECT, as of grpc-go.
 _GET = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("Connection", "close"))
@@ -104,11 +108,21 @@ class HttpAnswer(Struct):
         return f"HTTP {self.status} {self.reason}{server}{schemes}"
 
 
+async def import_beside(name: str) -> None:
+    """Import a module in a thread: agents hear no beats while a loop imports, and may end.
+
+    httpx takes a second of a slow machine's processor, and ten on a busy one.
+    """
+    if name not in _IMPORTED:
+        await asyncio.to_thread(importlib.import_module, name)
+        _IMPORTED.add(name)
+
+
 async def exchange_http(
     pipe: Pipe, request: HttpRequest, limits: ReadLimits = EASY, answer: HttpAnswer | None = None
 ) -> HttpAnswer:
     """Ask, and give what came within the limits; ``answer`` is filled as it comes."""
-    await import_beside("netprobe.protocols.services.http_backend")
+    await import_beside(_BACKEND)
     from netprobe.protocols.services.http_backend import PipeStream
 
     answer = HttpAnswer() if answer is None else answer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.protocols.base import import_beside
+from netprobe.protocols.services.http_exchange import import_beside
 
 # It ends once the loop has had a turn meanwhile, or fails.
 SLOW = """
