@@ -26,8 +26,8 @@ START = (
     '"{0}/lib/ld.so" --library-path "{0}/lib" --argv0 "{0}/bin/python" "{0}/lib/python" '
     "-I -B -X utf8"
 )
-# Their sources travel, too: netprobe's agent is sent as sources, and scapy's licence asks for them.
-_WITH_SOURCES = ("netprobe/", "scapy/")
+# Its sources travel, too: netprobe's agent is sent as sources.
+_WITH_SOURCES = ("netprobe/",)
 
 
 def base_folder(arch: Arch) -> Path:

@@ -143,7 +143,7 @@ def _table(components: Iterable[Component]) -> str:
         "# What travels with netprobe",
         "",
         "netprobe itself is under the MIT licence. These lie beside it, each under its own: the",
-        "libraries unchanged, as files that can be replaced, and scapy with its sources.",
+        "libraries unchanged, as files that can be replaced.",
         "",
         "| what | version | licence | source |",
         "|---|---|---|---|",

@@ -53,21 +53,6 @@ LEFT_OUT = (
         WHEELS, r"(pygments|markdown_it|markdown_it_py|mdurl)[/-].*", "rich prints no source here"
     ),
     LeftOut(WHEELS, r"pydantic/v1/.*", "models of pydantic 1"),
-    LeftOut(WHEELS, r"scapy/(all|autorun|fwdmachine|scapypipes|pipetool)\.py", "its own shell"),
-    LeftOut(WHEELS, r"scapy/(modules|tools)/.*", "its own shell"),
-    LeftOut(WHEELS, r"scapy/arch/(bpf|windows)/.*|scapy/arch/solaris\.py", "other systems"),
-    LeftOut(WHEELS, r"scapy/libs/winpcapy\.py", "other systems"),
-    LeftOut(
-        WHEELS,
-        r"scapy/libs/(bluetoothids|manuf|matplot|rfc3961)\.py",
-        "names of makers, pictures, Kerberos: netprobe only writes packets",
-    ),
-    LeftOut(
-        WHEELS,
-        r"scapy/contrib/(?!__init__\.|geneve\.).*|scapy/layers/(?!__init__\.|inet6?\.|l2\.|vxlan\.).*"
-        r"|scapy/(asn1|cbor)/.*|scapy/(asn1fields|asn1packet|cborpacket)\.py",
-        "protocols that netprobe does not speak",
-    ),
 )
 
 

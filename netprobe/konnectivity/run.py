@@ -23,6 +23,7 @@ from netprobe.model.printable import word_command
 from netprobe.model.run import Events
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.live_fleet import open_fleet
+from netprobe.protocols.services.http_exchange import load_http
 from netprobe.signals import run_to_end
 from netprobe.vantage.launch import Launcher
 
@@ -118,6 +119,7 @@ async def _diagnose_all(
             except AgentError as error:
                 return _not_tested(host, via, error)
 
+    await load_http()
     # Streams need no rights: an agent that needs no sudo cannot fail by it.
     plain = [replace(host, become=None) for host in hosts]
     async with open_fleet(plain, launcher, events.host) as fleet:

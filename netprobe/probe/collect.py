@@ -17,7 +17,6 @@ from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phases
-from netprobe.probe.agents.templates import make_packets
 from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.reachability import Answered
@@ -72,8 +71,6 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
             arrived.expect(further)
             probed, played = further.split_rehearsals()
             listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
-            # In a thread: while a loop imports libraries, agents hear no beats.
-            await asyncio.to_thread(make_packets, probed)
             await _work_through(listed, fleet, settings, note)
             if played.blocks:
                 from netprobe.probe.rehearsals.playing import play_all

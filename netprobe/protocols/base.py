@@ -5,13 +5,8 @@ A protocol never touches a socket. The probe stage sends its bytes through an ag
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
-import os
-import sys
-import types
 import typing
-from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
@@ -27,7 +22,6 @@ Copies = tuple[tuple[int, int, int], ...]
 LENGTH_BYTES = 2
 _SHOWN_BYTES = 8
 _SHOWN_TEXT = 60
-_MAKERS: dict[str, object] = {"scapy.libs.bluetoothids": {}, "scapy.libs.manuf": ""}
 
 
 class Reading(Struct, frozen=True):
@@ -135,30 +129,3 @@ def add_length(message: bytes, transport: str) -> bytes:
 def drop_length(data: bytes, transport: str) -> bytes:
     """Take away what ``add_length`` adds."""
     return data[LENGTH_BYTES:] if transport == "tcp" else data
-
-
-@contextlib.contextmanager
-def import_without_files() -> Iterator[None]:
-    """Import scapy inside this, else it writes a cache and settings into the user's home.
-
-    It also reads tables of makers, a megabyte that only scapy's own shell shows: they are empty.
-    """
-    nowhere = dict.fromkeys(("XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "/dev/null/none")
-    before = {name: os.environ.get(name) for name in nowhere}
-    os.environ.update(nowhere)
-    sys.modules.update({name: _make_table(name, empty) for name, empty in _MAKERS.items()})
-    try:
-        yield
-    finally:
-        for name in _MAKERS:
-            del sys.modules[name]
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
-
-
-def _make_table(name: str, content: object) -> types.ModuleType:
-    module = types.ModuleType(name)
-    module.__dict__["DATA"] = content
-    return module

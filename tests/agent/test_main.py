@@ -183,20 +183,24 @@ def test_a_stopped_agent_does_not_blame_the_other_end(monkeypatch: pytest.Monkey
     os.close(writable)
 
 
-def test_a_long_order_does_not_blame_the_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by", ["order", "timer"])
+def test_long_work_does_not_blame_the_other_end(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     """Beats that came while the agent worked are read before the switch looks at the clock."""
     loop = Loop()
     ended: list[bool] = []
-    man = DeadMan(loop, 30, lambda: ended.append(True))
-    readable, writable = os.pipe()
     late_s = [0.0]
     monkeypatch.setattr(loop, "now", lambda: time.monotonic() + late_s[0])
+    if by == "timer":  # of the same turn as the switch's own, and before it
+        loop.call_later(29.9, lambda: work(0))
+    man = DeadMan(loop, 30, lambda: ended.append(True))
+    readable, writable = os.pipe()
 
     def work(_events: int) -> None:
-        """An order that takes longer than the other end may be silent, and then a beat."""
+        """Work longer than the other end may be silent; a beat comes meanwhile."""
         loop.unwatch(readable)
         late_s[0] += 31
         loop.watch(readable, READ, hear)
+        os.write(writable, b".")
 
     def hear(_events: int) -> None:
         os.read(readable, 9)
@@ -204,7 +208,12 @@ def test_a_long_order_does_not_blame_the_other_end(monkeypatch: pytest.MonkeyPat
         loop.stop()
 
     loop.watch(readable, READ, work)
-    os.write(writable, b".")
+    if by == "order":
+        os.write(writable, b".")
+    else:
+        late_s[0] = 5.0
+        man.hear()
+        late_s[0] = 30.1
     loop.run()
     assert not ended
     os.close(readable)

@@ -39,7 +39,9 @@ class Playing:
     def plays(self) -> list[dict[str, Any]]:
         """What ansible-playbook was told at each of its starts."""
         log = self.folder / "log"
-        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        lines = log.read_text().split("\n") if log.exists() else [""]
+        # Behind the last newline stands what is still being written.
+        return [json.loads(line) for line in lines[:-1]]
 
     def wait_for_play(self, count: int = 1) -> dict[str, Any]:
         """Wait until so many plays have done what they do."""

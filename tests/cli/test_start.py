@@ -25,7 +25,6 @@ HEAVY = (
     "pydantic",
     "rich",
     "asyncio",
-    "scapy",
     "httpx",
     "httpcore",
     "h2",
@@ -34,7 +33,7 @@ HEAVY = (
     "cryptography",
     "ssl",
 )
-LATE = (*HEAVY[4:7], "netprobe.probe.rehearsals.playing")
+LATE = (*HEAVY[3:6], "netprobe.probe.rehearsals.playing")
 COUNT = """
 import sys
 from netprobe.cli.main import status_of

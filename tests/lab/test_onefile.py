@@ -370,7 +370,7 @@ def test_name_services_and_authorities_of_the_host(hosts: list[JumpHost], onefil
 
 @pytest.mark.full
 def test_every_module_is_there(hosts: list[JumpHost], onefile: Path) -> None:
-    """All of netprobe can be imported, and the packet library with what it is used for."""
+    """All of netprobe can be imported."""
     hosts.append(JumpHost(onefile))
     hosts[0].run("--version")
     (folder,) = hosts[0].unpacked()
@@ -381,12 +381,10 @@ def test_every_module_is_there(hosts: list[JumpHost], onefile: Path) -> None:
         "for n in [*names, 'yaml._yaml', 'xlsxwriter', 'sqlite3', 'ssl', 'ctypes', 'lzma',"
         " 'bz2', 'uuid', 'zoneinfo', 'h2']:\n"
         "    importlib.import_module(n)\n"
-        "from netprobe.protocols.packets import tunnels\n"
-        "packets = [tunnels._make_request(n) for n in ('ipip', 'vxlan', 'geneve')]\n"
-        "print(len(names) > 200, all(packets))"
+        "print(len(names) > 200)"
     )
     ended = hosts[0].run("-c", code, file=f"{folder}/bin/python")
-    assert (ended.stdout, ended.stderr) == ("True True\n", "")
+    assert (ended.stdout, ended.stderr) == ("True\n", "")
 
 
 @pytest.mark.full

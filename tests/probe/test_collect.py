@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +26,6 @@ from netprobe.agent.wire.orders import (
     WalkOrder,
 )
 from netprobe.agent.wire.parts import OrderArrivals
-from netprobe.agent.wire.templates import Template
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence
@@ -42,7 +40,6 @@ from netprobe.probe.collect import ListedFlows, collect, list_hosts
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.work import STOPPED, PlanPlace, Want, WantKey, Work
 from netprobe.probe.settings import ProbeSettings
-from netprobe.protocols import PROTOCOLS, Protocol
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
 from tests.patience import PATIENCE_S
@@ -188,33 +185,6 @@ class World:
 def all_orders(plan: Plan) -> Counter[PlanPlace]:
     work = Work(plan)
     return Counter(want.order for host in work.destinations for want in work.wants(host))
-
-
-@pytest.mark.asyncio(loop_factories=["real"])
-async def test_a_loop_that_serves_agents_imports_no_library(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Agents would hear no beat meanwhile, and end: packets are made in a thread."""
-    tunnel = type(PROTOCOLS["vxlan"])
-    makers: list[int] = []
-
-    def make(self: Protocol, transport: str, family: int) -> Template:
-        makers.append(threading.get_ident())
-        return made(self, transport, family)
-
-    made = tunnel.template
-    monkeypatch.setattr(tunnel, "template", make)
-    hosts = [
-        plan_host(name, "node", addresses=(f"10.0.0.{number}",))
-        for number, name in enumerate(("a", "b"), 1)
-    ]
-    wanted = requirement("x", "node", "node", udp=((4789, 4789),), probe="vxlan")
-    plan = make_plan([chosen_matrix([wanted])], Inventory(tuple(hosts)), TODAY)
-
-    await World(monkeypatch, plan).run()
-
-    assert makers[0] != threading.get_ident()
-    assert threading.get_ident() in makers
 
 
 async def test_every_flow_is_emitted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ import pytest
 
 from netprobe.agent.wire import templates as wire
 from netprobe.protocols import PROTOCOLS
+from netprobe.protocols.packets import plain
+from netprobe.protocols.packets.tunnels import NETWORK_ID
 from tests.protocols.test_templates import CASES, HOST, KEY, NONCE, PORT
 
 MAC = wire.request_mac(KEY, NONCE)
@@ -71,6 +73,27 @@ def check_frame(packet: Any) -> None:
         first = int(address[:2], 16)
         assert first & 0x02
         assert not first & 0x01
+
+
+def test_packets_of_tunnels_are_what_scapy_makes() -> None:
+    """Byte for byte, so that none is of our own making."""
+    from scapy.contrib.geneve import GENEVE  # noqa: PLC0415
+    from scapy.layers.inet import IP, UDP  # noqa: PLC0415
+    from scapy.layers.l2 import Ether  # noqa: PLC0415
+    from scapy.layers.vxlan import VXLAN  # noqa: PLC0415
+    from scapy.packet import Raw  # noqa: PLC0415
+
+    ip = IP(src="192.0.2.1", dst="192.0.2.2", ttl=1, id=0, flags="DF")
+    inner = ip / UDP(sport=20048, dport=9, chksum=0) / Raw(plain.MARK)
+    frame = Ether(src="02:4e:50:00:00:01", dst="02:4e:50:00:00:02") / inner
+    made = {
+        "ipip": inner,
+        "vxlan": VXLAN(flags="Instance", vni=NETWORK_ID) / frame,
+        "geneve": GENEVE(proto=0x6558, vni=NETWORK_ID) / frame,
+    }
+    for name, packet in made.items():
+        (transport,) = PROTOCOLS[name].transports
+        assert PROTOCOLS[name].service_request(transport, 4) == bytes(packet)
 
 
 def test_vxlan_with_scapy() -> None:

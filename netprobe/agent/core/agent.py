@@ -65,8 +65,9 @@ class AgentCore:
 class DeadMan:
     """The dead man's switch: call ``expired`` once nothing was heard for ``silence_s`` seconds.
 
-    ``hear`` only notes the time, so it costs nothing per frame. The loop reads its input before it
-    runs timers, so an agent that was itself stopped for a while does not end.
+    ``hear`` only notes the time, so it costs nothing per frame. What came before a turn of the loop
+    is read before the switch looks at that turn's time, so an agent that was itself stopped or at
+    work for a while does not end.
     """
 
     def __init__(self, loop: looping.Loop, silence_s: float, expired: Callable[[], None]) -> None:
@@ -87,7 +88,7 @@ class DeadMan:
         self._heard_at = self._loop.now()
 
     def _end_if_silent(self) -> None:
-        left_s = self._heard_at + self._silence_s - self._loop.now()
+        left_s = self._heard_at + self._silence_s - self._loop.turn_at
         if left_s <= 0:
             self._expired()
         else:

@@ -44,7 +44,9 @@ class Loop:
         self._timers: List[Tuple[float, int, Timer]] = []
         self._sequence = itertools.count()
         self._running = False
-        self.pauses = Pauses(self.now())
+        # When this turn began: what had come by then is read before a timer runs.
+        self.turn_at = self.now()
+        self.pauses = Pauses(self.turn_at)
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
         """Call ``callback(events)`` whenever the descriptor is ready; level-triggered."""
@@ -73,11 +75,10 @@ class Loop:
             wait_s = self._find_wait_s()
             self.pauses.rest(wait_s)
             ready = self._epoll.poll(wait_s, BATCH)
-            now = self.now()
-            self.pauses.note(now)
+            self.turn_at = self.now()
+            self.pauses.note(self.turn_at)
             self._serve_ready(ready)
-            # What is due only now waits for the next turn, which first reads what came meanwhile.
-            self._fire_timers(now)
+            self._fire_timers()
 
     def stop(self) -> None:
         """End ``run`` after the present batch."""
@@ -96,8 +97,8 @@ class Loop:
             if callback is not None:
                 callback(events)
 
-    def _fire_timers(self, now: float) -> None:
-        while self._timers and self._timers[0][0] <= now:
+    def _fire_timers(self) -> None:
+        while self._timers and self._timers[0][0] <= self.turn_at:
             timer = heapq.heappop(self._timers)[2]
             if timer.call is not None:
                 call, timer.call = timer.call, None

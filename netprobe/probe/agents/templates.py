@@ -6,19 +6,10 @@ from collections.abc import Callable
 
 from netprobe.agent.wire.parts import NumberedTemplate
 from netprobe.agent.wire.templates import Template, number_template
-from netprobe.model.plan import Plan
-from netprobe.protocols import Protocol, packets
+from netprobe.protocols import Protocol
 
 # Template 0 is the empty datagram (docs/wire.md).
 EMPTY = 0
-
-
-def make_packets(plan: Plan) -> None:
-    """Make each kind of packet of a plan once: libraries that this takes are imported then."""
-    kinds = {(block.protocol, block.requirement.probe, block.ports) for block in plan.blocks}
-    for protocol, probe, ports in kinds:
-        for _, packet in packets(protocol, probe, ports):
-            packet.template(protocol.partition("/")[0], 4)
 
 
 class Templates:

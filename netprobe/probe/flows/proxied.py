@@ -28,7 +28,7 @@ from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols import Protocol
 from netprobe.protocols.base import format_place, is_address
 from netprobe.protocols.services.connect import connect
-from netprobe.protocols.services.http_exchange import HttpAnswer, ReadLimits
+from netprobe.protocols.services.http_exchange import HttpAnswer, ReadLimits, load_http
 from netprobe.protocols.services.identify import Asked, identify
 from netprobe.protocols.services.pages import name_page
 from netprobe.protocols.services.proxy_url import decide, parse_proxy
@@ -106,6 +106,8 @@ class Proxied:
     async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Observation]:
         """Give one seen for each port of these tasks, which all have a proxy."""
         wanted = [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
+        if wanted:
+            await load_http()
         each = [
             self._probe_port(part, port, listener)
             for part in wanted

@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.rehearsals.rehearsal import Stage
-from netprobe.protocols.services.http_exchange import HttpRequest, ReadLimits, exchange_http
+from netprobe.protocols.services.http_exchange import (
+    HttpRequest,
+    ReadLimits,
+    exchange_http,
+    load_http,
+)
 from netprobe.protocols.services.tls import Hello, SeenHandshake
 from netprobe.protocols.services.tls_certificates import read_certificate
 from netprobe.protocols.services.tls_talk import NO_GREETING_S, Patience, TlsPipe, TlsTalk
@@ -45,6 +50,7 @@ async def dial_once(
     agent: AgentMethods, target: Target, hello: Hello, path: str, dial: BalancerDial
 ) -> None:
     """Connect, shake hands, and ask for a path, if there is one. Raises AgentError."""
+    await load_http()
     async with agent.open_stream(target) as stream:
         failure = stream.opened.failure
         if failure is not None:

@@ -2,27 +2,20 @@
 
 A host that decapsulates the inner packet by mistake drops it: the MAC addresses are locally
 administered and nobody's, the IP addresses are of TEST-NET-1 (RFC 5737), the TTL is 1 so that no
-router sends it on, and the port is discard. Nonce and MAC are in the inner datagram. scapy is
-imported late: it takes longer than all else of a start.
+router sends it on, and the port is discard. Nonce and MAC are in the inner datagram. The bytes are
+those that scapy makes (docs/decisions/0047-packets-of-tunnels.md).
 """
 
 from __future__ import annotations
-
-import functools
-import typing
 
 from netprobe.agent.wire import templates as wire
 from netprobe.protocols.base import (
     Reading,
     Transport,
-    import_without_files,
     make_template,
     unknown,
 )
 from netprobe.protocols.packets.plain import MARK
-
-if typing.TYPE_CHECKING:
-    from scapy.packet import Packet
 
 # 24 bits. Neither flannel (1, 4096), Calico (4096) nor a hand-made network counts from the top;
 # the very last number is left out, because some switches reserve it.
@@ -37,6 +30,17 @@ _GENEVE_OPTIONS_LENGTH = 0x3F  # in words of 4 bytes; the two bits above it are 
 _IP_HEADER_BYTES = 20
 _IP_ADDRESSES = slice(12, 20)
 
+# From 192.0.2.1 port 20048 to 192.0.2.2 port 9, TTL 1, not to be fragmented. UDP's checksum 0 means
+# none: the holes are filled later.
+_DATAGRAM = bytes.fromhex("4500003c 00004000 0111f5ad c0000201 c0000202 4e500009 00280000") + MARK
+_FRAME = bytes.fromhex("024e50000002 024e50000001 0800") + _DATAGRAM
+# VXLAN with the I flag, Geneve with neither the control nor the critical bit: it has no options.
+_REQUESTS = {
+    "ipip": _DATAGRAM,
+    "vxlan": bytes.fromhex("08000000 fffffe00") + _FRAME,
+    "geneve": bytes.fromhex("00006558 fffffe00") + _FRAME,
+}
+
 
 class Encapsulated:
     """One kind of tunnel; our listener answers nothing, as a real tunnel end would."""
@@ -47,11 +51,11 @@ class Encapsulated:
 
     def template(self, transport: str, family: int) -> wire.Template:
         """Give the packet, which ends with the marked payload."""
-        return make_template(_make_request(self.name))
+        return make_template(_REQUESTS[self.name])
 
     def service_request(self, transport: str, family: int) -> bytes | None:
         """Give the same packet: a real device drops the unknown network without a word."""
-        return _make_request(self.name)
+        return _REQUESTS[self.name]
 
 
 class Vxlan(Encapsulated):
@@ -96,7 +100,7 @@ class IpIp(Encapsulated):
         length = int.from_bytes(data[2:4], "big")
         if len(data) < _IP_HEADER_BYTES or data[0] >> 4 != 4 or length != len(data):
             return unknown("an encapsulated IPv4 packet", data)
-        if data[_IP_ADDRESSES] == _make_request(self.name)[_IP_ADDRESSES]:
+        if data[_IP_ADDRESSES] == _REQUESTS[self.name][_IP_ADDRESSES]:
             return Reading(False, "our own encapsulated packet came back")
         return Reading(True, f"encapsulated IPv4, protocol {data[9]}")
 
@@ -107,24 +111,3 @@ def _read_network(kind: str, data: bytes) -> Reading:
     if network == NETWORK_ID:
         return Reading(False, f"our own {kind} packet came back")
     return Reading(True, f"{kind}, network {network}")
-
-
-@functools.cache
-def _make_request(name: str) -> bytes:
-    with import_without_files():
-        from scapy.contrib.geneve import GENEVE
-        from scapy.layers.inet import IP, UDP
-        from scapy.layers.l2 import Ether
-        from scapy.layers.vxlan import VXLAN
-        from scapy.packet import Raw
-
-    ip = IP(src="192.0.2.1", dst="192.0.2.2", ttl=1, id=0, flags="DF")
-    # Checksum 0 means none: the holes are filled later.
-    inner: Packet = ip / UDP(sport=20048, dport=9, chksum=0) / Raw(MARK)
-    if name == "ipip":
-        return bytes(inner)
-    frame = Ether(src="02:4e:50:00:00:01", dst="02:4e:50:00:00:02") / inner
-    if name == "vxlan":
-        return bytes(VXLAN(flags="Instance", vni=NETWORK_ID) / frame)
-    # Neither the control nor the critical bit is set, since there are no options.
-    return bytes(GENEVE(proto=_GENEVE_ETHERNET, vni=NETWORK_ID) / frame)

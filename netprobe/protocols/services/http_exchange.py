@@ -31,8 +31,6 @@ SHOWN_BEGIN = 60
 # Where a request goes is decided by the pipe: no URL is ever resolved.
 NOWHERE = {scheme: f"{scheme}://netprobe.invalid" for scheme in ("http", "https")}
 _BACKEND = "netprobe.protocols.services.http_backend"
-# What is imported as a whole: sys.modules also has what another task's thread has just begun.
-_IMPORTED: set[str] = set()
 _CODINGS = ("gzip", "x-gzip", "deflate")
 # No coding, and nothing after this answer. A proxy gets none of them with CONNECT, as of grpc-go.
 _GET = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("Connection", "close"))
@@ -108,21 +106,22 @@ class HttpAnswer(Struct):
         return f"HTTP {self.status} {self.reason}{server}{schemes}"
 
 
-async def import_beside(name: str) -> None:
-    """Import a module in a thread: agents hear no beats while a loop imports, and may end.
+async def load_http() -> None:
+    """Import httpx, which takes half a second, and many on a busy machine. To be called before a
+    connection opens: its other end does not wait so long.
 
-    httpx takes a second of a slow machine's processor, and ten on a busy one.
+    In a thread: agents hear no beats while a loop imports, and end after 30 s without one.
     """
-    if name not in _IMPORTED:
-        await asyncio.to_thread(importlib.import_module, name)
-        _IMPORTED.add(name)
+    await asyncio.to_thread(importlib.import_module, _BACKEND)
 
 
 async def exchange_http(
     pipe: Pipe, request: HttpRequest, limits: ReadLimits = EASY, answer: HttpAnswer | None = None
 ) -> HttpAnswer:
-    """Ask, and give what came within the limits; ``answer`` is filled as it comes."""
-    await import_beside(_BACKEND)
+    """Ask, and give what came within the limits; ``answer`` is filled as it comes.
+
+    Who has opened the pipe has called ``load_http`` before.
+    """
     from netprobe.protocols.services.http_backend import PipeStream
 
     answer = HttpAnswer() if answer is None else answer

@@ -17,6 +17,7 @@ from netprobe.protocols.services.hearing import (
     hear_plain,
     hear_tls,
 )
+from netprobe.protocols.services.http_exchange import load_http
 from netprobe.protocols.services.proxy_url import ProxyUrl
 from netprobe.protocols.services.tls_certificates import names_host
 
@@ -98,6 +99,7 @@ class Asked(Struct, frozen=True):
 
 async def identify(service: Service, asked: Asked, dial: Dial) -> ServiceFinding:
     """Identify a service: with TLS or without, and the other way if there is no answer."""
+    await load_http()
     tls = service.speaks_tls(asked.port)
     heard = await _hear_service(service, asked, dial, tls)
     if heard is None:
