@@ -27,7 +27,7 @@ START = (
     "-I -B -X utf8"
 )
 # Its sources travel, too: netprobe's agent is sent as sources.
-_WITH_SOURCES = ("netprobe/",)
+_WITH_SOURCES = "netprobe/"
 
 
 def base_folder(arch: Arch) -> Path:

@@ -119,10 +119,10 @@ async def _diagnose_all(
             except AgentError as error:
                 return _not_tested(host, via, error)
 
-    await load_http()
     # Streams need no rights: an agent that needs no sudo cannot fail by it.
     plain = [replace(host, become=None) for host in hosts]
     async with open_fleet(plain, launcher, events.host) as fleet:
+        await load_http()
         return tuple(await asyncio.gather(*(diagnose_from(fleet, host) for host in hosts)))
 
 

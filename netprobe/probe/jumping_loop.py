@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from typing import Any, TypeVar, TypeVarTuple
 
 Answer = TypeVar("Answer")
-Words = TypeVarTuple("Words")
+Arguments = TypeVarTuple("Arguments")
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
@@ -27,9 +27,9 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         return self._jumped_s
 
     def run_in_executor(
-        self, executor: Executor | None, func: Callable[[*Words], Answer], *args: *Words
+        self, executor: Executor | None, func: Callable[[*Arguments], Answer], *args: *Arguments
     ) -> asyncio.Future[Answer]:
-        """Do at once what belongs into a thread: it takes none of the loop's time."""
+        """Do at once what others do in a thread: it takes none of the loop's time."""
         future: asyncio.Future[Answer] = self.create_future()
         try:
             future.set_result(func(*args))

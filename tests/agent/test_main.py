@@ -183,6 +183,79 @@ def test_a_stopped_agent_does_not_blame_the_other_end(monkeypatch: pytest.Monkey
     os.close(writable)
 
 
+def test_a_timer_that_is_due_after_work_waits_for_what_came_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An answer that came in time is read before its look is over."""
+    loop = Loop()
+    done: list[str] = []
+    readable, writable = os.pipe()
+    late_s = [0.0]
+    monkeypatch.setattr(loop, "now", lambda: time.monotonic() + late_s[0])
+
+    def work() -> None:
+        done.append("work")
+        late_s[0] += 31
+        os.write(writable, b".")
+
+    def read(_events: int) -> None:
+        done.append("answer")
+        loop.unwatch(readable)
+
+    def end() -> None:
+        done.append("timer")
+        loop.stop()
+
+    loop.watch(readable, READ, read)
+    loop.call_later(0, work)
+    loop.call_later(30, end)
+    loop.run()
+    assert done == ["work", "answer", "timer"]
+    os.close(readable)
+    os.close(writable)
+
+
+class StoppedEpoll:
+    """Gives nothing the first time, as to a process that was stopped while it waited (EINTR)."""
+
+    def __init__(self, epoll: Any) -> None:
+        self._epoll = epoll
+        self._polls = 0
+
+    def poll(self, wait_s: float, most: int) -> list[tuple[int, int]]:
+        """Give what is ready, from the second time on."""
+        self._polls += 1
+        found: list[tuple[int, int]] = self._epoll.poll(wait_s, most)
+        return found if self._polls > 1 else []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._epoll, name)
+
+
+def test_a_poll_that_was_stopped_does_not_blame_the_other_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel ends it as if nothing had come."""
+    loop = Loop()
+    monkeypatch.setattr(loop, "_epoll", StoppedEpoll(loop._epoll))
+    ended: list[bool] = []
+    man = DeadMan(loop, 30, lambda: ended.append(True))
+    readable, writable = os.pipe()
+
+    def hear(_events: int) -> None:
+        os.read(readable, 9)
+        man.hear()
+        loop.stop()
+
+    loop.watch(readable, READ, hear)
+    os.write(writable, b".")
+    monkeypatch.setattr(loop, "now", lambda: time.monotonic() + 31)
+    loop.run()
+    assert not ended
+    os.close(readable)
+    os.close(writable)
+
+
 @pytest.mark.parametrize("by", ["order", "timer"])
 def test_long_work_does_not_blame_the_other_end(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     """Beats that came while the agent worked are read before the switch looks at the clock."""

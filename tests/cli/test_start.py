@@ -33,7 +33,7 @@ HEAVY = (
     "cryptography",
     "ssl",
 )
-LATE = (*HEAVY[3:6], "netprobe.probe.rehearsals.playing")
+LATE = ("httpx", "httpcore", "h2", "netprobe.probe.rehearsals.playing")
 COUNT = """
 import sys
 from netprobe.cli.main import status_of

@@ -32,6 +32,7 @@ async def test_a_loop_goes_on_while_httpx_is_imported(
     monkeypatch.setattr("builtins.loop_had_a_turn", turn, raising=False)
     monkeypatch.setattr(http_exchange, "_BACKEND", "slow_to_import")
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "slow_to_import", raising=False)
     (tmp_path / "slow_to_import.py").write_text(SLOW)
     done: list[str] = []
 

@@ -12,8 +12,7 @@ from release.left_out import LEFT_OUT, WHEELS, is_left_out
 
 _WHEELS = Path(sysconfig.get_path("purelib"))
 _ROOT = Path(__file__).parents[2]
-# Imports every module of netprobe and makes every packet for which it uses a library, where no
-# module can be found that is left out.
+# Imports every module of netprobe where no module can be found that is left out.
 WITHOUT = """
 import importlib, json, pkgutil, sys, sysconfig
 from importlib.machinery import PathFinder

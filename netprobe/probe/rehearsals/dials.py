@@ -50,7 +50,6 @@ async def dial_once(
     agent: AgentMethods, target: Target, hello: Hello, path: str, dial: BalancerDial
 ) -> None:
     """Connect, shake hands, and ask for a path, if there is one. Raises AgentError."""
-    await load_http()
     async with agent.open_stream(target) as stream:
         failure = stream.opened.failure
         if failure is not None:
@@ -136,6 +135,7 @@ class Dialling:
 
     async def run(self) -> None:
         """Dial from all sources side by side, each until it knows enough."""
+        await load_http()
         await asyncio.gather(*(self._dial_on(one) for one in self.sources))
 
     async def _dial_on(self, source: DiallingSource) -> None:

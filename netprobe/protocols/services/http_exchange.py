@@ -107,10 +107,11 @@ class HttpAnswer(Struct):
 
 
 async def load_http() -> None:
-    """Import httpx, which takes half a second, and many on a busy machine. To be called before a
-    connection opens: its other end does not wait so long.
+    """Import httpx, which takes many seconds on a busy machine. To be called before a connection
+    opens: its other end does not wait so long.
 
-    In a thread: agents hear no beats while a loop imports, and end after 30 s without one.
+    In a thread: agents hear no beats while a loop imports, and end after 30 s without one. What
+    httpcore imports at the first request is a tenth of it.
     """
     await asyncio.to_thread(importlib.import_module, _BACKEND)
 

@@ -96,6 +96,21 @@ class World:
         return self.source.orders(Target)
 
 
+async def test_httpx_is_there_before_the_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy does not wait for an import, and refuses who is silent for so long."""
+    world = World(tunnel())
+    opened: list[int] = []
+
+    async def load() -> None:
+        opened.append(len(world.opened))
+
+    monkeypatch.setattr("netprobe.probe.flows.proxied.load_http", load)
+    await world.probe(proxied())
+
+    assert opened == [0]
+    assert world.opened
+
+
 @pytest.mark.parametrize(
     ("pipe", "refusal", "said"),
     [

@@ -7,6 +7,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from netprobe.errors import AgentError
 from netprobe.model.balanced import Removal
 from netprobe.probe.jumping_loop import JumpingLoop
 from netprobe.probe.rehearsals.dials import BalancerDial, Dialling, DiallingSource
@@ -189,6 +192,26 @@ def test_a_small_share_needs_more_dials() -> None:
     source.reached_since = {"a": 50, "b": 50, "c": 1}
     assert count_enough("c", [source], 36) == 12 * 101
     assert count_enough("a", [source], 36) == 36
+
+
+async def test_httpx_is_there_before_the_first_dial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a dial began is known to the moment; an import is none of it."""
+    done: list[str] = []
+
+    class NotedDialling(Dialling):
+        async def dial(self, source: DiallingSource) -> BalancerDial:
+            done.append("dialled")
+            raise AgentError("agent-lost", source.name)
+
+    async def load() -> None:
+        done.append("loaded")
+
+    monkeypatch.setattr("netprobe.probe.rehearsals.dials.load_http", load)
+    nothing: Any = None
+    sources = [DiallingSource("client", nothing, nothing)]
+    await NotedDialling(sources, Hello(None, ()), ("a",), str, lambda _: None).run()
+
+    assert done == ["loaded", "dialled"]
 
 
 def test_what_is_lost_went_nowhere() -> None:

@@ -9,6 +9,7 @@ import re
 import socket
 import struct
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -304,7 +305,7 @@ def test_all_are_asked_once_before_any_is_asked_again(lab: None, way: str) -> No
     wire.close()
 
     assert attempts[:200] == [1] * 200
-    assert [attempts.count(number) for number in range(1, 7)] == [200] * 6
+    assert Counter(attempts) == dict.fromkeys(range(1, 7), 200)
 
 
 class Forger:
