@@ -26,7 +26,7 @@ START = (
     '"{0}/lib/ld.so" --library-path "{0}/lib" --argv0 "{0}/bin/python" "{0}/lib/python" '
     "-I -B -X utf8"
 )
-# Its sources travel, too: netprobe's agent is sent as sources.
+# The sources of netprobe travel, too: it sends its agent as sources.
 _WITH_SOURCES = "netprobe/"
 
 

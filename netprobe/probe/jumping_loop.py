@@ -29,7 +29,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Arguments], Answer], *args: *Arguments
     ) -> asyncio.Future[Answer]:
-        """Do at once what others do in a thread: it takes none of the loop's time."""
+        """Do the work at once, where another loop gives it to a thread: the clock does not move."""
         future: asyncio.Future[Answer] = self.create_future()
         try:
             future.set_result(func(*args))

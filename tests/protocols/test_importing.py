@@ -27,7 +27,7 @@ assert builtins.loop_had_a_turn.wait(30)
 async def test_a_loop_goes_on_while_httpx_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two who want it wait for it."""
+    """Two tasks that need httpx both wait until it is there."""
     turn = threading.Event()
     monkeypatch.setattr("builtins.loop_had_a_turn", turn, raising=False)
     monkeypatch.setattr(http_exchange, "_BACKEND", "slow_to_import")
@@ -51,7 +51,7 @@ async def test_a_loop_goes_on_while_httpx_is_imported(
 
 
 async def test_httpx_is_there_before_a_connection_opens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is asked does not wait for an import, and ends what is silent for so long."""
+    """A server ends a connection that is silent for as long as an import takes."""
     done: list[str] = []
 
     async def load() -> None:

@@ -77,7 +77,7 @@ class Loop:
             ready = self._epoll.poll(wait_s, BATCH)
             self.turn_at = self.now()
             self.pauses.note(self.turn_at)
-            # A process that was stopped gets nothing from its poll, whatever has come meanwhile.
+            # Where the process was stopped, its poll gives nothing, whatever has come meanwhile.
             self._serve_ready(ready or self._epoll.poll(0, BATCH))
             self._fire_timers()
 

@@ -107,11 +107,11 @@ class HttpAnswer(Struct):
 
 
 async def load_http() -> None:
-    """Import httpx, which takes many seconds on a busy machine. To be called before a connection
-    opens: its other end does not wait so long.
+    """Import httpx, which takes many seconds on a busy machine. Call this before you open a
+    connection: its other end does not wait so long.
 
-    In a thread: agents hear no beats while a loop imports, and end after 30 s without one. What
-    httpcore imports at the first request is a tenth of it.
+    A thread imports it: agents hear no beats while the loop imports, and end after 30 s without
+    one. At the first request httpcore imports a few modules more, a sixth of it.
     """
     await asyncio.to_thread(importlib.import_module, _BACKEND)
 
@@ -121,7 +121,7 @@ async def exchange_http(
 ) -> HttpAnswer:
     """Ask, and give what came within the limits; ``answer`` is filled as it comes.
 
-    Who has opened the pipe has called ``load_http`` before.
+    The caller has called ``load_http`` before it opened the pipe.
     """
     from netprobe.protocols.services.http_backend import PipeStream
 

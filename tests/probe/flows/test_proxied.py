@@ -97,7 +97,7 @@ class World:
 
 
 async def test_httpx_is_there_before_the_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy does not wait for an import, and refuses who is silent for so long."""
+    """A proxy refuses a client that is silent for as long as an import takes."""
     world = World(tunnel())
     opened: list[int] = []
 

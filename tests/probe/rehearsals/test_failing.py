@@ -195,7 +195,7 @@ def test_a_small_share_needs_more_dials() -> None:
 
 
 async def test_httpx_is_there_before_the_first_dial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a dial began is known to the moment; an import is none of it."""
+    """The time at which a dial began counts: no import may come between it and the connection."""
     done: list[str] = []
 
     class NotedDialling(Dialling):
