@@ -1,6 +1,7 @@
 """Reads the story of some probes out of the recorder's rows: runs of ports that went alike."""
 
 import socket
+from collections import Counter
 from functools import lru_cache
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -14,18 +15,27 @@ from ..wire.parts import SeenError, SeenPackets, SeenRun, TranslatedRun
 from ..wire.templates import NONCE_BYTES, Template, read_nonce
 from .ring import (
     DATAGRAM,
+    DEVICE,
+    DPORT,
     ECHO_REPLY,
     ECHO_REQUEST,
     ERROR,
     ICMP,
     ICMP6,
+    KIND,
     NONCE,
+    NUMBER,
+    OUT,
     RESET,
     ROW,
+    SPORT,
     SYN,
     SYN_ACK,
     TCP,
+    TIME,
+    TTL,
     UDP,
+    Row,
     find_loopback,
     list_numbers,
     name_device,
@@ -45,29 +55,28 @@ MOST_NUMBERS = 64
 MOST_TRANSLATED = 1024
 
 
-class PortPackets:
-    """Packets of one kind and port: the first of them, and how often each device saw one."""
+class SeenPorts:
+    """Packets of one kind, by port; ``at``: where a row has its port."""
 
-    __slots__ = ("by_device", "first_ns", "number", "traits", "ttl")
+    __slots__ = ("counts", "firsts", "traits")
 
-    def __init__(self, first_ns: int, ttl: int, device: int, number: int) -> None:
-        self.first_ns = first_ns
-        self.ttl = ttl
-        # In the order in which they saw one.
-        self.by_device = {device: 1}
-        self.number = number
-        # What ports must have in common to be told together: the TTL, and the devices.
-        self.traits: Tuple[int, ...] = (ttl, device)
+    def __init__(self, rows: List[Row], at: int) -> None:
+        self.firsts = {row[at]: row for row in reversed(rows)}
+        # What ports must have in common to be told together: the TTL, and the devices in the order
+        # in which they saw a packet.
+        self.traits: Dict[int, Tuple[int, ...]] = {
+            port: (row[TTL], row[DEVICE]) for port, row in self.firsts.items()
+        }
+        # How many packets a port had, where any had several: a bond and its port see the same one.
+        self.counts: Dict[int, int] = {}
+        if len(self.firsts) < len(rows):
+            self._count_packets(rows, at)
 
-    @property
-    def packets(self) -> int:
-        """How many there were: a bond and its port see the same one."""
-        return max(self.by_device.values())
-
-
-# What was seen, by port; of one port: requests, answers, resets.
-ByPort = Dict[int, PortPackets]
-PortSeen = Tuple[Optional[PortPackets], Optional[PortPackets], Optional[PortPackets]]
+    def _count_packets(self, rows: List[Row], at: int) -> None:
+        for (port, device), count in Counter((row[at], row[DEVICE]) for row in rows).items():
+            self.counts[port] = max(count, self.counts.get(port, 0))
+            if device not in self.traits[port][1:]:
+                self.traits[port] += (device,)
 
 
 class StoryReader:
@@ -95,7 +104,7 @@ class StoryReader:
             self._order.id,
             running=True,
             failure=None,
-            runs=self._make_runs(requests, *found),
+            runs=self._make_runs([requests, *found]),
             errors=self._read_errors(there),
             translated=self._find_translated(there),
             heard=self._has_heard(self._asker),
@@ -104,32 +113,27 @@ class StoryReader:
             full=False,
         )
 
-    def _collect_packets(self, pair: bytes, wanted: int, *, is_request: bool) -> ByPort:
+    def _collect_packets(self, pair: bytes, wanted: int, *, is_request: bool) -> SeenPorts:
         """Collect the packets of one kind between two addresses, in the right direction."""
-        found: ByPort = {}
         # Requests go out at the source, answers at the destination.
         outgoing = is_request == self._order.sent
         ports, own_ports = self._ports, self._order.own_ports
+        at, own_at = (DPORT, SPORT) if is_request else (SPORT, DPORT)
         # A rule of this host that resets its own connects does so over the loopback device.
         unwanted = 0 if self._asker == self._target else find_loopback()
-        for row in ROW.iter_unpack(self._recorder.rows.get(pair, b"")):
-            first_ns, kind, ttl, out, device, sport, dport, number = row
-            port, own_port = (dport, sport) if is_request else (sport, dport)
-            if kind != wanted or out != outgoing or port not in ports or device == unwanted:
-                continue
-            if kind == DATAGRAM and own_port not in own_ports and not self._is_ours(number):
-                continue
-            if kind == NONCE and number not in self._order.numbers:
-                continue
-            known = found.get(port)
-            if known is None:
-                found[port] = PortPackets(first_ns, ttl, device, number)
-            elif device in known.by_device:
-                known.by_device[device] += 1
-            else:
-                known.by_device[device] = 1
-                known.traits += (device,)
-        return found
+        rows = [
+            row
+            for row in ROW.iter_unpack(self._recorder.rows.get(pair, b""))
+            if row[KIND] == wanted
+            and row[OUT] == outgoing
+            and row[DEVICE] != unwanted
+            and row[at] in ports
+        ]
+        if wanted == DATAGRAM:
+            rows = [row for row in rows if row[own_at] in own_ports or self._is_ours(row[NUMBER])]
+        elif wanted == NONCE:
+            rows = [row for row in rows if row[NUMBER] in self._order.numbers]
+        return SeenPorts(rows, at)
 
     def _is_ours(self, place: int) -> bool:
         """Tell whether a datagram carries the nonce of an order that is asked about."""
@@ -140,47 +144,40 @@ class StoryReader:
         nonce = find_nonce(self._agent, self._recorder.payloads[place])
         return None if nonce is None else read_nonce(nonce).order
 
-    def _make_runs(
-        self, requests: ByPort, answers: ByPort, resets: Optional[ByPort] = None
-    ) -> List[SeenRun]:
-        resets = resets or {}
-        groups: Dict[Any, Tuple[List[int], List[PortSeen]]] = {}
-        for port in sorted({*requests, *answers, *resets}):
-            seen = requests.get(port), answers.get(port), resets.get(port)
-            likeness = (self._ports[port], *[kind and kind.traits for kind in seen])
-            ports, some = groups.setdefault(likeness, ([], []))
-            ports.append(port)
-            some.append(seen)
-        sent = self._order.sent
+    def _make_runs(self, kinds: List[SeenPorts]) -> List[SeenRun]:
+        """Make runs of ports that went alike; ``kinds``: requests, and each kind of answers."""
+        groups: Dict[Any, List[int]] = {}
+        ports = sorted(set().union(*[seen.firsts for seen in kinds]))
+        traits = [map(seen.traits.get, ports) for seen in kinds]
+        for port, likeness in zip(ports, zip(map(self._ports.get, ports), *traits)):
+            groups.setdefault(likeness, []).append(port)
+        sent, requests = self._order.sent, kinds[0].firsts
         return [
             SeenRun(
-                PortSet(ports).pairs(),
-                self._join_packets([requests for requests, _, _ in some], sent),
-                self._join_packets([answers for _, answers, _ in some], not sent),
-                self._join_packets([resets for _, _, resets in some], not sent),
+                PortSet(some).pairs(),
+                self._join_packets(kinds[0], some, sent),
+                self._join_packets(kinds[1], some, not sent),
+                self._join_packets(kinds[2], some, not sent) if kinds[2:] else None,
                 # Of ports from all of the run: a translation may begin in its middle.
                 [
-                    requests.number
-                    for requests, _, _ in some[:: len(some) // MOST_NUMBERS + 1]
-                    if requests
+                    requests[port][NUMBER]
+                    for port in some[:: len(some) // MOST_NUMBERS + 1]
+                    if port in requests
                 ],
             )
-            for ports, some in groups.values()
+            for some in groups.values()
         ]
 
-    def _join_packets(
-        self, some: "List[Optional[PortPackets]]", out: bool
-    ) -> Optional[SeenPackets]:
+    def _join_packets(self, seen: SeenPorts, ports: List[int], out: bool) -> Optional[SeenPackets]:
         """Give what several ports have in common; they are alike."""
-        first = some[0]
-        if first is None:
+        if ports[0] not in seen.firsts:
             return None
-        counts = [packets.packets for packets in some if packets is not None]
-        begin = min(packets.first_ns for packets in some if packets is not None)
+        counts = [seen.counts.get(port, 1) for port in ports]
+        ttl, *devices = seen.traits[ports[0]]
         # The device nearest to the network sees what comes first, and what goes out last.
-        devices = list(first.by_device)
         outermost = self._name_device(devices[-1] if out else devices[0])
-        return SeenPackets(min(counts), max(counts), begin, first.ttl, outermost)
+        begin = min(seen.firsts[port][TIME] for port in ports)
+        return SeenPackets(min(counts), max(counts), begin, ttl, outermost)
 
     def _read_errors(self, pair: bytes) -> List[SeenError]:
         """Read the errors about these probes, by sender and kind."""
