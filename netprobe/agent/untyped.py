@@ -27,7 +27,6 @@ class Form:
         return Form(self.__origin__, (*self.__args__, *arguments))
 
 
-TYPE_CHECKING = False
 Any = Callable = Deque = Iterable = Iterator = Sequence = Set = Type = Union = Form()
 Dict = Form(dict)
 List = Form(list)

@@ -3,8 +3,8 @@
 Strips what only readers and type checkers need from Python source; lines keep their numbers.
 
 Comments, docstrings and the annotations of functions and variables go, and so do imports that only
-they needed; the fields of a ``NamedTuple`` stay, because they are code. A level of indentation is
-one space. Tracebacks of the stripped source name the same lines.
+they or type checkers needed; the fields of a ``NamedTuple`` stay, because they are code. A level of
+indentation is one space. Tracebacks of the stripped source name the same lines.
 """
 
 from __future__ import annotations
@@ -127,6 +127,8 @@ def _cut_syntax(tree: ast.Module, lines: list[bytes]) -> Iterator[Cut]:
         elif isinstance(node, ast.ClassDef) and not _is_record(node):
             bare = (n for n in node.body if isinstance(n, ast.AnnAssign) and n.value is None)
             yield from map(_cut_whole, bare)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield _cut_whole(node)
 
 
 def _cut_types(tree: ast.Module, words: Mapping[str, int]) -> Iterator[Cut]:

@@ -15,11 +15,13 @@ MODULES = sorted(AGENT.rglob("*.py"))
 
 SOURCE = '''"""Module."""
 import os  # why
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 from a import (
     b,
     c as d,
 )
+if TYPE_CHECKING:
+    from e import Plain
 
 # A comment.
 
@@ -61,6 +63,8 @@ from a import (
 
 
 
+
+
 class Record(NamedTuple):
 
 
@@ -89,7 +93,8 @@ class Plain:
 
 
 def test_comments_docstrings_and_annotations_go() -> None:
-    """So do imports that only annotations needed; fields of records stay, and no line moves."""
+    """So do imports that only annotations and type checkers needed; fields of records stay, and no
+    line moves."""
     assert strip(SOURCE) == STRIPPED
 
 
@@ -137,6 +142,10 @@ class _Bare(ast.NodeTransformer):
         if node.value is None:
             return None
         return ast.Assign([node.target], node.value, lineno=node.lineno)
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        is_of_types = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        return None if is_of_types else self.generic_visit(node)
 
     def _bare_body(self, node: ast.Module | ast.ClassDef | ast.FunctionDef) -> ast.AST:
         if ast.get_docstring(node) is not None:

@@ -42,13 +42,13 @@ from .ring import (
 )
 
 NUMBERS = {"tcp": (TCP,), "tcp-nonce": (TCP,), "udp": (UDP,), "icmp": (ICMP, ICMP6)}
-# Requests, and what may come back.
+# Requests, answers and resets.
 KINDS = {
-    "tcp": (SYN, (SYN_ACK, RESET)),
-    "tcp-nonce": (NONCE, (NONCE,)),
-    "udp": (DATAGRAM, (DATAGRAM,)),
-    "ipproto": (DATAGRAM, (DATAGRAM,)),
-    "icmp": (ECHO_REQUEST, (ECHO_REPLY,)),
+    "tcp": (SYN, SYN_ACK, RESET),
+    "tcp-nonce": (NONCE, NONCE, None),
+    "udp": (DATAGRAM, DATAGRAM, None),
+    "ipproto": (DATAGRAM, DATAGRAM, None),
+    "icmp": (ECHO_REQUEST, ECHO_REPLY, None),
 }
 # How many first sequence numbers stand for a run of ports.
 MOST_NUMBERS = 64
@@ -58,8 +58,6 @@ MOST_TRANSLATED = 1024
 class SeenPorts:
     """Packets of one kind, by port; ``at``: where a row has its port."""
 
-    __slots__ = ("counts", "firsts", "traits")
-
     def __init__(self, rows: List[Row], at: int) -> None:
         self.firsts = {row[at]: row for row in reversed(rows)}
         # What ports must have in common to be told together: the TTL, and the devices in the order
@@ -67,16 +65,13 @@ class SeenPorts:
         self.traits: Dict[int, Tuple[int, ...]] = {
             port: (row[TTL], row[DEVICE]) for port, row in self.firsts.items()
         }
-        # How many packets a port had, where any had several: a bond and its port see the same one.
+        # How many packets each port had, if any had several: a bond and its port see the same one.
         self.counts: Dict[int, int] = {}
         if len(self.firsts) < len(rows):
-            self._count_packets(rows, at)
-
-    def _count_packets(self, rows: List[Row], at: int) -> None:
-        for (port, device), count in Counter((row[at], row[DEVICE]) for row in rows).items():
-            self.counts[port] = max(count, self.counts.get(port, 0))
-            if device not in self.traits[port][1:]:
-                self.traits[port] += (device,)
+            for (port, device), count in Counter((row[at], row[DEVICE]) for row in rows).items():
+                self.counts[port] = max(count, self.counts.get(port, 0))
+                if device not in self.traits[port][1:]:
+                    self.traits[port] += (device,)
 
 
 class StoryReader:
@@ -87,9 +82,10 @@ class StoryReader:
         self._order = order
         self._agent = agent
         # Each port with the place of its range: what is asked apart is told apart.
-        self._ports = {port: at for at, pair in enumerate(order.ports) for port in each((pair,))}
-        self._ports = self._ports or {0: 0}
-        self._request, self._answers = KINDS[order.proto]
+        self._ports = {
+            port: at for at, pair in enumerate(order.ports) for port in each((pair,))
+        } or {0: 0}
+        self._request, *self._answers = KINDS[order.proto]
         self._asker = pack_address(order.asker)
         self._target = pack_address(order.target)
         # Hundreds of runs have the same few devices, and each name is a question to the kernel.
@@ -104,7 +100,7 @@ class StoryReader:
             self._order.id,
             running=True,
             failure=None,
-            runs=self._make_runs([requests, *found]),
+            runs=self._make_runs(requests, *found),
             errors=self._read_errors(there),
             translated=self._find_translated(there),
             heard=self._has_heard(self._asker),
@@ -113,11 +109,11 @@ class StoryReader:
             full=False,
         )
 
-    def _collect_packets(self, pair: bytes, wanted: int, *, is_request: bool) -> SeenPorts:
+    def _collect_packets(self, pair: bytes, wanted: Optional[int], *, is_request: bool) -> SeenPorts:
         """Collect the packets of one kind between two addresses, in the right direction."""
         # Requests go out at the source, answers at the destination.
         outgoing = is_request == self._order.sent
-        ports, own_ports = self._ports, self._order.own_ports
+        ports = self._ports
         at, own_at = (DPORT, SPORT) if is_request else (SPORT, DPORT)
         # A rule of this host that resets its own connects does so over the loopback device.
         unwanted = 0 if self._asker == self._target else find_loopback()
@@ -130,6 +126,7 @@ class StoryReader:
             and row[at] in ports
         ]
         if wanted == DATAGRAM:
+            own_ports = self._order.own_ports
             rows = [row for row in rows if row[own_at] in own_ports or self._is_ours(row[NUMBER])]
         elif wanted == NONCE:
             rows = [row for row in rows if row[NUMBER] in self._order.numbers]
@@ -144,25 +141,26 @@ class StoryReader:
         nonce = find_nonce(self._agent, self._recorder.payloads[place])
         return None if nonce is None else read_nonce(nonce).order
 
-    def _make_runs(self, kinds: List[SeenPorts]) -> List[SeenRun]:
-        """Make runs of ports that went alike; ``kinds``: requests, and each kind of answers."""
+    def _make_runs(
+        self, requests: SeenPorts, answers: SeenPorts, resets: SeenPorts
+    ) -> List[SeenRun]:
         groups: Dict[Any, List[int]] = {}
-        ports = sorted(set().union(*[seen.firsts for seen in kinds]))
-        traits = [map(seen.traits.get, ports) for seen in kinds]
+        ports = sorted({*requests.firsts, *answers.firsts, *resets.firsts})
+        traits = [map(seen.traits.get, ports) for seen in (requests, answers, resets)]
         for port, likeness in zip(ports, zip(map(self._ports.get, ports), *traits)):
             groups.setdefault(likeness, []).append(port)
-        sent, requests = self._order.sent, kinds[0].firsts
+        sent = self._order.sent
         return [
             SeenRun(
                 PortSet(some).pairs(),
-                self._join_packets(kinds[0], some, sent),
-                self._join_packets(kinds[1], some, not sent),
-                self._join_packets(kinds[2], some, not sent) if kinds[2:] else None,
+                self._join_packets(requests, some, sent),
+                self._join_packets(answers, some, not sent),
+                self._join_packets(resets, some, not sent),
                 # Of ports from all of the run: a translation may begin in its middle.
                 [
-                    requests[port][NUMBER]
+                    requests.firsts[port][NUMBER]
                     for port in some[:: len(some) // MOST_NUMBERS + 1]
-                    if port in requests
+                    if port in requests.firsts
                 ],
             )
             for some in groups.values()
@@ -172,11 +170,11 @@ class StoryReader:
         """Give what several ports have in common; they are alike."""
         if ports[0] not in seen.firsts:
             return None
-        counts = [seen.counts.get(port, 1) for port in ports]
+        counts = [seen.counts.get(port, 1) for port in ports] if seen.counts else [1]
         ttl, *devices = seen.traits[ports[0]]
         # The device nearest to the network sees what comes first, and what goes out last.
         outermost = self._name_device(devices[-1] if out else devices[0])
-        begin = min(seen.firsts[port][TIME] for port in ports)
+        begin = min(map(seen.firsts.__getitem__, ports))[TIME]
         return SeenPackets(min(counts), max(counts), begin, ttl, outermost)
 
     def _read_errors(self, pair: bytes) -> List[SeenError]:

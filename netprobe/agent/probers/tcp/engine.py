@@ -6,7 +6,7 @@ that stay silent leave the window after a moment, so drops cost time, not rate.
 
 import select
 import socket
-from typing import Deque, Dict, Optional
+from typing import Deque, Dict, List, Optional
 
 from ...core.agent import AgentCore
 from ...core.pump import SLICE_S, TICK_S, Pump
@@ -48,6 +48,8 @@ class TcpEngine:
         self._scheduler = ConnectScheduler(agent, self, self._pool, self._live)
         self._completions = Completions(self, self._pool, self._live, self._scheduler.window)
         self._exchanges = TcpExchanges(agent, self, self._scheduler)
+        # When a connect may have been out for too long.
+        self._expire_at = 0.0
 
     # Orders
 
@@ -263,6 +265,9 @@ class TcpEngine:
     def _expire_connects(self, now: float) -> float:
         """Check every connect that has been out for longer than its look; gives the time until the
         next one may be, at most a tick."""
+        wait_s = self._expire_at - now
+        if wait_s > 0:
+            return wait_s
         wait_s = TICK_S
         for order in list(self._orders.values()):
             first_s = self._answers.first_look_s(
@@ -270,6 +275,7 @@ class TcpEngine:
             )
             for queue, limit_s in ((order.first, first_s), (order.later, order.look_s)):
                 wait_s = min(wait_s, self._expire_queue(queue, limit_s, now))
+        self._expire_at = now + wait_s
         return wait_s
 
     def _expire_queue(self, queue: Deque[ConnectBatch], limit_s: float, now: float) -> float:
@@ -288,11 +294,10 @@ class TcpEngine:
     def _end_late(self, batch: ConnectBatch, spoilt: bool) -> None:
         """End what is out of a batch after its deadline. The kernel decides: this process may be
         late."""
-        for index in range(len(batch)):
-            if self._is_out((batch, index)):
-                code = connect_ex(batch.socks[index], batch.addresses[index])
-                self.take_result((batch, index), code)
-        rest = [index for index in range(len(batch)) if self._is_out((batch, index))]
+        for index in self._list_out(batch):
+            code = connect_ex(batch.socks[index], batch.addresses[index])
+            self.take_result((batch, index), code)
+        rest = self._list_out(batch)
         socks = pick(batch.socks, rest)
         states = list(map(syn_state, socks))
         self._completions.forget_connects(batch, rest)
@@ -304,9 +309,9 @@ class TcpEngine:
         for port, state in zip(pick(batch.ports, rest), states):
             self._end_look(batch.part, port, batch.look, state, spoilt)
 
-    def _is_out(self, connect: PendingConnect) -> bool:
-        batch, index = connect
-        return self._live.get(batch.fds[index]) is batch
+    def _list_out(self, batch: ConnectBatch) -> List[int]:
+        """List the connects of a batch that are still out."""
+        return [at for at, each in enumerate(map(self._live.get, batch.fds)) if each is batch]
 
     def _end_look(
         self, part: ProbePart, port: int, look: int, state: SynState, spoilt: bool
