@@ -289,7 +289,7 @@ class LookOptions(SilenceOptions):
 REHEARSE_OPTION = option(
     "--rehearse",
     metavar="[=NAME,NAME]",
-    help="Let agents play parts of the platform: overlay, balancer.",
+    help="Let agents play parts of the platform: overlay, balancer, segment.",
 )
 
 

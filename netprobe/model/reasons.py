@@ -52,6 +52,10 @@ _UNPROVED_MACHINE = (
     "Find out what answers for {address}: correct the inventory's address of {destination} or the "
     "way onto it, or take the address off another machine."
 )
+_TAKEN_ON_THE_WAY = (
+    "Find what takes {rule} on the way, a proxy or an address translation that answers for "
+    "{address}, and let it reach {destination}."
+)
 _SILENT_NEXT_HOP = "{next_hop}, the next hop of {sources}, answers nothing: {sent}"
 _LET_ICMP = (
     "Let ICMP fragmentation-needed (IPv6: packet-too-big) through on the way {between}, or "
@@ -104,7 +108,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "proxy-tunnel": Reason(),
     "full-size": Reason(),
     # --- what answers is something else ---
-    "false-open": Reason(),
+    "false-open": Reason(advice=dict.fromkeys((_PATH, _NEAR), _TAKEN_ON_THE_WAY)),
     "reflected": Reason(),
     "tls-not-expected": Reason(
         kind="service",
