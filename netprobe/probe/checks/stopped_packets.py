@@ -132,6 +132,10 @@ def _count_flows(seen: Observation) -> int:
     return port_sets.count(seen.ports) or 1
 
 
+def _count_packets(seen: Observation) -> int:
+    return _count_flows(seen) * ((seen.outcome and seen.outcome.packets) or 1)
+
+
 def _halve_flows(flows: list[Observation]) -> list[list[Observation]]:
     if len(flows) > 1:
         return [flows[::2], flows[1::2]]
@@ -143,14 +147,16 @@ def _halve_flows(flows: list[Observation]) -> list[list[Observation]]:
 @dataclass
 class _Watch:
     """How far the counters of the ends moved, in moments in which flows were asked (``asked``) and
-    in others. ``reached``: their packets came to a socket of ours. ``is_mixed``: a counter counts
-    some of what was asked."""
+    in others. ``sent``: the fewest packets of a moment, of which a look at UDP takes several.
+    ``reached``: their packets came to a socket of ours. ``is_mixed``: a counter counts some of what
+    was asked."""
 
     flows: Sequence[Observation]
     scene: Scene
     ends: Sequence[AgentMethods]
     asked: list[list[PacketCounts]] = field(default_factory=list)
     rested: list[list[PacketCounts]] = field(default_factory=list)
+    sent: float = math.inf
     reached: bool = False
     answered: bool = False
 
@@ -200,6 +206,7 @@ class _Watch:
             for _ in range(LOOKS)
         )
         found = [one for some in await asyncio.gather(*looks) for one in some]
+        self.sent = min(self.sent, sum(map(_count_packets, found)))
         self.answered = self.answered or not all(one.silent for one in found)
         if self.scene.round is not None:
             found = await with_witnesses(found, self.scene.round)
@@ -244,7 +251,7 @@ class _Watch:
         if sum(moved <= LOOKS / 8 for moved in asked) >= FREE_MOMENTS:
             return False
         ports = sum(_count_flows(seen) for seen in self.flows)
-        least = LOOKS / 2 if ports == 1 else LOOKS * ports * 0.98
+        least = LOOKS / 2 if ports == 1 else self.sent * 0.98
         more = fmean(asked) - fmean(rested)
         # The packets of others are spread over all moments alike, as far as chance goes.
         spread = max(pstdev(asked), pstdev(rested))

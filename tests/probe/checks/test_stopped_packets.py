@@ -45,6 +45,7 @@ class World:
 
     ``noise`` gives packets of others that a host stops between two questions; ``loss``: of so many
     packets one is lost before it is counted; ``held``: whether kernels count what does not leave.
+    A look sends ``packets`` of them.
     """
 
     def __init__(
@@ -54,9 +55,10 @@ class World:
         noise: Iterator[int] | None = None,
         loss: int = 0,
         held: bool = True,
+        packets: int = 1,
     ) -> None:
         self._fates = fates
-        self._noise, self._loss, self._held = noise, loss, held
+        self._noise, self._loss, self._held, self._packets = noise, loss, held, packets
         self._sent = 0
         self.source_counts = {"stopped": 5, "held": 3, "segments": 9}
         self.target_counts = {"stopped": 0, "held": 0, "segments": 0}
@@ -83,11 +85,12 @@ class World:
         return tell
 
     def _probe(self, order: ProbeOrder) -> Any:
-        for port in port_sets.each(tuple(order.blocks[0].ports)):
+        for port in [*port_sets.each(tuple(order.blocks[0].ports))] * self._packets:
             self._sent += 1
             if not self._loss or self._sent % self._loss:
                 self._send(self._fates[port])
-        return reply(order, lambda port: OPEN if self._fates[port] == "answered" else NOTHING)
+        nothing = NOTHING._replace(packets=self._packets)
+        return reply(order, lambda port: OPEN if self._fates[port] == "answered" else nothing)
 
     def _send(self, fate: Fate) -> None:
         if fate == "request":
@@ -180,6 +183,17 @@ async def test_flows_of_one_fate_are_asked_together() -> None:
 async def test_flows_of_different_fates_are_told_apart() -> None:
     """No port stands for another."""
     world = World({7000: "path", 7001: "request", 7002: "path"})
+
+    found = await world.look(silent(7000, 7001, 7002))
+
+    assert found[7001] == StoppedPackets(request=True, answer=False)
+    assert found[7000] == found[7002] == StoppedPackets(request=False, answer=False)
+
+
+async def test_a_port_that_is_sent_several_packets_stands_for_no_other() -> None:
+    """A look at UDP sends three datagrams: those of one port are as many as one of each of three
+    ports would be."""
+    world = World({7000: "path", 7001: "request", 7002: "path"}, packets=3)
 
     found = await world.look(silent(7000, 7001, 7002))
 
