@@ -378,10 +378,11 @@ ALLOWED: Final = _read_table(
      "its ARP or neighbour requests"),
     ("router-gives-up | * | * | *", "blocked unreachable host-down none", "host path",
      "{offender}, a router on the way, gave {address} up after {elapsed} ({icmp}): its next hop "
-     "there does not answer; that is the host, which is down, or another router"),
+     "there does not answer; that is the host, which is down or has no link, or another router"),
     ("router-gave-up | * | * | *", "blocked unreachable host-down none", "host path",
      "{look}; {router}, a router on the way, gave {address} up for other probes of {source}: its "
-     "next hop there does not answer; that is the host, which is down, or another router"),
+     "next hop there does not answer; that is the host, which is down or has no link, or another "
+     "router"),
     ("next-hop-down | * | * | *", "blocked unreachable next-hop-down none", "path source",
      "nothing got out of {source}: its next hop to {address} is {next_hop}, which does not answer "
      "its ARP or neighbour requests; that router is down, or the route or the cable of {source} is "

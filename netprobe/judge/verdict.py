@@ -233,7 +233,11 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     # Something on the way may have answered for a host of which a router says that it is down.
     given_up = row.reason == "host-down" or evidence.given_up_by is not None
     unproved = given_up and evidence.listener.state in ("unknown", "lost")
-    if (evidence.control_answered or evidence.host_up) and not unproved:
+    # That its agent lives does not show that its link does.
+    is_up = evidence.host_up and not (
+        row.reason == "host-down" and evidence.listener.state == "ours"
+    )
+    if (evidence.control_answered or is_up) and not unproved:
         places = _exclude_places(places, "host")
     silent = row.reason == "no-response"
     if silent and reply_failure(evidence) in _OWN_OUTPUT:
@@ -241,8 +245,10 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     story, witness = evidence.story or Story(), evidence.witness or Witness()
     came = story.destination_in.seen == "yes" or witness.socket
     failure = reply_failure(evidence)
-    # The link of a host whose next hop is silent may let nothing in either.
-    if silent and failure in _RETURN_ROUTE and (came or failure != NO_NEIGHBOUR):
+    # The link of a host whose next hop is silent may let nothing in either; nor does one without a
+    # route whose device is down.
+    absent = fill_counted(story, evidence).destination_in.seen == "no"
+    if silent and failure in _RETURN_ROUTE and (came or not (absent or failure == NO_NEIGHBOUR)):
         return ("return-path",)
     if silent or row.reason in _NARROWED:
         left = _list_left(_fill_story(row, evidence), silent=silent)

@@ -202,6 +202,9 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "unreachable", "host-down", ("host",)),
         (evidence(icmp(3, 1, "router"), host_up=True, listener=OURS,
                   conclusion=CheckConclusion("router-gives-up")),
+         "blocked", "unreachable", "host-down", ("host", "path")),
+        (evidence(icmp(3, 1, "router"), host_up=True, listener=OURS, control_answered=True,
+                  conclusion=CheckConclusion("router-gives-up")),
          "blocked", "unreachable", "host-down", ("path",)),
         # Without an agent there, what answered may be something on the way.
         (evidence(icmp(3, 1, "router"), host_up=True, control_answered=True,

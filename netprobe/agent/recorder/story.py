@@ -109,7 +109,9 @@ class StoryReader:
             full=False,
         )
 
-    def _collect_packets(self, pair: bytes, wanted: Optional[int], *, is_request: bool) -> SeenPorts:
+    def _collect_packets(
+        self, pair: bytes, wanted: Optional[int], *, is_request: bool
+    ) -> SeenPorts:
         """Collect the packets of one kind between two addresses, in the right direction."""
         # Requests go out at the source, answers at the destination.
         outgoing = is_request == self._order.sent

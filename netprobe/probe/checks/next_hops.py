@@ -124,7 +124,8 @@ def _conclude_hop(seen: Observation, hop: Egress) -> Observation:
 class DeadHosts(Check):
     """Tells dead hosts from refusals; one flow of each pair stands for all.
 
-    A host whose agent has the address lives. An agent that is there without it proves nothing.
+    A host whose agent has the address lives, but may be cut off: then a router's words come late.
+    An agent that is there without the address proves nothing.
     """
 
     name = "dead-host"
@@ -136,7 +137,8 @@ class DeadHosts(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude once for the pair: the host is dead, its router says so, or it refuses."""
         task = group[0].task
-        if scene.round is not None and await _has_address(scene.agent, task.address):
+        has_address = scene.round is not None and await _has_address(scene.agent, task.address)
+        if has_address and not any(map(_is_late_word, group)):
             return group
         lives = scene.prober.answered.has(*task.pair)
         asker = None if lives else await ask_network(task, scene.fleet)
@@ -213,15 +215,18 @@ async def _ask_controls(task: Task, scene: Scene) -> list[Outcome]:
 
 
 def _is_routers_word(seen: Observation) -> bool:
-    """Tell whether a router said "host unreachable" and no listener of ours disproves it."""
+    """Tell whether a router said "host unreachable"."""
     outcome = seen.heard
     return (
         outcome is not None
-        and (seen.listener.state != "ours" or seen.listener.nat)
         and outcome.icmp is not None
         and outcome.icmp.origin == "router"
         and is_host_unreachable(outcome)
     )
+
+
+def _is_late_word(seen: Observation) -> bool:
+    return _is_routers_word(seen) and is_late(_elapsed_ms(seen))
 
 
 def _may_be_dead(seen: Observation) -> bool:

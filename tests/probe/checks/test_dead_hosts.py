@@ -277,7 +277,7 @@ async def test_the_source_is_quiet_before_a_late_word_is_tried(
     [
         ({}, True),
         ({"listener": "live"}, True),
-        ({"listener": "ours"}, False),
+        ({"listener": "ours"}, True),
         # A translation may have put the address there.
         ({"origin": "destination"}, True),
         ({"origin": "destination", "code": 13}, False),
@@ -289,7 +289,8 @@ async def test_the_source_is_quiet_before_a_late_word_is_tried(
 def test_a_routers_host_unreachable_concerns_the_check(
     change: dict[str, Any], concerned: bool
 ) -> None:
-    """A listener of ours shows that the host is up; prohibitions are refusals already."""
+    """Prohibitions are refusals already. A listener of ours shows that the host lives, and not that
+    its link does."""
     error = Icmp(3, change.get("code", 1), ROUTER, change.get("origin", "router"))
     outcome = Outcome("connect", "host-unreachable", error)
     seen = make_observation(outcome, listener=change.get("listener", "unknown"))
@@ -321,6 +322,21 @@ async def test_an_agent_proves_that_its_own_address_is_up(
     (found,) = await look(DeadHosts(), scene, replace(heard(200), listener=held))
 
     assert found.conclusion == said
+
+
+async def test_a_host_that_lives_may_be_cut_off() -> None:
+    """Its agent may be reached by another way: a late word is of a router whose neighbour keeps
+    quiet."""
+    target = FakeAgent(TARGET, {RouteOrder: routed(source="10.0.0.2")})
+    near = {
+        RouteOrder: routed(source="10.0.0.9"),
+        EgressOrder: lambda order: Egress(0, "eth0", order.dst, "failed", None, True, None),
+    }
+    scene = make_scene(agent(SILENT), target, FakeAgent(host("c", "10.0.0.9"), near))
+
+    (found,) = await look(DeadHosts(), scene, replace(heard(3100), listener=Listener("ours")))
+
+    assert found.conclusion == CheckConclusion("host-down", "c")
 
 
 @pytest.mark.parametrize("elapsed_ms", [200, 700])
