@@ -9,7 +9,7 @@ import array
 import mmap
 import socket
 import struct
-from typing import Any, Iterator, List, Tuple
+from typing import Iterator, List, Tuple
 
 from ..net.bpf import attach
 
@@ -41,7 +41,6 @@ Frame = Tuple[int, int, int, bool, int]
 # and of echoes the order that they belong to, of datagrams the place of their payload.
 ROW = struct.Struct("=QBB?xiHHI")
 TIME, KIND, TTL, OUT, DEVICE, SPORT, DPORT, NUMBER = range(8)
-Row = Tuple[Any, ...]
 # A row in words of 4 bytes, and which of them is its number.
 ROW_WORDS, NUMBER_AT = 6, 5
 # time, type, code, TTL, "it went out", device, the quoted packet's protocol and destination port,

@@ -35,7 +35,6 @@ from .ring import (
     TIME,
     TTL,
     UDP,
-    Row,
     find_loopback,
     list_numbers,
     name_device,
@@ -58,7 +57,7 @@ MOST_TRANSLATED = 1024
 class SeenPorts:
     """Packets of one kind, by port; ``at``: where a row has its port."""
 
-    def __init__(self, rows: List[Row], at: int) -> None:
+    def __init__(self, rows: List[Tuple[Any, ...]], at: int) -> None:
         self.firsts = {row[at]: row for row in reversed(rows)}
         # What ports must have in common to be told together: the TTL, and the devices in the order
         # in which they saw a packet.
