@@ -143,14 +143,15 @@ def _cut_types(tree: ast.Module, words: Mapping[str, int]) -> Iterator[Cut]:
 
 
 def _cut_imports(tree: ast.Module) -> Iterator[Cut]:
-    """Cut the names that nothing uses any more out of the module's ``from ... import``."""
+    """Cut the names that nothing uses any more out of the module's ``from ... import``; the others
+    stand on one line."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
             kept = [one for one in node.names if (one.asname or one.name) in used]
             if not kept:
                 yield _cut_whole(node)
-            elif len(kept) < len(node.names):
+            else:
                 words = ", ".join(map(ast.unparse, kept)).encode("utf-8")
                 yield *_cut_between(node.names[0], node.names[-1]), words
 

@@ -81,9 +81,8 @@ class StoryReader:
         self._order = order
         self._agent = agent
         # Each port with the place of its range: what is asked apart is told apart.
-        self._ports = {
-            port: at for at, pair in enumerate(order.ports) for port in each((pair,))
-        } or {0: 0}
+        ranges = order.ports or [(0, 0)]
+        self._ports = {port: at for at, pair in enumerate(ranges) for port in each((pair,))}
         self._request, *self._answers = KINDS[order.proto]
         self._asker = pack_address(order.asker)
         self._target = pack_address(order.target)
