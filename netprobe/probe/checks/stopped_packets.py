@@ -42,8 +42,8 @@ MOST_PORTS = 32
 LEAST_LOOK_MS, MOST_LOOK_MS = 60, 500
 # A watch on a busy machine ends then: the flows of others wait for it.
 MOST_WATCH_S = 15.0
-# A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. Who begins with an even
-# second of one clock meets none of them.
+# A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. Who asks in the first half of
+# slots that begin with an even second of one clock meets none of them.
 SLOT_S = 2.0
 # How many standard deviations of a mean the packets of others do not explain.
 DEVIATIONS = 4
@@ -170,12 +170,18 @@ class _Watch:
         random.shuffle(order)
         loop, rest_s = asyncio.get_running_loop(), 0.0
         ends_at = loop.time() + SLOT_S + MOST_WATCH_S
-        if self.flows[0].task.protocol == "tcp" and has_reached(self.flows[0]):
+        is_tcp = self.flows[0].task.protocol == "tcp"
+        if is_tcp and has_reached(self.flows[0]):
             await asyncio.sleep(-loop.time() % SLOT_S)
+        begun_at = loop.time()
         before = await self._count_packets()
         if all(one.stopped is None for one in before):
             return  # no kernel says anything
         for is_asked in (True, *order):
+            into_s = (loop.time() - begun_at) % SLOT_S
+            if is_tcp and rest_s < SLOT_S / 2 < into_s + rest_s:
+                await asyncio.sleep(SLOT_S - into_s)
+                before = await self._count_packets()
             if is_asked:
                 begun = loop.time()
                 await self._ask_flows()

@@ -234,6 +234,30 @@ async def test_asking_on_a_busy_machine_takes_longer() -> None:
     assert await world.look(silent(reached=True)) == {443: NOT_COUNTED}
 
 
+@pytest.mark.parametrize("seed", range(8))
+async def test_answers_that_a_kernel_repeats_are_met_by_no_moment(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A SYN-ACK that was stopped comes again after 1 and 3 s; a slow machine still asks then."""
+    monkeypatch.setattr(stopped_packets, "SLOT_S", 2.0)
+    monkeypatch.setattr(stopped_packets, "random", random.Random(seed))
+    world = World({443: "answer"})
+    make_slow(world, takes_s=0.15)
+    loop, send = asyncio.get_running_loop(), world._send
+
+    def repeat() -> None:
+        world.source_counts["stopped"] += 1
+
+    def send_and_repeat(fate: Fate) -> None:
+        send(fate)
+        for after_s in (1, 3):
+            loop.call_later(after_s, repeat)
+
+    monkeypatch.setattr(world, "_send", send_and_repeat)
+
+    assert (await world.look(silent()))[443].answer is True
+
+
 async def test_a_machine_that_stands_still_is_not_waited_for() -> None:
     """What is counted then tells nothing."""
     world = World({443: "request"})
