@@ -117,6 +117,10 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
          "blocked", "filtered", "no-response", ("path", "return-path")),
         (evidence(SILENT, listener=OURS, witness=Witness(reply_failure="network-unreachable")),
          "blocked", "filtered", "no-response", ("return-path",)),
+        # Its device may be down: then nothing comes in either.
+        (evidence(SILENT, listener=OURS, witness=Witness(reply_failure="network-unreachable"),
+                  story=story(source_out="yes", destination_in="no")),
+         "blocked", "filtered", "no-response", ("path",)),
         (evidence(SILENT, listener=OURS, story=story(destination_in="yes"),
                   witness=Witness(filtered_at="eth1", way_out="eth0")),
          "blocked", "filtered", "reverse-path-filter", ("destination",)),
