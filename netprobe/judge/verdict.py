@@ -233,10 +233,8 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     # Something on the way may have answered for a host of which a router says that it is down.
     given_up = row.reason == "host-down" or evidence.given_up_by is not None
     unproved = given_up and evidence.listener.state in ("unknown", "lost")
-    # That its agent lives does not show that its link does.
-    is_up = evidence.host_up and not (
-        row.reason == "host-down" and evidence.listener.state == "ours"
-    )
+    # An agent that lives does not show that its host's link does.
+    is_up = evidence.host_up and row.reason != "host-down"
     if (evidence.control_answered or is_up) and not unproved:
         places = _exclude_places(places, "host")
     silent = row.reason == "no-response"
@@ -245,8 +243,8 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     story, witness = evidence.story or Story(), evidence.witness or Witness()
     came = story.destination_in.seen == "yes" or witness.socket
     failure = reply_failure(evidence)
-    # The link of a host whose next hop is silent may let nothing in either; nor does one without a
-    # route whose device is down.
+    # The link of a host whose next hop is silent may let nothing in either. Nor does a device that
+    # is down: its host has no route.
     absent = fill_counted(story, evidence).destination_in.seen == "no"
     if silent and failure in _RETURN_ROUTE and (came or not (absent or failure == NO_NEIGHBOUR)):
         return ("return-path",)

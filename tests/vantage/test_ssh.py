@@ -323,7 +323,7 @@ async def test_a_login_shell_that_ends(
 @pytest.mark.slow
 async def test_a_login_shell_that_hangs(server: Server, tmp_path: Path) -> None:
     """A menu that waits for a key says so in what it printed."""
-    config = client_config(tmp_path, server(force="echo Choose 1 or 2:; sleep 600"))
+    config = client_config(tmp_path, server(force="echo Choose 1 or 2:; read key"))
     async with Launcher(start_timeout_s=5.0) as launcher:
         with pytest.raises(AgentError, match=r"no agent after 5 s.*; Choose 1 or 2:"):
             await start_agent(ssh(target("node", config)), HOST, key=KEY, launcher=launcher)

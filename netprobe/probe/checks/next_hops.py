@@ -124,8 +124,8 @@ def _conclude_hop(seen: Observation, hop: Egress) -> Observation:
 class DeadHosts(Check):
     """Tells dead hosts from refusals; one flow of each pair stands for all.
 
-    A host whose agent has the address lives, but may be cut off: then a router's words come late.
-    An agent that is there without the address proves nothing.
+    A host whose agent has the address lives. It may be cut off all the same: then the router's
+    errors come late. An agent that lacks the address proves nothing.
     """
 
     name = "dead-host"
@@ -138,7 +138,7 @@ class DeadHosts(Check):
         """Conclude once for the pair: the host is dead, its router says so, or it refuses."""
         task = group[0].task
         has_address = scene.round is not None and await _has_address(scene.agent, task.address)
-        if has_address and not any(map(_is_late_word, group)):
+        if has_address and not any(map(_is_late_error, group)):
             return group
         lives = scene.prober.answered.has(*task.pair)
         asker = None if lives else await ask_network(task, scene.fleet)
@@ -225,7 +225,7 @@ def _is_routers_word(seen: Observation) -> bool:
     )
 
 
-def _is_late_word(seen: Observation) -> bool:
+def _is_late_error(seen: Observation) -> bool:
     return _is_routers_word(seen) and is_late(_elapsed_ms(seen))
 
 

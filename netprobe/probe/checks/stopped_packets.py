@@ -42,8 +42,9 @@ MOST_PORTS = 32
 LEAST_LOOK_MS, MOST_LOOK_MS = 60, 500
 # A watch on a busy machine ends then: the flows of others wait for it.
 MOST_WATCH_S = 15.0
-# A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. Who asks in the first half of
-# slots that begin with an even second of one clock meets none of them.
+# A kernel sends a SYN-ACK that was stopped again after 1, 3, 7, 15 s. A watch that asks in the
+# first halves of its slots meets none of its own; those that begin with an even second of one clock
+# meet none of each other's.
 SLOT_S = 2.0
 # How many standard deviations of a mean the packets of others do not explain.
 DEVIATIONS = 4

@@ -48,7 +48,7 @@ class TcpEngine:
         self._scheduler = ConnectScheduler(agent, self, self._pool, self._live)
         self._completions = Completions(self, self._pool, self._live, self._scheduler.window)
         self._exchanges = TcpExchanges(agent, self, self._scheduler)
-        # When a connect may have been out for too long.
+        # The next time at which a connect may have been out for too long.
         self._expire_at = 0.0
 
     # Orders
