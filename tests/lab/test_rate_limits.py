@@ -63,6 +63,23 @@ def test_a_limit_of_new_connections_blocks_nothing(chain: Chain, limit: str, age
         assert warned
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("rights", [True, False], ids=["root", "nobody"])
+def test_a_limit_of_new_udp_flows_blocks_nothing_and_a_rule_its_ports(
+    chain: Chain, *, rights: bool
+) -> None:
+    """10 ports at once, 3 a second; a rule drops 7004 and 7005, and nothing else is blocked."""
+    limit = "meta l4proto udp ct state new limit rate over 3/second burst 3 packets drop"
+    chain.router_2.nft(table(FORWARD, "wall", "udp dport 7004-7005 drop", limit))
+
+    found = chain.run({"udp": ["7001-7010"]}, agent=True, there=FOUR, rights=rights)
+
+    verdicts = {one["verdict"]: (port, one["end_port"]) for (_, port), one in found.items()
+                if one["verdict"] != "pass"}  # fmt: skip
+    assert verdicts == {"blocked": (7004, 7005)}
+    assert _flows(found, "pass") == 8
+
+
 def test_a_range_that_a_rule_stops_stays_blocked_beside_a_limit(chain: Chain) -> None:
     """Both at once: the limit blocks nothing, and the rule exactly its range."""
     rules = ("tcp dport 7100-7149 drop", LIMITS["drop"])

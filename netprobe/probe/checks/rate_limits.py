@@ -1,6 +1,7 @@
 """Asks ports again, a few at a time, where a limit of new connections may have stopped them.
 
-Everything is asked at once, so a firewall that lets 20 SYNs a second through stops most of a range.
+Everything is asked at once, so a firewall that lets 20 SYNs a second through stops most of a range,
+and one that so limits UDP, most of its ports.
 Two signs of a limit cost nothing: some ports answered only at a second look, or a port that was
 rejected is not rejected when it is asked alone. Only then ports are asked slowly, one destination
 at a time. Where a rule stops a range, four ports are asked twice and the result stays as it was.
@@ -67,8 +68,11 @@ class RateLimits(Check):
     probes_listeners = True
 
     def concerns(self, seen: Observation) -> bool:
-        """TCP that was probed directly."""
-        return seen.task.protocol == "tcp" and seen.task.via is None and seen.outcome is not None
+        """TCP that was probed directly, and UDP to what is known to answer."""
+        if seen.task.via is not None or seen.outcome is None:
+            return False
+        udp = seen.task.protocol == "udp" and seen.listener.state in TELLING
+        return udp or seen.task.protocol == "tcp"
 
     def group(self, seen: Observation) -> Hashable:
         """All of a destination: late answers of one source tell of a limit for the others."""
@@ -76,8 +80,9 @@ class RateLimits(Check):
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Ask slowly where a limit is likely; what answers then has that answer."""
-        late = any(_is_late(seen) for seen in group)
-        pairs = group_by(group, lambda seen: seen.task.pair)
+        late = {seen.task.protocol for seen in group if _is_late(seen)}
+        # A limit may be one of a protocol alone: then the other one's answers show nothing.
+        pairs = group_by(group, lambda seen: (seen.task.pair, seen.task.protocol))
         # What lets nothing through is no limit.
         through = {seen.task.source.name for seen in group if not _is_stopped(seen)}
         pairs = [
@@ -86,7 +91,7 @@ class RateLimits(Check):
             if pair[0].task.source.name in through
             or scene.prober.answered.came_through(pair[0].task.source.name)
         ]
-        pairs = [pair for pair in pairs if _may_be_limited(pair, late)]
+        pairs = [pair for pair in pairs if _may_be_limited(pair, pair[0].task.protocol in late)]
         # Of two machines with one address now the one answers, and now the other.
         twice = {one.task.address: await find_second_holder(one.task.address, scene)
                  for one, *_ in pairs}  # fmt: skip
@@ -340,8 +345,7 @@ def _may_be_limited(group: list[Observation], late: bool) -> bool:
 def _is_late(seen: Observation) -> bool:
     """Tell whether it is an answer that only a second look brought."""
     outcome = seen.outcome
-    tcp = seen.task.protocol == "tcp"
-    return tcp and outcome is not None and outcome.attempts > 1 and not _is_stopped(seen)
+    return outcome is not None and outcome.attempts > 1 and not _is_stopped(seen)
 
 
 def _is_stopped(seen: Observation) -> bool:

@@ -176,6 +176,23 @@ async def test_what_was_refused_in_numbers_and_answers_alone_is_open() -> None:
     assert {one.trail[-1].name for one in found} == {"rate-limit"}
 
 
+async def test_late_answers_over_udp_tell_of_no_limit_of_tcp() -> None:
+    """Silent UDP ports beside them are asked again, and silent TCP ports are not."""
+    agent = limited_source(((20, 25), (40, 45)))
+    udp = make_task("udp", ((1, 25),))
+    late, silent = (make_observation(one, udp, listener="ours", mode="nonce", order=2)
+                    for one in (LATE, SILENT))  # fmt: skip
+    tcp = observation(OPEN, (1, 10)), observation(SILENT, (40, 45))
+
+    found = await look(
+        RateLimits(), make_scene(agent),
+        replace(late, ports=((1, 19),)), replace(silent, ports=((20, 25),)), *tcp,
+    )  # fmt: skip
+
+    assert found[:2] == list(tcp)
+    assert all(one.outcome is not None and one.outcome.answer == "nonce" for one in found[2:])
+
+
 async def test_a_rule_that_refuses_is_asked_at_a_few_ports_only() -> None:
     """Nothing answers alone: then there is no limit, and nothing is asked slowly."""
     agent = limited_source(())
@@ -259,10 +276,12 @@ async def test_without_time_the_rest_is_called_limited(monkeypatch: pytest.Monke
     ("seen", "concerned"),
     [
         (observation(OPEN, (1, 1)), True),
+        (make_observation(OPEN, make_task("udp"), listener="ours"), True),
         (make_observation(OPEN, make_task("udp")), False),
+        (make_observation(OPEN, make_task("icmp"), listener="ours"), False),
         (make_observation(None), False),
     ],
 )
-def test_only_tcp_that_was_probed_is_asked(seen: Observation, concerned: bool) -> None:
-    """UDP has no connections to limit; untested flows have nothing to say."""
+def test_what_was_probed_and_must_answer_is_asked(seen: Observation, concerned: bool) -> None:
+    """Silence of a UDP port that nobody is known to hold tells of no limit."""
     assert RateLimits().concerns(seen) is concerned
