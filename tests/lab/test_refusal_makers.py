@@ -72,6 +72,28 @@ def test_port_unreachable_of_a_router_behind_a_translation_is_no_pass(
     assert said_of(results, BAD) == {("inconclusive", "port-unreach", BOTH)}
 
 
+@rights_or_not
+@pytest.mark.parametrize(
+    ("protocol", "verdict"), [("udp", "inconclusive"), ("tcp", "blocked")]
+)  # fmt: skip
+def test_a_last_router_that_rejects_in_the_name_of_the_destination_is_no_pass(
+    chain: Chain, protocol: str, verdict: str, rights: bool
+) -> None:
+    """No walk tells it from the destination; its errors come from one hop nearer."""
+    wall = f"{protocol} dport {BAD} reject with icmpx port-unreachable"
+    names = [
+        f"icmp type destination-unreachable ip saddr set {THERE[4]}",
+        f"icmpv6 type destination-unreachable ip6 saddr set {THERE[6]}",
+    ]
+    output = "filter hook output priority 0"
+    chain.router_2.nft("\n".join((table(FORWARD, "wall", wall), table(output, "names", *names))))
+
+    results = chain.run({protocol: [BAD, GOOD]}, agent=False, rights=rights)
+
+    assert {one for one, _, _ in said_of(results, GOOD)} == {"pass"}
+    assert said_of(results, BAD) == {(verdict, "port-unreach", BOTH)}
+
+
 def test_a_redirect_to_a_closed_port_of_a_router_is_no_pass(chain: Chain) -> None:
     """The router itself answers port-unreachable with the destination's address."""
     chain.router_1.nft(table(DNAT, "nat", f"udp dport {BAD} redirect to :{INSIDE}"))

@@ -11,11 +11,12 @@ of routers behind it, and the refusals of another host or port (docs/network-fac
 * A reset that seems to come from nearer, by its TTL, is doubtful where a walk on its port comes
   farther than that: something on the way may set the TTL of all that it forwards.
 * The look is a walk on the flow's own port: where the last router before the destination still says
-  "time exceeded" in its own name, no router has translated the packet.
+  "time exceeded" in its own name, no router has translated the packet. What that router makes itself
+  in the destination's name looks the same to a walk, and comes from one hop nearer.
 
-What follows: it is the destination's, if no router has translated the packet. Else a refusal is
-``inconclusive``, and the places are ``[destination, path]``. What a recorder there saw needs no
-look.
+What follows: it is the destination's, if no router has translated the packet, and it comes from as
+far as genuine answers. Else a refusal is ``inconclusive``, and the places are ``[destination,
+path]``. What a recorder there saw needs no look.
 """
 
 from __future__ import annotations
@@ -167,12 +168,13 @@ def _read_ttl(seen: Observation) -> int | None:
 @dataclass
 class _MakerLooks:
     """The looks at one pair. ``walks`` measure its distance; ``repeated`` has the excluded protocol
-    of each measurement that was made twice."""
+    of each measurement that was made twice. ``ttl``: that of genuine answers, where it was found."""
 
     task: Task
     scene: Scene
     walks: DistanceWalks
     repeated: set[str] = field(default_factory=set)
+    ttl: int | None = None
 
     @classmethod
     def of(cls, task: Task, scene: Scene) -> Self:
@@ -181,6 +183,8 @@ class _MakerLooks:
 
     async def at_rejections(self, group: list[Observation]) -> list[Observation]:
         """Tell whose firewall rejects flows; all others stay as they are."""
+        if any(map(_is_rejection, group)):
+            self.ttl = await self._find_ttl(group)
         found: list[Observation] = []
         for seen in group:
             found += await self._cut_by_maker(seen, "") if _is_rejection(seen) else [seen]
@@ -240,13 +244,13 @@ class _MakerLooks:
         if not refusals:
             return group
         found = [one for one in group if not (_is_refusal(one) or _is_accepted(one))]
-        ttl = await self._find_ttl(group)
+        self.ttl = self.ttl or await self._find_ttl(group)
         for seen in refusals:
-            for doubt, piece in await self._find_doubts(seen, ttl):
+            for doubt, piece in await self._find_doubts(seen):
                 why = doubt or (ELSEWHERE if elsewhere else "")
                 # What has passed too few routers came by a shorter way back, if packets to its port
                 # get as far as others.
-                by_least = ttl is None and bool(doubt)
+                by_least = self.ttl is None and bool(doubt)
                 found += await self._cut_by_maker(piece, why, by_least=by_least) if why else [piece]
         return found
 
@@ -261,11 +265,9 @@ class _MakerLooks:
         except AgentError:
             return None
 
-    async def _find_doubts(
-        self, seen: Observation, ttl: int | None
-    ) -> list[tuple[str, Observation]]:
+    async def _find_doubts(self, seen: Observation) -> list[tuple[str, Observation]]:
         """Split the flow by the reason that its TTL gives to doubt its maker; empty: none."""
-        arrived = _read_ttl(seen)
+        arrived, ttl = _read_ttl(seen), self.ttl
         if ttl is None:
             # Of resets another check has told it.
             known = arrived is not None and not is_reset(seen)
@@ -315,6 +317,8 @@ class _MakerLooks:
         self, seen: Observation, doubt: str, *, by_least: bool = False
     ) -> list[Observation]:
         """Split the flow into what the destination is shown to refuse itself, and the rest."""
+        if self._is_of_last_router(seen):
+            return [self._conclude_maker(seen, doubt, MakerNote(own=False))]
         if not seen.ports or seen.task.protocol not in WALKED:
             return [self._conclude_maker(seen, doubt, await self._walk_to_port(seen, 0))]
         sample = choose_sample(seen.ports)
@@ -331,6 +335,13 @@ class _MakerLooks:
             self._conclude_maker(piece, doubt, next(iter(notes.values())) if is_own else others[0])
             for is_own, piece in seen.cut(own)
         ]
+
+    def _is_of_last_router(self, seen: Observation) -> bool:
+        """Tell whether it has lost one hop fewer than genuine answers."""
+        arrived = _read_ttl(seen)
+        if arrived is None or self.ttl is None:
+            return False
+        return count_lost_hops(arrived) == count_lost_hops(self.ttl) - 1
 
     def _conclude_maker(self, seen: Observation, doubt: str, note: MakerNote) -> Observation:
         maker = RefusalMaker(note.own, doubt)

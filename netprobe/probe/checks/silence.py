@@ -217,8 +217,9 @@ def _add_look(
         return replace(before, ports=one.ports)
     if _is_spoilt(before):
         before = replace(seen, ports=one.ports)
-    # A router looks for a dead host for seconds, and tells only a few askers: nothing was lost.
-    if not (is_silent(one) or _is_spoilt(one) or _is_unreachable(one)):
+    # Whoever makes ICMP errors makes about one a second: nothing was lost.
+    is_error = one.outcome.icmp is not None or _is_unreachable(one)
+    if not (is_silent(one) or _is_spoilt(one) or is_error):
         scene.prober.chance.note_lost(_count_flows(one) * _packets_of(before))
     trail = before.trail + one.trail[len(seen.trail) :]
     return replace(one, earlier=before.orders, trail=trail).counting(before.outcome)

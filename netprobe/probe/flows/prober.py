@@ -333,8 +333,11 @@ class Prober:
 
 
 def _count_lost(row: PortOutcome) -> int:
-    """Count the packets, or connects, that got lost before the one that was answered."""
-    if not _is_through(row.kind):
+    """Count the packets, or connects, that got lost before the one that was answered.
+
+    Whoever makes ICMP errors makes about one a second: silence before one is no loss.
+    """
+    if not _is_through(row.kind) or row.kind.icmp is not None:
         return 0
     return (max(row.kind.packets or 0, row.looks) - 1) * (row.last - row.first + 1)
 

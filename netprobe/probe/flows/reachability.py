@@ -10,6 +10,8 @@ from netprobe.probe.flows.work import Task
 
 # A refusal arrives within a round trip.
 REFUSED_MS = 500
+# When a kernel sends a SYN again that was not answered.
+SECOND_SYN_MS = 1000.0
 # A slower answer makes nobody wait longer: the source tells it, and a host can say anything.
 MOST_ROUND_TRIP_MS = 4000.0
 # Answers of a TCP connection that opened, whoever opened it.
@@ -51,7 +53,9 @@ class Answered:
         pair = (source, address)
         if is_answer(outcome):
             (self._opened if outcome.answer in OPENED else self._answered).add(pair)
-        if outcome.rtt_ms is not None:
+        # ICMP errors are rationed: a late one is about a later SYN than the first one.
+        late = outcome.icmp is not None and (outcome.rtt_ms or 0.0) >= SECOND_SYN_MS
+        if outcome.rtt_ms is not None and not late:
             rtt_ms = min(outcome.rtt_ms, MOST_ROUND_TRIP_MS)
             self._slowest_ms[pair] = max(self._slowest_ms.get(pair, 0.0), rtt_ms)
             self._fastest_ms[pair] = min(self._fastest_ms.get(pair, rtt_ms), rtt_ms)

@@ -184,7 +184,7 @@ async def test_a_refusal_without_a_reason_to_doubt_it_is_not_looked_at() -> None
 @pytest.mark.parametrize(
     ("seen", "doubt"),
     [
-        (error(3, ttl=63), OTHER.format(ttl=TTL, arrived=63)),
+        (error(3, ttl=61), OTHER.format(ttl=TTL, arrived=61)),
         (reset(53, ttl=40), OTHER.format(ttl=TTL, arrived=40)),
         (reset(53, ttl=None), LOWER.format(ttl=TTL)),
         (higher(53), HIGHER.format(ttl=TTL)),
@@ -204,6 +204,22 @@ async def test_another_ttl_makes_a_refusal_doubtful(
     world = World({53: hops}, resets={53: 40})
 
     assert await makers(world, seen) == {53: RefusalMaker(own, doubt)}
+
+
+@pytest.mark.parametrize(
+    ("seen", "doubt"),
+    [
+        (error(3, ttl=63, port=443), OTHER.format(ttl=TTL, arrived=63)),
+        (accepted(63), OTHER.format(ttl=TTL, arrived=63)),
+        (error(13, ttl=63, protocol="tcp", port=443), ""),
+    ],
+    ids=["refused", "accepted", "rejected"],
+)
+async def test_what_comes_from_one_hop_nearer_may_be_the_last_routers(
+    seen: Observation, doubt: str
+) -> None:
+    """A walk meets its answer where it would meet the destination's, so it settles nothing."""
+    assert await makers(World({443: PLAIN}), seen) == {443: RefusalMaker(False, doubt)}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from netprobe.probe.flows.chance import LEAST_LOOKS, LEAST_LOSS
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.settings import ROUND_TRIPS, ProbeSettings
 from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task
-from tests.probe.fakes import FakeAgent, kind, reply
+from tests.probe.fakes import FakeAgent, icmp, kind, reply
 
 SILENT = Outcome("connect", "no-answer", left_host=True, attempts=1, packets=1)
 NOTHING = kind(failure="no-answer", left=True, packets=1)
@@ -393,6 +393,19 @@ async def test_a_nonce_without_an_answer_is_silence_too(
 
     assert (found.outcome is not None and found.outcome.answer == "nonce") is asked
     assert bool(world.timings) is asked
+
+
+async def test_silence_before_an_icmp_error_is_no_loss() -> None:
+    """A router makes one a second: the looks before it asked in vain, and nothing got lost."""
+    world = World()
+    rejected = kind(failure="host-unreachable", icmp=icmp(3, 13, "10.0.0.254"), packets=1)
+    world.source.scripts[ProbeOrder] = lambda order: reply(order, rejected)
+
+    (found,) = await world.look(silent())
+
+    assert found.outcome is not None
+    assert found.outcome.icmp is not None
+    assert world.scene.prober.chance.loss == LEAST_LOSS
 
 
 async def test_an_answer_outweighs_what_a_router_said_at_another_look() -> None:

@@ -488,19 +488,22 @@ async def test_what_answered_at_once_tells_of_loss() -> None:
 
 
 async def test_what_was_repeated_before_an_answer_was_lost() -> None:
-    """Connects by their looks, datagrams by their packets; of silence nobody knows."""
+    """Connects by their looks, datagrams by their packets; of silence nobody knows, nor before an
+    ICMP error, of which a router makes one a second."""
     bench = Bench()
+    rejected = kind(failure="refused", icmp=icmp(3, 3, "10.0.0.254"), packets=2)
     answered = OPEN._replace(packets=3)
     rows = [
         PortOutcome(1, 2, answered, 1000, 1),
         PortOutcome(3, 3, OPEN, 1000, 2),
         PortOutcome(4, 4, kind(failure="no-answer", packets=9), None, 3),
+        PortOutcome(5, 5, rejected, 1200, 2),
     ]
     bench.source.scripts[ProbeOrder] = lambda order: ProbeReply(rows)
 
-    await bench.probe(make_task("tcp", ((1, 4),)))
+    await bench.probe(make_task("tcp", ((1, 5),)))
 
-    assert bench.prober.chance.loss == pytest.approx(5 / 8)
+    assert bench.prober.chance.loss == pytest.approx(5 / 9)
 
 
 async def test_the_slowest_answer_of_a_pair_is_known() -> None:

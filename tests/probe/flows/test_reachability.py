@@ -183,3 +183,14 @@ def test_nobody_waits_for_what_a_host_says_of_its_round_trips() -> None:
             "a", "10.0.0.2", Outcome("answer", None, answer="nonce", rtt_ms=rtt_ms)
         )
     assert answered.slowest_ms("a", "10.0.0.2") == answered.fastest_ms("a", "10.0.0.2") == 4000.0
+
+
+def test_a_late_icmp_error_tells_of_no_slow_round_trip() -> None:
+    """Its maker has answered a later SYN; no look has to wait so long."""
+    answered = Answered()
+    for rtt_ms in (20.0, 1050.0):
+        error = Icmp(3, 13, "10.0.0.2", "destination")
+        answered.note_answer(
+            "a", "10.0.0.2", Outcome("connect", "host-unreachable", error, rtt_ms=rtt_ms)
+        )
+    assert answered.slowest_ms("a", "10.0.0.2") == 20.0
