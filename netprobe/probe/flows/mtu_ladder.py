@@ -26,7 +26,7 @@ from netprobe.probe.flows.listeners import Round
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.room import gather_all
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import LEAST_LOOK_S, Timing
+from netprobe.probe.settings import LEAST_LOOK_S, LOOK_S, Timing
 
 # Two looks of three packets while the limit is searched. The first is short: what arrives is
 # answered, or seen by the listener, long before its end. Nobody answers one-way packets, so that
@@ -79,7 +79,7 @@ class MtuLadder:
         self._round = round_
         # What a kernel or a router said of a size that was too large: its limit, and who it is.
         self._limit: tuple[int | None, str | None] | None = None
-        # The size that is needed, where it did not arrive.
+        # The size that is needed, where it was not seen to arrive.
         self._lost: int | None = None
         # A TCP segment arrived, and none of that size came back.
         self._lost_back = False
@@ -108,7 +108,8 @@ class MtuLadder:
         return self._make_path_mtu(largest, needed)
 
     def doubt(self) -> PathMtu | None:
-        """Give that the size which is needed got lost, where nothing more could be asked."""
+        """Give that the size which is needed was not seen to arrive, where nothing more could be
+        asked."""
         return None if self._lost is None else PathMtu(None, self._lost, self._way.proof)
 
     def _make_path_mtu(self, largest: int, needed: int) -> PathMtu:
@@ -163,18 +164,20 @@ class MtuLadder:
         self, sizes: list[int], look_ms: int, *, is_last: bool = True
     ) -> list[bool]:
         """Tell of each size whether it arrives. A look that met a pause of the other end is taken
-        again, unless another one follows. Raises AgentError where that met one, too."""
+        again, a longer one, unless another one follows. Raises AgentError where that met one, too.
+        """
         there = self._fleet.agent(self._task.wants[0].flow.destination)
-        look_s = look_ms / 1000
-        for _ in range(2):
+        for look_s in (look_ms / 1000, look_ms / 1000 + LOOK_S):
             lost_back, began_s = self._lost_back, asyncio.get_running_loop().time()
-            told = await self._send_sizes(sizes, look_ms)
+            told = await self._send_sizes(sizes, round(look_s * 1000))
             # Without an agent there it is the kernel that answers.
             if all(told) or not is_last or not there.alive:
                 return told
             if await there.count_lost(began_s, look_s) <= look_s - LEAST_LOOK_S:
                 return told
             self._lost_back = lost_back
+        if self._lost is None and not self._is_unheard:
+            self._lost = max(sizes)
         raise AgentError("machine-busy", f"{there.host.name} stood still")
 
     async def _send_sizes(self, sizes: list[int], look_ms: int) -> list[bool]:

@@ -9,7 +9,7 @@ import pytest
 from netprobe.agent.wire.orders import ProbeOrder
 from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.errors import AgentError
-from netprobe.model.evidence import Listener, Outcome
+from netprobe.model.evidence import Listener, Outcome, PathMtu
 from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import ProbeReply
 from netprobe.probe.flows.chance import Chance
@@ -157,7 +157,8 @@ async def test_a_kernel_that_may_have_stood_still_is_asked_again(answers: bool) 
 
 @pytest.mark.parametrize("is_paused_again", [False, True])
 async def test_a_size_that_met_a_pause_is_sent_again(is_paused_again: bool) -> None:
-    """One that arrives then is no black hole; where that look met a pause too, nothing is known."""
+    """One that arrives then is no black hole; where that look, which is longer, met a pause, too,
+    nothing is known: neither that the path is wide."""
     looks: list[ProbeOrder] = []
 
     def answer(order: ProbeOrder) -> ProbeReply:
@@ -174,6 +175,7 @@ async def test_a_size_that_met_a_pause_is_sent_again(is_paused_again: bool) -> N
     if is_paused_again:
         with pytest.raises(AgentError, match="stood still"):
             await ladder.measure(1500)
+        assert ladder.doubt() == PathMtu(None, 1500, "nonce")
         return
     measured = await ladder.measure(1500)
     assert measured is not None
