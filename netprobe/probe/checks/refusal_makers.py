@@ -11,8 +11,8 @@ of routers behind it, and the refusals of another host or port (docs/network-fac
 * A reset that seems to come from nearer, by its TTL, is doubtful where a walk on its port comes
   farther than that: something on the way may set the TTL of all that it forwards.
 * The look is a walk on the flow's own port: where the last router before the destination still says
-  "time exceeded" in its own name, no router has translated the packet. What that router makes itself
-  in the destination's name looks the same to a walk, and comes from one hop nearer.
+  "time exceeded" in its own name, no router has translated the packet. What that router itself
+  makes in the destination's name looks the same to a walk, and comes from one hop nearer.
 
 What follows: it is the destination's, if no router has translated the packet, and it comes from as
 far as genuine answers. Else a refusal is ``inconclusive``, and the places are ``[destination,
@@ -168,7 +168,7 @@ def _read_ttl(seen: Observation) -> int | None:
 @dataclass
 class _MakerLooks:
     """The looks at one pair. ``walks`` measure its distance; ``repeated`` has the excluded protocol
-    of each measurement that was made twice. ``ttl``: that of genuine answers, where it was found."""
+    of each measurement that was made twice. ``ttl``: that of genuine answers, where it is known."""
 
     task: Task
     scene: Scene
