@@ -129,6 +129,8 @@ class DatagramEngine(OrderKeeper):
             except OSError as error:
                 number = error.errno
             if is_transient(number):
+                if order.size is not None:
+                    return True  # a device that drops so large a packet says so: it is lost
                 if short_for_long(order, self.now()):
                     break
                 self._scheduler.pause(self.now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +15,7 @@ from netprobe.agent.probers.datagram.udp import UdpEngine
 from netprobe.agent.wire.answers import Done, ProbeOutcomes
 from netprobe.agent.wire.parts import IcmpFact, Pace
 from tests.agent import firewalls, netlab
-from tests.agent.netlab import ADDRESS, DESTINATION, SOURCE, inside
+from tests.agent.netlab import ADDRESS, DESTINATION, R1, SOURCE, inside
 from tests.agent.rig import HOST, Agent, Found, UdpResponder, one, only, order
 from tests.ports import free_port, free_ports
 
@@ -261,6 +262,32 @@ def test_an_order_waits_for_a_descriptor_but_not_for_ever(
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert [one.kind.failure for one in agent.outcomes(1).values()] == ["too-many-files"] * 3
+
+
+@pytest.mark.lab
+def test_a_packet_that_a_device_drops_for_its_size_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pair of virtual devices whose far end carries less says that there is no room: a sized
+    order ends with its look, and what has room is answered."""
+    monkeypatch.setattr(pump, "SHORT_FOR_S", 0.3)
+    netlab.build()
+    subprocess.run(["ip", "-n", R1, "link", "set", "n1b", "mtu", "1400"], check=True)
+    near = ADDRESS[4]["r1"]
+    agent = Agent()
+    with inside(R1):
+        responder = UdpResponder(agent, near, "answer")
+    with inside(SOURCE):
+        engine = UdpEngine(agent)
+        for number, size in enumerate((1300, 1450), 1):
+            engine.submit(order(number, "udp", near, only(responder.port), mode="nonce", template=1,
+                                host=HOST, look_ms=600, size=size))  # fmt: skip
+        agent.wait(1, 2)
+    engine.close()
+    responder.close()
+    netlab.remove()
+
+    small, large = (agent.outcomes(number)[responder.port].kind for number in (1, 2))
+    assert (small.failure, small.answer) == (None, "nonce")
+    assert large.failure == "no-answer"
 
 
 # Firewalls
