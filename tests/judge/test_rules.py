@@ -325,6 +325,26 @@ def test_a_router_that_refuses_one_host_is_not_blamed_for_the_silence_of_another
     assert not [one.title for one in found if "10.0.1.254" in one.title and "w2" in one.title]
 
 
+@pytest.mark.parametrize(("last_hop", "is_apart"), [
+    (None, False), ("10.0.1.254", False), ("10.0.9.254", True),
+])  # fmt: skip
+def test_silence_behind_a_router_that_rejects_is_of_another_rule(
+    last_hop: str | None, is_apart: bool
+) -> None:
+    """A silent port of its row came past it; the walk ended at another router."""
+    silent = replace(
+        _fail(PASSED, Rule(to("w1"))), port=30150, end_port=30150, last_hop=last_hop
+    )  # fmt: skip
+    rejected = replace(
+        _fail(PASSED, Rule(to("w1"), reason="admin-prohibited", router="10.0.1.254")),
+        order=(1, 0, 0), port=30152, end_port=30152,
+    )  # fmt: skip
+
+    found = fold([silent, rejected], [])
+
+    assert {one.rejected_by for one in found} == {"10.0.1.254", *([None] if is_apart else [])}
+
+
 def test_what_to_do_opens_no_more_than_what_is_required() -> None:
     """A wall is one finding, and its advice names for each port the hosts that need it."""
     (finding,) = findings_of(Rule(between(("m0",), ("m1", "w1"))))
