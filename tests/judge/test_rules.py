@@ -337,12 +337,12 @@ def test_silence_behind_a_router_that_rejects_is_of_another_rule(
     )  # fmt: skip
     rejected = replace(
         _fail(PASSED, Rule(to("w1"), reason="admin-prohibited", router="10.0.1.254")),
-        order=(1, 0, 0), port=30152, end_port=30152,
+        order=(1, 0, 0), port=30152, end_port=30152, last_hop=None,
     )  # fmt: skip
 
     found = fold([silent, rejected], [])
 
-    assert {one.rejected_by for one in found} == {"10.0.1.254", *([None] if is_apart else [])}
+    assert len(found) == (2 if is_apart else 1)
 
 
 def test_what_to_do_opens_no_more_than_what_is_required() -> None:
