@@ -29,7 +29,7 @@ class _Cause(Struct):
         if result.rejected_by is not None:
             self.rejecters[result.source] = result.rejected_by
         pair = (result.source, result.destination)
-        self.last_hops[pair] = result.last_hop or self.last_hops.get(pair)
+        self.last_hops[pair] = _find_last_hop(result) or self.last_hops.get(pair)
 
     def common(self, result: Result) -> set[Place] | None:
         """Give the places where both may be; None where the evidence says different ones.
@@ -58,7 +58,7 @@ class _Cause(Struct):
     def _ends_elsewhere(self, result: Result) -> bool:
         """Tell whether another router than here was the last that answered the same pair."""
         known = self.last_hops.get((result.source, result.destination))
-        return None not in (known, result.last_hop) and known != result.last_hop
+        return None not in (known, last := _find_last_hop(result)) and known != last
 
     def _is_chained(self, result: Result) -> bool:
         """Tell whether a way goes on where another one ends: of two rules, unless it leads back."""
@@ -77,6 +77,11 @@ class _Cause(Struct):
     def nearness(self, result: Result) -> tuple[bool, bool]:
         """Give the sort key of the cause that suits best: that of its destination."""
         return (result.destination in self.destinations, result.source in self.sources)
+
+
+def _find_last_hop(result: Result) -> str | None:
+    """Find the router to which packets came, as far as is known: that which rejects them is one."""
+    return result.last_hop or (result.rejected_by if result.where == ("path",) else None)
 
 
 def split_by_place(failures: Sequence[Result]) -> list[list[Result]]:

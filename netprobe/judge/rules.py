@@ -155,13 +155,11 @@ def speaker_of(result: Result, rejecters: Mapping[FlowKey, Result]) -> Result:
     """Give the failure that says why this one failed, most often itself.
 
     Routers send about one ICMP error a second (docs/network-facts.md, section 4): if a router
-    rejected some ports of a requirement, silence on the others most likely has the same cause,
-    unless their packets came to another router than that one.
+    rejected some ports of a requirement, silence on the others most likely has the same cause.
     """
-    if result.reason != "no-response" or "path" not in result.where:
-        return result
-    rejecter = rejecters.get(_flow_of(result), result)
-    return rejecter if result.last_hop in (None, rejecter.rejected_by) else result
+    if result.reason == "no-response" and "path" in result.where:
+        return rejecters.get(_flow_of(result), result)
+    return result
 
 
 def _flow_of(result: Result) -> FlowKey:

@@ -325,22 +325,22 @@ def test_a_router_that_refuses_one_host_is_not_blamed_for_the_silence_of_another
     assert not [one.title for one in found if "10.0.1.254" in one.title and "w2" in one.title]
 
 
+@pytest.mark.parametrize("everything", [True, False])
 @pytest.mark.parametrize(("last_hop", "is_apart"), [
     (None, False), ("10.0.1.254", False), ("10.0.9.254", True),
 ])  # fmt: skip
 def test_silence_behind_a_router_that_rejects_is_of_another_rule(
-    last_hop: str | None, is_apart: bool
+    last_hop: str | None, is_apart: bool, everything: bool
 ) -> None:
     """A silent port of its row came past it; the walk ended at another router."""
-    silent = replace(
-        _fail(PASSED, Rule(to("w1"))), port=30150, end_port=30150, last_hop=last_hop
-    )  # fmt: skip
+    silent = replace(_fail(PASSED, Rule(to("w1"))), port=30150, end_port=30150, last_hop=last_hop)
+    rule = Rule(to("w1"), reason="admin-prohibited", router="10.0.1.254")
     rejected = replace(
-        _fail(PASSED, Rule(to("w1"), reason="admin-prohibited", router="10.0.1.254")),
-        order=(1, 0, 0), port=30152, end_port=30152, last_hop=None,
-    )  # fmt: skip
+        _fail(PASSED, rule), order=(1, 0, 0), port=30152, end_port=30152, last_hop=None
+    )
+    passed = replace(PASSED, order=(2, 0, 0), port=30151, end_port=30151)
 
-    found = fold([silent, rejected], [])
+    found = fold([silent, rejected], [] if everything else [passed])
 
     assert len(found) == (2 if is_apart else 1)
 
