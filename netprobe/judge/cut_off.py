@@ -6,7 +6,7 @@ gets no answer of its next hop; neighbours ask for its address in vain, and so d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from netprobe.judge.lookups import rank_of_lookup
@@ -14,21 +14,22 @@ from netprobe.model.reasons import find_reason
 from netprobe.model.result import Result
 
 # What shows it, the surest first.
-_SHOWN_BY: Final = ("no-carrier", "host-unreach", "next-hop-down")
+_SHOWN_BY: Final = ("no-carrier", "host-unreach", "next-hop-down", "host-down")
+_OF_THE_OTHER_END: Final = ("host-unreach", "host-down")
 # What else it explains.
 _FEWEST_PEERS = 2
 # A device that is down takes the routes of its host along.
 _NO_WAY_OUT: Final = "no-route"
 # So does a router's device of the routes to that host.
 _NO_WAY_THERE: Final = "net-unreach"
-_SILENT: Final = ("no-response", "host-unreach", "no-carrier")
+_SILENT: Final = ("no-response", "host-unreach", "no-carrier", "host-down")
 
 
 def host_of_link(result: Result) -> str | None:
     """Give the host whose link a failure shows to carry nothing of it; None: it shows none."""
     if result.state != "unreachable" or result.reason not in _SHOWN_BY:
         return None
-    return result.destination if result.reason == "host-unreach" else result.source
+    return result.destination if result.reason in _OF_THE_OTHER_END else result.source
 
 
 class CutOffHosts:
@@ -90,9 +91,17 @@ def find_cut_off_proof(members: Sequence[Result]) -> Result | None:
     )
 
 
-def _list_shown(failures: Iterable[Result]) -> list[Result]:
-    shown = [one for one in failures if host_of_link(one) is not None]
+def _list_shown(failures: Sequence[Result]) -> list[Result]:
+    """List what shows a link that carries nothing, the surest first. A host that a router gives up
+    may be switched off, unless it lives, and has no route itself."""
+    routeless = {one.source for one in failures if one.reason == _NO_WAY_OUT}
+    shown = [one for one in failures if _shows_link(one, routeless)]
     return sorted(shown, key=lambda result: _SHOWN_BY.index(result.reason))
+
+
+def _shows_link(result: Result, routeless: Container[str]) -> bool:
+    host = host_of_link(result)
+    return host is not None and (result.reason != "host-down" or host in routeless)
 
 
 def _may_be_lost(result: Result) -> bool:

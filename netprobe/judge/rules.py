@@ -30,6 +30,8 @@ from netprobe.model.ports import find_near, union_by_key
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import FILTERED, Result
 
+_OWN_STOPS = ("local-firewall", "no-route")
+
 FlowKey = tuple[str, ...]  # a way with matrix, requirement and protocol
 FailureKey = tuple[FlowEnds, bool]  # a way, and whether the failure decides
 
@@ -41,8 +43,8 @@ def is_stopped_by_rule(result: Result) -> bool:
 
 
 def is_own_stop(result: Result) -> bool:
-    """Tell whether the source's own firewall lets it not out."""
-    return result.reason == "local-firewall" and result.where == ("source",)
+    """Tell whether the source itself does not let it out: by its firewall, or without a route."""
+    return result.reason in _OWN_STOPS and result.where == ("source",)
 
 
 class Stopped(Struct, frozen=True):

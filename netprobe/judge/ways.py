@@ -194,8 +194,8 @@ class WayFacts:
         return fact if is_lost_back(result) or {*fact.where} & {*result.where} else None
 
     def _find_own_stop(self, result: Result) -> Result | None:
-        """Find the firewall of the destination itself that lets nothing out to the source, and so
-        no answers either."""
+        """Find what of the destination itself lets nothing out to the source, and so no answers
+        either: its firewall, or that it has no route."""
         own = self._own_stops.get((result.destination, result.source, ":" in result.address))
         if own is None or result.reason != "no-response" or own.decides != result.decides:
             return None
@@ -212,15 +212,15 @@ class WayFacts:
 
 
 def _find_sealed_ways(own: Iterable[Result], dead: Container[PacketWay]) -> dict[PacketWay, Result]:
-    """Find the ways on which the sender's own firewall stops everything, and more than one port:
-    one alone says nothing of the answers that it sends from others."""
+    """Find the ways on which the sender itself stops everything. Of a firewall one port alone says
+    nothing of the answers that it sends from others; routes know no ports."""
     stopped: dict[PacketWay, list[Result]] = {}
     for one in own:
         stopped.setdefault(way_of_packets(one), []).append(one)
     return {
         way: some[0]
         for way, some in stopped.items()
-        if way in dead and len({port_of(one) for one in some}) > 1
+        if way in dead and (some[0].reason == "no-route" or len({port_of(one) for one in some}) > 1)
     }
 
 
@@ -287,15 +287,28 @@ def _is_said(result: Result) -> bool:
     return find_reason(result.reason).shares == "router" and result.rejected_by is not None
 
 
-def _find_open_ways(failures: Iterable[Result], passes: Iterable[Result]) -> Iterable[PacketWay]:
-    """Find the ways on which any packet got through: a request, or an answer."""
+def _find_open_ways(failures: Sequence[Result], passes: Iterable[Result]) -> Iterable[PacketWay]:
+    """Find the ways on which any packet got through: a request, or an answer.
+
+    That a host without a route cannot answer does not show that a request came to it.
+    """
     answered = (one for one in failures if one.state in ("open", "closed"))
     required = (one for one in passes if one.expect != "denied")
-    for one in chain(answered, required, filter(is_lost_back, failures)):
+    routeless = {way_of_packets(one) for one in failures if one.reason == "no-route"}
+    came = (
+        one for one in failures
+        if is_lost_back(one) and (way_of_packets(one) not in routeless or _has_come(one))
+    )  # fmt: skip
+    for one in chain(answered, required, came):
         there = (one.source, one.destination, ":" in one.address)
         yield there
         if one.proof != "witness" and not is_lost_back(one):
             yield (there[1], there[0], there[2])
+
+
+def _has_come(result: Result) -> bool:
+    """Tell whether a recorder of the destination saw the request."""
+    return result.story is not None and result.story.destination_in.seen == "yes"
 
 
 def join_routers(causes: Iterable[Stopped]) -> list[Stopped]:

@@ -255,7 +255,12 @@ REASONS: Final[Mapping[str, Reason]] = {
         },
     ),
     # --- routes and machines ---
-    "no-route": Reason(advice={_SOURCE: "Give {source} a route to {hosts}."}),
+    "no-route": Reason(
+        source_is="its routing table",
+        kind="source",
+        title="{sources} has no route to {ends}",
+        advice={_SOURCE: "Give {source} a route to {hosts}."},
+    ),
     "no-carrier": Reason(
         advice={_NEAR: "Check the cable of {source} and the port at its other end."}
     ),

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from netprobe.judge.findings import fold
 from netprobe.model.codec import keep_finding
 from netprobe.model.result import Result
+from netprobe.model.story import Story, StoryPlace
 from tests.report.samples import BLOCKED, PASSED
 
 HOST, OTHERS = "c3", ("a1", "b1", "c1")
@@ -63,6 +64,29 @@ def test_a_device_that_is_down_takes_the_routes_of_its_host_along() -> None:
     ]
     assert len(titles([*down, flow("a1", HOST, **no_route)])) == 2
     assert len(titles([*down, flow("a1", "b1", **no_route)])) == 2
+
+
+def test_a_host_without_routes_that_a_router_gives_up_is_cut_off() -> None:
+    """Its device is down, and its agent is reached another way. One that says nothing may be
+    switched off."""
+    no_route = NO_LINK | {"reason": "no-route", "where": ("source",)}
+    given_up = NO_LINK | {"reason": "host-down", "where": ("host", "path")}
+    unseen = SILENT | {"where": ("destination", "path")}
+    unanswered = SILENT | {"where": ("return-path",)}
+    seen = [
+        flow("a1", HOST, **given_up), flow("b1", HOST, **unanswered), flow("c1", HOST, **unseen),
+    ]  # fmt: skip
+    routes = [flow(HOST, other, **no_route) for other in OTHERS]
+
+    (finding,) = fold(seen + routes)
+
+    assert finding.title.startswith("c3 is cut off: nothing that was probed gets to it or from it")
+    assert fold(seen + routes, kept=[keep_finding(finding)]) == (finding,)
+    assert not any("cut off" in title for title in titles(seen))
+    passed = flow("c1", HOST, PASSED)
+    assert not any("cut off" in title for title in titles(seen + routes, [passed]))
+    came = flow("c1", HOST, **unanswered, story=Story(destination_in=StoryPlace("yes", 1)))
+    assert not any("cut off" in title for title in titles([*seen, *routes, came]))
 
 
 def test_a_cable_that_is_out_is_one_finding() -> None:

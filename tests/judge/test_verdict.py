@@ -680,7 +680,7 @@ def test_what_a_source_stops_is_told_by_its_ports() -> None:
 
     assert [finding.title for finding in found] == [
         "a itself stops tcp 53, 6443 to c and tcp 6443 to b (3 flows)",
-        "a itself stops tcp 80 to b (1 flow)",
+        "a has no route to b (1 flow)",
     ]
 
 

@@ -12,6 +12,7 @@ from netprobe.judge.findings import fold
 from netprobe.model.codec import keep_finding
 from netprobe.model.reasons import owner_of
 from netprobe.model.result import Finding, Result
+from netprobe.report.page.wording import where_text
 from tests.report.samples import BLOCKED, PASSED
 
 PORTS = (6443, 7000, 9100)
@@ -271,6 +272,25 @@ def test_a_firewall_that_lets_nothing_out_stops_the_answers_of_its_host() -> Non
     assert len(fold(back + out, some_ports=True)) == 2
     (alone,) = fold(out)
     assert alone.where == ("source",)
+
+
+def test_a_host_without_a_route_answers_nobody_there() -> None:
+    """Its lost answers have that cause, whatever the way back is thought to be; routes know no
+    ports, so that one is enough. The host's owner must act, not the network's."""
+    no_route: dict[str, Any] = {
+        "state": "unreachable", "reason": "no-route", "where": ("source",),
+    }  # fmt: skip
+    out = flows(["b1"], CS, [6443], **no_route)
+    back = flows(CS, ["b1"], **(SILENT | {"where": ("return-path",)}))
+
+    (finding,) = fold(back + out)
+
+    assert finding.title == "b1 has no route to c1, c2 (8 flows)"
+    assert finding.advice == "Give b1 a route to c1 (10.0.3.1), c2 (10.0.3.2)."
+    assert (finding.where, owner_of(finding)) == (("destination", "source"), "hosts")
+    assert where_text(finding) == "b1 itself (its routing table)"
+    # What gets there although nothing comes back has a cause of its own.
+    assert len(fold(flows(CS, ["b1"], **SILENT) + out)) == 2
 
 
 def test_a_next_hop_is_not_silent_where_another_machine_gets_the_answers() -> None:

@@ -23,6 +23,7 @@ from statistics import fmean, pstdev
 
 from msgspec.structs import replace
 
+from netprobe.agent.wire.failures import NETWORK_UNREACHABLE
 from netprobe.agent.wire.host_messages import PacketCounts
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import NOT_COUNTED, StoppedPackets
@@ -59,7 +60,10 @@ class StoppedPacketsLook(Check):
 
     def concerns(self, seen: Observation) -> bool:
         """Silent flows whose packets may have left, and that may be asked many times at once; an
-        agent sends an address one echo request at a time."""
+        agent sends an address one echo request at a time. Where the destination has no route back,
+        nobody can be answered."""
+        if seen.witness is not None and seen.witness.reply_failure == NETWORK_UNREACHABLE:
+            return False
         silent = seen.silent and seen.has_left is not False
         at_once = seen.task.protocol in ("tcp", "udp") and not seen.part.paced
         return silent and at_once and seen.task.via is None and seen.conclusion is None

@@ -78,7 +78,14 @@ def port_text(result: Result) -> str:
 
 
 def where_text(about: Finding | Result) -> str:
-    """Give the places that are still possible; one place alone is proven."""
+    """Give the places that are still possible; one place alone is proven.
+
+    A host that lets nothing out is the source of its packets, and the destination of others'.
+    """
+    if isinstance(about, Finding) and about.where == ("destination", "source"):
+        first = about.speaker
+        if first.where == ("source",):
+            return f"{first.source} itself ({find_reason(first.reason).source_is})"
     places = [_word_place(place, about) for place in about.where]
     if not places:
         return "not known"
