@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from netprobe.model import ports as port_sets
 from netprobe.model.icmp import is_late
-from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import is_host_unreachable
 from netprobe.probe.settings import UDP_BURST
@@ -24,8 +24,8 @@ from netprobe.probe.settings import UDP_BURST
 # Two answers' worth of a bucket that fills at one a second, and what a walk may have taken.
 PAUSE_S = 3.5
 
-# So many ports are asked at once: connects repeat their SYNs over three seconds, and datagrams are
-# sent at the pace of the answers.
+# So many ports of a protocol are asked in a turn: connects repeat their SYNs over three seconds,
+# and datagrams are sent at the pace of the answers.
 MOST_AT_ONCE = {"tcp": 64, "udp": UDP_BURST}
 
 PORT_UNREACHABLE = ((3, 3), (1, 4))
@@ -44,28 +44,44 @@ class LateRefusals(Check):
         """Look once more at each silent flow, after a pause; without a refusal at none."""
         if not any(_is_refused(seen) for seen in group):
             return group
-        found = await asyncio.gather(
-            *(_ask_late(seen, scene) if _is_silent(seen) else _keep_flow(seen) for seen in group)
-        )
-        return [piece for pieces in found for piece in pieces]
+        silent = [seen for seen in group if _is_silent(seen)]
+        found = [seen for seen in group if not _is_silent(seen)]
+        asked = await asyncio.gather(*(_ask_late(some, scene) for some in _share_turns(silent)))
+        return found + [piece for pieces in asked for piece in pieces]
 
 
-async def _keep_flow(seen: Observation) -> Iterable[Observation]:
-    return [seen]
+def _share_turns(silent: Iterable[Observation]) -> list[list[Observation]]:
+    """Share silent flows out to turns: in each as many ports of a protocol as may be asked."""
+    turns: list[list[Observation]] = []
+    for some in group_by(silent, lambda seen: seen.task.protocol):
+        left = 0
+        for seen in some:
+            ports = port_sets.count(seen.ports) or 1
+            if left < ports:
+                turns.append([])
+                left = MOST_AT_ONCE.get(seen.task.protocol, 1)
+            turns[-1].append(seen)
+            left -= ports
+    return turns
 
 
-async def _ask_late(seen: Observation, scene: Scene) -> Iterable[Observation]:
-    """Look once more after a pause; what is still silent stays as it was."""
-    agent = scene.fleet.agent(seen.task.source)
+async def _ask_late(silent: list[Observation], scene: Scene) -> list[Observation]:
+    """Look once more at flows of one source after a pause; what is still silent stays as it was."""
+    agent = scene.fleet.agent(silent[0].task.source)
     if agent.late_left <= 0:
-        return [seen]
+        return silent
     agent.late_left -= 1
     async with scene.fleet.phases.turn(agent.unhurried, f"for a turn of {agent.host.name}"):
         await agent.quiet()
         await scene.fleet.phases.pause(PAUSE_S, f"before {agent.host.name} asks again")
-        # Datagrams are sent at the pace of the answers.
-        paced = replace(seen.part, paced=seen.task.protocol == "udp")
-        again = await scene.prober.again(replace(seen, part=paced))
+        found = await asyncio.gather(*(_look_again(seen, scene) for seen in silent))
+    return [piece for pieces in found for piece in pieces]
+
+
+async def _look_again(seen: Observation, scene: Scene) -> list[Observation]:
+    # Datagrams are sent at the pace of the answers.
+    paced = replace(seen.part, paced=seen.task.protocol == "udp")
+    again = await scene.prober.again(replace(seen, part=paced))
     again = [replace(one, part=replace(one.part, paced=seen.part.paced)) for one in again]
     heard = [one for one in again if one.outcome is not None and not one.lost]
     rest = port_sets.subtract(seen.ports, port_sets.union(one.ports for one in heard))

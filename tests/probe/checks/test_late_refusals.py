@@ -107,3 +107,16 @@ async def test_of_a_few_ports_those_that_stay_silent_are_kept() -> None:
 
     later = {one.ports: one.outcome and one.outcome.icmp for one in found if one.task == few.task}
     assert later == {((53, 53),): PROHIBITED.icmp, ((54, 54),): None}
+
+
+async def test_flows_of_a_source_share_turns() -> None:
+    """Each turn is a pause, and waits for those before it: a row of ports needs no turn of each."""
+    agent = source(left=3)
+    tcp = [replace(SILENT, ports=((first, first + 29),)) for first in (100, 200, 300)]
+    udp = make_observation(Outcome("answer", "no-answer"), make_task("udp", ((53, 54),)))
+
+    found = await check(agent, with_outcome(PROHIBITED), *tcp, udp)
+
+    # 64 ports of TCP in a turn: two turns, and one of UDP.
+    assert agent.late_left == 0
+    assert all(one is not None and one.icmp is not None for one in found)
