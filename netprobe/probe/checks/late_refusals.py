@@ -37,12 +37,16 @@ class LateRefusals(Check):
     name = "late-refusals"
 
     def concerns(self, seen: Observation) -> bool:
-        """Refused flows, and silent ones, which may be refused as well."""
-        return _is_refused(seen) or _is_silent(seen)
+        """Refused flows, silent ones, which may be refused as well, and those to a dead host."""
+        return _is_refused(seen) or _is_silent(seen) or _is_given_up(seen)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
-        """Look once more at each silent flow, after a pause; without a refusal at none."""
-        if not any(_is_refused(seen) for seen in group):
+        """Look once more at each silent flow, after a pause; without a refusal at none.
+
+        Who has looked for a dead host in vain says at once that it is unreachable, for a while.
+        """
+        dead = any(_is_given_up(seen) for seen in group)
+        if not any(_is_refused(seen) and not (dead and _is_unreachable(seen)) for seen in group):
             return group
         silent = [seen for seen in group if _is_silent(seen)]
         found = [seen for seen in group if not _is_silent(seen)]
@@ -98,7 +102,17 @@ def _is_refused(seen: Observation) -> bool:
     if (outcome.icmp.type, outcome.icmp.code) in PORT_UNREACHABLE:
         # Where our listener waits, the port is not closed: a firewall says so, or another machine.
         return outcome.icmp.origin == "router" or seen.listener.state == "ours"
-    return not is_host_unreachable(outcome) or not is_late(outcome.elapsed_ms)
+    return not _is_given_up(seen)
+
+
+def _is_unreachable(seen: Observation) -> bool:
+    return seen.outcome is not None and is_host_unreachable(seen.outcome)
+
+
+def _is_given_up(seen: Observation) -> bool:
+    """Tell whether a router has looked for the host, and found none."""
+    elapsed_ms = None if seen.outcome is None else seen.outcome.elapsed_ms
+    return _is_unreachable(seen) and is_late(elapsed_ms)
 
 
 def _is_silent(seen: Observation) -> bool:

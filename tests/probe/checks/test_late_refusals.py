@@ -84,6 +84,21 @@ async def test_without_a_refusal_nothing_is_asked(other: Outcome) -> None:
     assert agent.asked == []
 
 
+async def test_what_a_router_says_at_once_of_a_dead_host_is_no_refusal() -> None:
+    """It has looked for the host already, for another flow."""
+    agent = source()
+    at_once, late = (
+        Outcome("connect", "host-unreachable", Icmp(3, 1, "10.0.9.1", "router"), elapsed_ms=ms)
+        for ms in (100, 3100)
+    )
+
+    await check(agent, with_outcome(at_once), with_outcome(late), SILENT)
+    assert agent.asked == []
+
+    await check(agent, with_outcome(at_once), SILENT)
+    assert agent.asked != []
+
+
 async def test_ranges_arrivals_and_too_many_are_left_alone() -> None:
     """A range would empty the bucket again; what arrived was not refused on the way."""
     agent = source(left=0)
