@@ -16,9 +16,12 @@ from netprobe.agent.wire.questions import UNKNOWN_MS
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import CheckConclusion
 from netprobe.model.notes import BundleNote
+from netprobe.model.ports import Ports
 from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.genuine import RANGE_SAMPLE, choose_sample
 from netprobe.probe.checks.silence import LEAST_LOOK_MS
 from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.room import gather_all
 from netprobe.probe.settings import ROUND_TRIPS, Timing
 
 # With a quarter of them failing, a hundredth of all bundles would go unnoticed.
@@ -53,24 +56,31 @@ class Bundles(Check):
         return (*seen.task.pair, seen.task.protocol)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
-        """Ask one flow of the group, a late one where there is one."""
+        """Ask one flow of the group, a late one where there is one; then those that are silent."""
         if scene.prober.wanted_looks == 1:
             return group
         seen = min(group, key=lambda one: one.silent)
         chosen = replace(seen, ports=(((seen.ports[0][0],) * 2),))
         first = _choose_first(chosen, scene.fleet.key)
-        failed = await _find_failing(chosen, range(first, first + SOURCE_PORTS), 1, scene)
+        sports = range(first, first + SOURCE_PORTS)
+        failed = await _find_failing(chosen, sports, 1, scene)
         if not failed or len(failed) == SOURCE_PORTS:
             return group
         # Those that failed go first: a limit of new connections would stop the others now.
-        others = sorted(set(range(first, first + SOURCE_PORTS)).difference(failed))
+        others = sorted(set(sports).difference(failed))
         if await _find_failing(chosen, [*failed, *others], LOOKS, scene) != failed:
             return group
         ports = port_sets.text(port_sets.normalise((port, port) for port in failed))
         said = f"{len(failed)} of {SOURCE_PORTS} source ports fail every time ({ports})"
         conclusion = CheckConclusion("bad-link", said)
         note = BundleNote(len(failed))
-        return [replace(one, conclusion=conclusion).noting(self.name, note, "bad") for one in group]
+        stopped = await gather_all(_find_stopped(one, sports, scene) for one in group)
+        return [
+            piece if is_stopped else
+            replace(piece, conclusion=conclusion).noting(self.name, note, "bad")
+            for one, ports in zip(group, stopped, strict=True)
+            for is_stopped, piece in one.cut(ports)
+        ]  # fmt: skip
 
 
 def _choose_first(seen: Observation, key: bytes) -> int:
@@ -78,6 +88,20 @@ def _choose_first(seen: Observation, key: bytes) -> int:
     flow = (*seen.task.pair, seen.task.protocol, seen.ports)
     seeded = random.Random(key + repr(flow).encode())  # it hides nothing
     return seeded.randrange(FIRST_PORT, LAST_PORT - SOURCE_PORTS)
+
+
+async def _find_stopped(seen: Observation, sports: Sequence[int], scene: Scene) -> Ports:
+    """Find the ports of a silent flow, or of a sample of it, that no source port gets through to:
+    whatever stops those is no link."""
+    if not seen.silent:
+        return ()
+    ports = port_sets.each(choose_sample(seen.ports, RANGE_SAMPLE))
+    asked = [replace(seen, ports=((port, port),)) for port in ports]
+    failing = await gather_all(_find_failing(one, sports, 1, scene) for one in asked)
+    return port_sets.union(
+        one.ports for one, failed in zip(asked, failing, strict=True)
+        if failed is not None and len(failed) == len(sports)
+    )  # fmt: skip
 
 
 async def _find_failing(

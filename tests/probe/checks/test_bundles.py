@@ -39,8 +39,11 @@ def seen(
 class World:
     """A source whose packets meet their fate by the port that they leave from."""
 
-    def __init__(self, fate: Fate, settings: ProbeSettings | None = None) -> None:
+    def __init__(
+        self, fate: Fate, settings: ProbeSettings | None = None, stopped: tuple[int, ...] = ()
+    ) -> None:
         self._fate = fate
+        self._stopped = stopped
         self.asked: list[int] = []
         self.source = FakeAgent(SOURCE, {ProbeOrder: self._probe})
         self.target = FakeAgent(TARGET)
@@ -50,7 +53,7 @@ class World:
         assert order.sport is not None
         fate = self._fate(order.sport, self.asked.count(order.sport))
         self.asked.append(order.sport)
-        answered = 0 < fate <= order.looks
+        answered = 0 < fate <= order.looks and order.blocks[0].ports[0][0] not in self._stopped
         what: OutcomeKind = OPEN if answered else NOTHING
         rows = reply(order, what).rows
         return ProbeReply([row._replace(looks=fate if answered else order.looks) for row in rows])
@@ -73,6 +76,19 @@ async def test_the_same_source_ports_every_time_are_a_bad_link() -> None:
     assert [order.looks for order in orders] == [1] * SOURCE_PORTS + [LOOKS] * SOURCE_PORTS
     assert world.asked[SOURCE_PORTS:][:4] == failed
     assert {tuple(order.blocks[0].ports) for order in orders} == {((443, 443),)}
+
+
+async def test_what_no_source_port_gets_through_to_is_stopped_by_something_else() -> None:
+    """A rule drops one of the silent ports wholly; the others get through from some."""
+    world = World(lambda port, _: port % 4 != 0, stopped=(31005,))
+
+    found = await look(
+        Bundles(), world.scene, seen("udp"), seen("udp", SILENT, ports=((31004, 31006),))
+    )
+
+    concluded = {one.ports: one.conclusion is not None for one in found}
+    assert concluded == {((443, 450),): True, ((31004, 31004), (31006, 31006)): True,
+                         ((31005, 31005),): False}  # fmt: skip
 
 
 @pytest.mark.parametrize(
