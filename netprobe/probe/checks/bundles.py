@@ -21,7 +21,6 @@ from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.checks.genuine import RANGE_SAMPLE, choose_sample
 from netprobe.probe.checks.silence import LEAST_LOOK_MS
 from netprobe.probe.flows.prober import Observation
-from netprobe.probe.flows.room import gather_all
 from netprobe.probe.settings import ROUND_TRIPS, Timing
 
 # With a quarter of them failing, a hundredth of all bundles would go unnoticed.
@@ -74,12 +73,12 @@ class Bundles(Check):
         said = f"{len(failed)} of {SOURCE_PORTS} source ports fail every time ({ports})"
         conclusion = CheckConclusion("bad-link", said)
         note = BundleNote(len(failed))
-        stopped = await gather_all(_find_stopped(one, sports, scene) for one in group)
+        # One after the other: each takes the same source ports.
         return [
             piece if is_stopped else
             replace(piece, conclusion=conclusion).noting(self.name, note, "bad")
-            for one, ports in zip(group, stopped, strict=True)
-            for is_stopped, piece in one.cut(ports)
+            for one in group
+            for is_stopped, piece in one.cut(await _find_stopped(one, sports, scene))
         ]  # fmt: skip
 
 
@@ -95,28 +94,30 @@ async def _find_stopped(seen: Observation, sports: Sequence[int], scene: Scene) 
     whatever stops those is no link."""
     if not seen.silent:
         return ()
-    ports = port_sets.each(choose_sample(seen.ports, RANGE_SAMPLE))
-    asked = [replace(seen, ports=((port, port),)) for port in ports]
-    failing = await gather_all(_find_failing(one, sports, 1, scene) for one in asked)
-    return port_sets.union(
-        one.ports for one, failed in zip(asked, failing, strict=True)
-        if failed is not None and len(failed) == len(sports)
-    )  # fmt: skip
+    sample = replace(seen, ports=choose_sample(seen.ports, RANGE_SAMPLE))
+    timing = _choose_timing(seen, 1, scene)
+    found = await asyncio.gather(*(scene.prober.again(sample, timing, port) for port in sports))
+    heard = port_sets.union(one.ports for some in found for one in some if not one.silent)
+    return port_sets.subtract(sample.ports, heard)
 
 
 async def _find_failing(
     seen: Observation, sports: Sequence[int], looks: int, scene: Scene
 ) -> list[int] | None:
     """Find the source ports that get no answer in so many looks; None where one needs several."""
-    slowest_ms = scene.prober.slowest_ms(seen.task)
-    wait_ms = max(LEAST_LOOK_MS, round(ROUND_TRIPS * slowest_ms)) if slowest_ms else UNKNOWN_MS
-    timing = Timing(wait_ms, wait_ms, looks)
+    timing = _choose_timing(seen, looks, scene)
     found = await asyncio.gather(*(scene.prober.again(seen, timing, port) for port in sports))
     if any(_was_lost(some) for some in found):
         return None
     return sorted(
         port for port, some in zip(sports, found, strict=True) if all(one.silent for one in some)
     )
+
+
+def _choose_timing(seen: Observation, looks: int, scene: Scene) -> Timing:
+    slowest_ms = scene.prober.slowest_ms(seen.task)
+    wait_ms = max(LEAST_LOOK_MS, round(ROUND_TRIPS * slowest_ms)) if slowest_ms else UNKNOWN_MS
+    return Timing(wait_ms, wait_ms, looks)
 
 
 def _was_lost(some: Iterable[Observation]) -> bool:

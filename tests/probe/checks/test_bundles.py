@@ -53,9 +53,12 @@ class World:
         assert order.sport is not None
         fate = self._fate(order.sport, self.asked.count(order.sport))
         self.asked.append(order.sport)
-        answered = 0 < fate <= order.looks and order.blocks[0].ports[0][0] not in self._stopped
-        what: OutcomeKind = OPEN if answered else NOTHING
-        rows = reply(order, what).rows
+        answered = 0 < fate <= order.looks
+
+        def tell(port: int) -> OutcomeKind:
+            return OPEN if answered and port not in self._stopped else NOTHING
+
+        rows = reply(order, tell).rows
         return ProbeReply([row._replace(looks=fate if answered else order.looks) for row in rows])
 
     async def conclude(self, *some: Observation) -> list[str]:
