@@ -251,8 +251,16 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     if silent or row.reason in _NARROWED:
         left = _list_left(_fill_story(row, evidence), silent=silent)
         places = tuple(one for one in places if _ALIKE.get(one, one) in left)
+        if not places and _is_of_router(evidence):
+            return row.where  # of several equal ways one is rejected; others got there
         places = places or tuple(sorted(left)) or row.where
     return places
+
+
+def _is_of_router(evidence: Evidence) -> bool:
+    """Tell whether a router rejected it in its own name: it is on the way there."""
+    icmp = evidence.outcome.icmp if evidence.outcome is not None else None
+    return icmp is not None and icmp.origin == "router"
 
 
 # What lies before each place of a story.

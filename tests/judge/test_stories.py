@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from netprobe.model.evidence import Listener, Outcome, Witness
+from netprobe.model.evidence import Icmp, Listener, Outcome, Witness
 from netprobe.model.result import Place, Result
 from netprobe.model.story import Sight, Story, StoryPlace
 
@@ -115,6 +115,16 @@ def test_more_to_see_never_leaves_more_places(protocol: str, letters: str, place
         if not is_possible(protocol, letters, view):
             continue
         assert least <= set(judged(protocol, view).where) <= most | {"source"}, view
+
+
+def test_a_router_that_rejects_is_on_the_way_whatever_got_past_it() -> None:
+    """Of two equal ways it is on one, and other packets of the flow took the other."""
+    rejected = replace(OUTCOMES["udp"], failure="host-unreachable",
+                       icmp=Icmp(3, 13, "10.0.0.254", "router"))  # fmt: skip
+
+    result = one(evidence(rejected, "udp", listener=Listener("ours"), story=tell("yy?yn?")))
+
+    assert (result.reason, result.where) == ("admin-prohibited", ("path",))
 
 
 @pytest.mark.parametrize(
