@@ -12,7 +12,7 @@ from typing import TextIO, TypeVar
 from msgspec import Struct
 
 from netprobe.errors import NetprobeError, RequestError
-from netprobe.files import open_output
+from netprobe.files import is_special, open_output
 
 # Writes one report in one format.
 WriteReport = Callable[[TextIO], None]
@@ -61,6 +61,9 @@ def check_file(option: str, path: str) -> None:
         raise RequestError(f"{option}: there is no folder {folder}")
     if os.path.isdir(path):
         raise RequestError(f"{option}: that is a folder, expected a file")
+    # A file is replaced by a new one beside it.
+    if not is_special(path) and not os.access(folder, os.W_OK):
+        raise RequestError(f"{option}: you may not write to the folder {folder}")
 
 
 def write_or_raise(

@@ -33,6 +33,20 @@ def test_parse(tmp_path: Path) -> None:
     assert parse_outputs(("json=-",), FORMATS) == (OutputTarget("json"),)
 
 
+def test_a_folder_that_may_not_be_written_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write everywhere: the kernel's answer is a fake. A device is no new file."""
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (str(tmp_path), os.W_OK))
+
+    with pytest.raises(RequestError) as caught:
+        parse_outputs([f"json={tmp_path}/x"], FORMATS)
+
+    words = f"you may not write to the folder {tmp_path}"
+    assert str(caught.value) == f"-o json={tmp_path}/x: {words}"
+    assert parse_outputs(["json=/dev/null"], FORMATS)
+
+
 @pytest.mark.parametrize(
     ("texts", "problem"),
     [
