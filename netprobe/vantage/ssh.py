@@ -57,7 +57,8 @@ _FIXES = (
     ("Too many authentication failures", False,
      "ssh-agent offers too many keys: set IdentityFile and IdentitiesOnly in ~/.ssh/config"),
     ("Permission denied", False,
-     "ssh cannot ask for a password here: give it a key (ssh-agent, IdentityFile)"),
+     "ssh cannot ask for a password here: give it a key (ssh-agent, IdentityFile), or the right "
+     "user"),
     ("Bad configuration option", False, "correct the ssh options of this host or ~/.ssh/config"),
     ("Bad owner or permissions", False, "correct the owner and mode of that file"),
     ("Could not resolve hostname", False,
