@@ -245,7 +245,8 @@ class Prober:
         for one in found:
             if one.outcome is not None:
                 self.answered.note_answer(task.source.name, task.address, one.outcome)
-                if one.outcome.answer is not None or one.outcome.failure == "refused":
+                rationed = _is_rationed(one.outcome.operation, one.outcome.icmp)
+                if _is_through(one.outcome) and not rationed:
                     self.chance.note_answered(port_sets.count(one.ports) or 1)
 
     async def _teach_recorder(self, part: Part) -> None:
@@ -333,17 +334,20 @@ class Prober:
 
 
 def _count_lost(row: PortOutcome) -> int:
-    """Count the packets, or connects, that got lost before the one that was answered.
-
-    Whoever makes ICMP errors makes about one a second: silence before one is no loss.
-    """
-    if not _is_through(row.kind) or row.kind.icmp is not None:
+    """Count the packets, or connects, that got lost before the one that was answered."""
+    if not _is_through(row.kind) or _is_rationed(row.kind.op, row.kind.icmp):
         return 0
     return (max(row.kind.packets or 0, row.looks) - 1) * (row.last - row.first + 1)
 
 
-def _is_through(kind: OutcomeKind) -> bool:
+def _is_through(kind: OutcomeKind | Outcome) -> bool:
     return kind.answer is not None or kind.failure == "refused"
+
+
+def _is_rationed(op: str, icmp: object | None) -> bool:
+    """Tell whether a connect met an ICMP error: who makes these makes about one a second, so that
+    neither they nor the silence before them tell of loss. Datagrams that may meet one are paced."""
+    return op == "connect" and icmp is not None
 
 
 def _is_answered(kind: OutcomeKind) -> bool:
