@@ -128,7 +128,13 @@ def check_registry_verb(options: CheckOptions) -> int:
 
 def check_files_verb(options: CheckOptions) -> int:
     """Check files, all problems at once; matrices and inventories together as a run would."""
-    from netprobe.load.check import GivenBeside, check_accepted_names, check_files, is_manifest
+    from netprobe.load.check import (
+        GivenBeside,
+        check_accepted_names,
+        check_files,
+        is_manifest,
+        list_inventories,
+    )
     from netprobe.load.inventory.discover import NO_INVENTORY, find_inventories
     from netprobe.load.manifest.manifests import GivenManifests
     from netprobe.load.request import load_request
@@ -145,6 +151,7 @@ def check_files_verb(options: CheckOptions) -> int:
     sets, roles = options.sets, options.roles
     beside = GivenBeside(manifests, matrices, sets) if manifests else None
     lines = check_files(paths, read_days(options.max_acceptance), beside).splitlines()
+    inventories = inventories or list_inventories(files)
     if matrices and inventories:
         request = load_request(matrices, inventories, sets, roles, manifests=manifests)
         chosen, inventory, notes = request

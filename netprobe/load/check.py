@@ -49,9 +49,7 @@ def check_files(
     with all_problems() as problems:
         lines = [_check_file(path, problems, max_days) for path in dict.fromkeys(paths)]
         if beside is not None:
-            given = dict.fromkeys(map(_path_of, paths))
-            inventories = [path for path in given if _find_kind(path) == "inventory"]
-            lines += _check_manifests(beside, inventories, problems)
+            lines += _check_manifests(beside, list_inventories(paths), problems)
     return "\n".join(lines)
 
 
@@ -63,6 +61,12 @@ def is_manifest(given: str) -> bool:
     raw = read_bytes(path, []) or b""
     keys = top_keys(raw) or {}
     return "schema" not in keys and bool(MANIFEST_KEYS & set(keys))
+
+
+def list_inventories(paths: Sequence[str]) -> tuple[str, ...]:
+    """List the inventories among these files."""
+    given = dict.fromkeys(map(_path_of, paths))
+    return tuple(path for path in given if _find_kind(path) == "inventory")
 
 
 def _find_kind(path: str) -> str:

@@ -31,16 +31,19 @@ def test_check_reads_what_its_help_says(folder: Path) -> None:
 
 
 def test_check_of_a_matrix_reads_the_inventory_too(folder: Path) -> None:
-    """With --matrix both are held against each other, as a run would do."""
+    """With --matrix both are held against each other, as a run would do, also one of FILES."""
     inventory = folder / "inventory.yaml"
     inventory.write_text(inventory.read_text().replace("[node]", "[nod]"))
     with_matrix = netprobe("check", *TINY, cwd=folder)
     alone = netprobe("check", "tiny.yaml", cwd=folder)
-    inventory.unlink()
+    named = inventory.rename(folder / "named.yaml")
+    given = netprobe("check", named.name, *TINY, cwd=folder)
     without = netprobe("check", *TINY, cwd=folder)
 
     assert with_matrix.returncode == 2
     assert 'inventory.yaml:3:3: host "here" has no role of tiny' in with_matrix.stderr
+    assert given.returncode == 2
+    assert 'named.yaml:3:3: host "here" has no role of tiny' in given.stderr
     assert (alone.returncode, without.returncode) == (0, 0)
     assert "inventory" not in alone.stdout + without.stdout
 
