@@ -80,7 +80,8 @@ def silence_step(view: View) -> Step:
     """Show how many looks were silent, and the chance that only loss kept them so."""
     note = view.note(SilenceNote)
     if note is None or not _is_silent(view):
-        return Step("silence", "not-needed", ("the flow was not silent",))
+        was = "silent, and not asked more often" if _is_silent(view) else "not silent"
+        return Step("silence", "not-needed", (f"the flow was {was}",))
     looks, words = _count_silent(view, view.story, note.looks)
     loss = note.loss
     chance = loss**looks
