@@ -74,8 +74,9 @@ def test_port_unreachable_of_a_router_behind_a_translation_is_no_pass(
 
 @rights_or_not
 @pytest.mark.parametrize(
-    ("protocol", "verdict"), [("udp", "inconclusive"), ("tcp", "blocked")]
-)  # fmt: skip
+    ("protocol", "verdict"),
+    [("udp", "inconclusive"), pytest.param("tcp", "blocked", marks=pytest.mark.full)],
+)
 def test_a_last_router_that_rejects_in_the_name_of_the_destination_is_no_pass(
     chain: Chain, protocol: str, verdict: str, rights: bool
 ) -> None:
