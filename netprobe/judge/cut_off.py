@@ -93,7 +93,7 @@ def find_cut_off_proof(members: Sequence[Result]) -> Result | None:
 
 def _list_shown(failures: Sequence[Result]) -> list[Result]:
     """List what shows a link that carries nothing, the surest first. A host that a router gives up
-    may be switched off, unless it lives, and has no route itself."""
+    may be switched off, unless its agent says that it has no route."""
     routeless = {one.source for one in failures if one.reason == _NO_WAY_OUT}
     shown = [one for one in failures if _shows_link(one, routeless)]
     return sorted(shown, key=lambda result: _SHOWN_BY.index(result.reason))

@@ -258,7 +258,7 @@ def _choose_named(members: list[Result], cause: Stopped) -> tuple[list[Result], 
         return _name_ways(members), []
     if own := [one for one in members if is_own_stop(one)]:
         rest = [turn_round(one) for one in members if not is_own_stop(one)]
-        # Who has no route answers nobody.
+        # A host without a route answers nobody.
         return own, [] if find_reason(own[0].reason).title else rest
     if cause.proof is None or (cause.everything and host_of_link(cause.proof) is not None):
         return members, []

@@ -43,7 +43,7 @@ class LateRefusals(Check):
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Look once more at each silent flow, after a pause; without a refusal at none.
 
-        Who has looked for a dead host in vain says at once that it is unreachable, for a while.
+        A router that has looked for a dead host in vain says so at once to whoever asks next.
         """
         dead = any(_is_given_up(seen) for seen in group)
         if not any(_is_refused(seen) and not (dead and _is_unreachable(seen)) for seen in group):

@@ -1,7 +1,7 @@
 """Asks ports again, a few at a time, where a limit of new connections may have stopped them.
 
-Everything is asked at once, so a firewall that lets 20 SYNs a second through stops most of a range,
-and one that so limits UDP, most of its ports.
+Everything is asked at once, so a firewall that lets 20 connections a second through, or 20 flows of
+UDP, stops most of a range.
 Two signs of a limit cost nothing: some ports answered only at a second look, or a port that was
 rejected is not rejected when it is asked alone. Only then ports are asked slowly, one destination
 at a time. Where a rule stops a range, four ports are asked twice and the result stays as it was.

@@ -337,7 +337,7 @@ class _MakerLooks:
         ]
 
     def _is_of_last_router(self, seen: Observation) -> bool:
-        """Tell whether it has lost one hop fewer than genuine answers."""
+        """Tell whether the last router may have made it: it comes from one hop nearer."""
         arrived = _read_ttl(seen)
         if arrived is None or self.ttl is None:
             return False

@@ -217,7 +217,7 @@ def _add_look(
         return replace(before, ports=one.ports)
     if _is_spoilt(before):
         before = replace(seen, ports=one.ports)
-    # Whoever makes ICMP errors makes about one a second: nothing was lost.
+    # Routers make about one ICMP error a second: nothing was lost.
     is_error = one.outcome.icmp is not None or _is_unreachable(one)
     if not (is_silent(one) or _is_spoilt(one) or is_error):
         scene.prober.chance.note_lost(_count_flows(one) * _packets_of(before))

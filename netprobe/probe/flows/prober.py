@@ -345,8 +345,8 @@ def _is_through(kind: OutcomeKind | Outcome) -> bool:
 
 
 def _is_rationed(op: str, icmp: object | None) -> bool:
-    """Tell whether a connect met an ICMP error: who makes these makes about one a second, so that
-    neither they nor the silence before them tell of loss. Datagrams that may meet one are paced."""
+    """Tell whether a connect met an ICMP error: routers make about one a second, so that neither
+    errors nor the silence before them tell of loss. Datagrams that may meet one are paced."""
     return op == "connect" and icmp is not None
 
 

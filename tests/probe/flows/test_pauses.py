@@ -157,8 +157,8 @@ async def test_a_kernel_that_may_have_stood_still_is_asked_again(answers: bool) 
 
 @pytest.mark.parametrize("is_paused_again", [False, True])
 async def test_a_size_that_met_a_pause_is_sent_again(is_paused_again: bool) -> None:
-    """One that arrives then is no black hole; where that look, which is longer, met a pause, too,
-    nothing is known: neither that the path is wide."""
+    """One that arrives then is no black hole. Where that look, which is longer, met a pause, too,
+    nobody knows what the path carries, nor that it is wide."""
     looks: list[ProbeOrder] = []
 
     def answer(order: ProbeOrder) -> ProbeReply:
