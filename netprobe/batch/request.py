@@ -217,17 +217,8 @@ def _write_block(block: Block) -> dict[str, Any]:
 
 
 def _read_plan(values: dict[str, Any], hosts: dict[str, Host]) -> Plan:
-    return Plan(
-        matrices=tuple(from_json(PlannedMatrix, one) for one in values["matrices"]),
-        blocks=tuple(_read_block(one, hosts) for one in values["blocks"]),
-        skipped=tuple(from_json(Skipped, one) for one in values["skipped"]),
-        notes=tuple(values["notes"]),
-        selection=values["selection"],
-        limited_to=frozenset(values["limited_to"]),
-        some_ports=values["some_ports"],
-        requirements=tuple(from_json(PlannedRequirement, one) for one in values["requirements"]),
-        roles={name: tuple(some) for name, some in values["roles"].items()},
-    )
+    blocks = tuple(_read_block(one, hosts) for one in values["blocks"])
+    return replace(from_json(Plan, {**values, "blocks": []}), blocks=blocks)
 
 
 def _read_block(values: dict[str, Any], hosts: dict[str, Host]) -> Block:

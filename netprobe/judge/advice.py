@@ -42,6 +42,9 @@ def kind_and_title(
             "host",
             f"{cut_off} is cut off: nothing that was probed gets to it or from it: {what}",
         )
+    if _is_on_loopback(first):
+        ends = naming.names(destinations)
+        return "missing", f"{first.holder} holds {what} of {ends} on loopback only"
     if reason.title:
         return reason.kind, reason.title.format_map(_title_words(members, first, naming))
     if first.where == ("source",):
@@ -61,6 +64,12 @@ def kind_and_title(
     place = f" {reason.by}" if reason.by else _word_place(common_places(members))
     kind = _kind_of_finding(sources, destinations)
     return kind, f"{flows} is {_word_end(members)}{place}{both}"
+
+
+def _is_on_loopback(result: Result) -> bool:
+    """Tell whether a service that must be there is, but for its own host alone."""
+    refused = result.state == "closed" and result.where == ("service",)
+    return refused and result.holder is not None and find_reason(result.reason).shares != "holder"
 
 
 def _title_words(members: Sequence[Result], first: Result, naming: Naming) -> TemplateWords:
@@ -181,6 +190,8 @@ def _may_be_a_route(result: Result) -> bool:
 def _choose_templates(first: Result, places: Sequence[Place]) -> list[str]:
     if first.verdict == "exposed":
         return [_EXPOSED]
+    if _is_on_loopback(first):
+        return [_ON_LOOPBACK]
     by_reason = find_reason(first.reason).advice.get(first.where)
     if by_reason is not None:
         return [by_reason]
@@ -188,6 +199,10 @@ def _choose_templates(first: Result, places: Sequence[Place]) -> list[str]:
 
 
 _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports} in its firewall."
+_ON_LOOPBACK = (
+    "If {holder} is the service, let it listen on {address} of {destination}, too; if it is not, "
+    "start the service there."
+)
 _CUT_OFF = (
     "Check the link of {cut_off}: its device and cable, and the port and VLAN at the other end."
 )

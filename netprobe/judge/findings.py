@@ -172,7 +172,7 @@ def _cause_key(result: Result) -> tuple[object, ...]:
         return (*common, *place, result.next_hop, _find_link(result))
     if result.where == ("source",):
         return (*common, *place, result.source)
-    if shares == "holder":
+    if shares == "holder" or result.holder is not None:
         return (*common, *place, result.destination, result.holder)
     return (*common, *place)
 

@@ -358,7 +358,7 @@ def _apply_rules(result: Result, evidence: Evidence, rules: Rules) -> Result:
         return result
     unheld = result.state == "closed" and result.where == ("service",)
     if must_run(evidence, rules.live) and (result.proof == "refusal" or unheld):
-        existing = evidence.flow.block.existing
+        existing, listener = evidence.flow.block.existing, evidence.listener
         why = SAID_EXISTING if existing else SAID_LIVE
         return replace(
             result,
@@ -367,6 +367,7 @@ def _apply_rules(result: Result, evidence: Evidence, rules: Rules) -> Result:
             proof="none",
             where=("service",),
             because=f"{result.because}; {why}",
+            holder=listener.owner if listener.state == "loopback" else None,
         )
     doubted = evidence.maker is not None and not evidence.maker.own and result.state == "closed"
     if must_run(evidence, rules.live) and doubted and result.verdict == "inconclusive":

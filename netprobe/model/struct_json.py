@@ -184,6 +184,9 @@ def _make_reader(hint: Any) -> FieldReader:
         return _make_union_reader(arguments)
     if origin is tuple:
         return _make_tuple_reader(arguments)
+    if origin is frozenset:
+        read_list = _make_tuple_reader((*arguments, Ellipsis))
+        return lambda value: frozenset(read_list(value))
     if origin is not None:  # a mapping: the keys of JSON are texts
         name, item = map(_make_reader, arguments)
         return lambda value: {

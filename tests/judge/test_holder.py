@@ -19,8 +19,9 @@ from netprobe.model.evidence import (
 )
 from netprobe.model.matrix import Waiver
 
-from .test_verdict import RESET, evidence, one, story
+from .test_verdict import RESET, B, evidence, one, story
 
+C = replace(B, name="c")
 OPENED = Outcome("connect", None, answer="unasked")
 ANSWERED = Outcome("answer", None, answer="unasked")
 QUIET = Outcome("answer", "no-answer", attempts=2)
@@ -372,3 +373,20 @@ def test_what_accepts_for_a_host_that_a_router_gives_up_may_be_on_the_way() -> N
 
     assert said(some) == ("inconclusive", "unknown-holder", ("host", "path", "service"))
     assert "10.0.0.254, a router on the way, says that nobody answers" in result.because
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_service_on_loopback_only_and_no_service_are_two_causes(existing: bool) -> None:
+    """The first host's service needs another address, the second one's a start."""
+    held = row(evidence(RESET, listener=LOOPBACK), existing=existing)
+    free = replace(held, listener=Listener("closed"), flow=replace(held.flow, destination=C))
+    live = not existing
+
+    first, second = fold([one(held, live=live), one(free, live=live)])
+
+    assert first.title == "etcd (pid 8) on 127.0.0.1 holds tcp 6443 of b on loopback only (1 flow)"
+    assert first.advice == (
+        "If etcd (pid 8) on 127.0.0.1 is the service, let it listen on 10.0.0.2 of b, too; if it "
+        "is not, start the service there."
+    )
+    assert second.title == "nothing listens on tcp 6443 of c (1 flow)"
