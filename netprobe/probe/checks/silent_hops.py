@@ -1,12 +1,13 @@
 """Finds routes of the source whose next hop forwards nothing: no router behind it ever answers.
 
-Such a next hop answers ARP and swallows the rest, as a host does that does not forward. The routes
-to neighbours of the destination, and whether anything answers by them, show what is odd about it.
+Such a next hop answers ARP and swallows the rest, as a host does that does not forward; so does a
+firewall that says nothing and has no rule for the source yet. Only where a neighbour of the
+destination answers by another next hop, the route is odd.
 A next hop by which any other host answers forwards: what is silent then is behind it. Hosts that
 have not answered so far are asked, one of each network, so that it does not matter in which order
 the run asks.
 
-What follows: the next hop is at fault (``next-hop-silent``).
+What follows: the next hop is at fault (``next-hop-silent``) where its route is odd.
 """
 
 from __future__ import annotations
@@ -70,13 +71,12 @@ class SilentHops(Check):
             return group
         routes = found[: len(near)]
         other = [route for route in routes if route.gateway not in (None, gateway)]
+        note = SilentHopNote(gateway)
+        if not any(route.answers for route in other):
+            return [seen.noting(self.name, note) for seen in group]
         conclusion = CheckConclusion("next-hop-silent", _word_routes(other), gateway)
-        certain, note = any(route.answers for route in other), SilentHopNote(gateway)
         return [
-            replace(seen, conclusion=conclusion).noting(self.name, note, "bad")
-            if certain or _is_unseen(seen)
-            else seen.noting(self.name, note)
-            for seen in group
+            replace(seen, conclusion=conclusion).noting(self.name, note, "bad") for seen in group
         ]
 
 
@@ -88,11 +88,6 @@ def _is_mute(group: list[Observation]) -> bool:
         and bool(traces)
         and not any(trace.hops or trace.reached for trace in traces)
     )
-
-
-def _is_unseen(seen: Observation) -> bool:
-    """Tell whether the destination's recorder would have seen it, and did not."""
-    return seen.story is not None and seen.story.destination_in.seen == "no"
 
 
 def _find_comparisons(task: Task, scene: Scene) -> tuple[list[HostAt], list[HostAt]]:

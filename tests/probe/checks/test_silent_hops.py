@@ -62,13 +62,12 @@ async def test_another_next_hop_by_which_neighbours_answer_is_told() -> None:
 
 
 @pytest.mark.parametrize("story", [UNSEEN, None])
-async def test_without_a_comparison_the_destination_must_have_seen_nothing(
-    story: Story | None,
-) -> None:
-    """Else its own firewall may be the silent one."""
+async def test_without_a_comparison_the_next_hop_may_be_a_firewall(story: Story | None) -> None:
+    """One that says nothing, and has no rule for the source yet: that is the path's."""
     (found,) = await look(SilentHops(), scene(SAME, False, alone=True), silent(story=story))
 
-    assert found.concluded == ("next-hop-silent" if story else None)
+    assert found.conclusion is None
+    assert [entry.name for entry in found.trail] == ["route"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ async def test_a_host_of_another_network_shows_that_it_forwards(
     gateway: str | None, concluded: str | None
 ) -> None:
     """Where the source reaches it by the same next hop."""
-    here = scene({"10.0.0.2": ROUTER, "10.9.0.1": gateway}, False)
+    here = scene({**WRONG, "10.9.0.1": gateway}, True)
     here.prober.answered.note_answer("a", "10.9.0.1", Outcome("a", None, answer="echo"))
 
     (found,) = await look(SilentHops(), here, silent())
