@@ -217,6 +217,10 @@ ALLOWED: Final = _read_table(
      "destination return-path source",
      "the connection opened and our listener on {destination} got the request, but its answer "
      "never came back: something drops packets with data"),
+    ("other | * | ours | captured", "blocked open redirected none", "destination",
+     "{destination}'s packet recorder saw the request arrive, our listener there never got it, and "
+     "something else answered: a translation there takes it (REDIRECT, DNAT, a container's "
+     "published port)"),
     (f"{_OPEN_WORDS} | * | ours | captured", "blocked filtered no-response none", "destination",
      "the connection opened, and {destination}'s packet recorder saw the request arrive, but our "
      "listener there never got it: a translation there takes it, or its own firewall drops packets "

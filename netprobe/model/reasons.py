@@ -110,6 +110,16 @@ REASONS: Final[Mapping[str, Reason]] = {
     # --- what answers is something else ---
     "false-open": Reason(advice=dict.fromkeys((_PATH, _NEAR), _TAKEN_ON_THE_WAY)),
     "reflected": Reason(),
+    "redirected": Reason(
+        kind="taken",
+        title="a translation on {ends} takes {what}",
+        rule_causes=False,
+        rule_mends=False,
+        advice={
+            ("destination",): "On {destination}, find what takes {ports} (nft list ruleset, "
+            "iptables -t nat -S, published ports of containers), and remove it or move the row."
+        },
+    ),
     "tls-not-expected": Reason(
         kind="service",
         title="{what} of {ends} speaks TLS where plaintext is expected",

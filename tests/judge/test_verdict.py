@@ -94,6 +94,11 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(SILENT, listener=OURS, witness=Witness(socket=True),
                   story=story(destination_out="no")),
          "blocked", "filtered", "no-response", ("destination",)),
+        # A translation of the destination took it to another program.
+        *((evidence(Outcome("answer", None, answer="other"), protocol, listener=OURS,
+                    witness=Witness(), story=story(destination_in="yes", destination_out="yes",
+                                                   source_in="yes", source_out="yes")),
+           "blocked", "open", "redirected", ("destination",)) for protocol in ("tcp", "udp")),
         # A datagram that came to the source's wire, and to no socket of ours, answered the request.
         (evidence(Outcome("answer", "no-answer"), "udp", story=story(source_in="yes")),
          "blocked", "filtered", "no-response", ("source",)),

@@ -188,11 +188,12 @@ def _answer_of(seen: Observation, run: SeenRun | None) -> SeenPackets | None:
 def _socket_place(seen: Observation, at_destination: SeenRun | None, sure: bool) -> StoryPlace:
     """Tell whether the request reached a socket: the listener's word, or a SYN-ACK that left.
 
-    A connection whose SYN-ACK gets lost is never accepted: the listener does not know of it.
+    A connection whose SYN-ACK gets lost is never accepted: the listener does not know of it. Data
+    that another port's listener answered, because a translation took it there, is no such case.
     """
     witness = seen.witness
     answers = at_destination.answers if at_destination is not None else None
-    if seen.task.protocol == "tcp" and answers is not None:
+    if seen.task.protocol == "tcp" and answers is not None and not seen.unanswered:
         return StoryPlace("yes")  # how often is not known: the kernel repeats SYN-ACKs
     if witness is None or seen.listener.state != "ours":
         return UNKNOWN

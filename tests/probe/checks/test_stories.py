@@ -250,6 +250,12 @@ async def test_places_tell_what_was_seen() -> None:
     assert story.destination_in == StoryPlace("yes", 4, Nanoseconds(222), "ens3", 61)
 
 
+async def test_another_ports_answer_is_no_word_of_the_socket() -> None:
+    """A translation at the destination took the data there."""
+    other = silent(outcome=Outcome("answer", None, answer="other"))
+    assert (await World(told(run(5)), told(run(5, answers=1))).story(other)).socket.seen != "yes"
+
+
 @pytest.mark.parametrize(
     ("seen", "socket"),
     [
