@@ -22,7 +22,7 @@ from netprobe.batch.run_values import check_key, make_settings, read_run_values
 from netprobe.errors import RequestError
 from netprobe.model.inventory import Address, Host, Proxy, Vantage
 from netprobe.model.matrix import Condition
-from netprobe.model.plan import Block, Plan, PlannedMatrix, PlannedRequirement, Skipped
+from netprobe.model.plan import Block, Plan
 from netprobe.model.ports import MAX_PORT, Ports
 from netprobe.model.struct_json import WrongValue, from_json, to_json
 from netprobe.probe.settings import ProbeSettings

@@ -42,9 +42,6 @@ def kind_and_title(
             "host",
             f"{cut_off} is cut off: nothing that was probed gets to it or from it: {what}",
         )
-    if _is_on_loopback(first):
-        ends = naming.names(destinations)
-        return "missing", f"{first.holder} holds {what} of {ends} on loopback only"
     if reason.title:
         return reason.kind, reason.title.format_map(_title_words(members, first, naming))
     if first.where == ("source",):
@@ -60,10 +57,17 @@ def kind_and_title(
         verb = (reason.router_does or ("rejects", "reject"))[len(routers) > 1]
         return "router", f"{' and '.join(routers)} {verb} {flows}{both}"
     if first.state == "closed" and first.where == ("service",):
-        return "missing", f"nothing listens on {what} of {naming.names(destinations)}"
+        return "missing", _word_missing(first, f"{what} of {naming.names(destinations)}")
     place = f" {reason.by}" if reason.by else _word_place(common_places(members))
     kind = _kind_of_finding(sources, destinations)
     return kind, f"{flows} is {_word_end(members)}{place}{both}"
+
+
+def _word_missing(first: Result, what: str) -> str:
+    """Word that no service has the port on the address that was probed."""
+    if _is_on_loopback(first):
+        return f"{first.holder} holds {what} on loopback only"
+    return f"nothing listens on {what}"
 
 
 def _is_on_loopback(result: Result) -> bool:

@@ -162,8 +162,6 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     # --- who holds the port ---
     "nothing-listens": Reason(
-        kind="missing",
-        title="nothing listens on {what} of {ends}",
         advice={
             _SERVICE: "Start the service at {ports} of {destination}, or correct its address in "
             "the inventory."

@@ -184,16 +184,21 @@ def _make_reader(hint: Any) -> FieldReader:
         return _make_union_reader(arguments)
     if origin is tuple:
         return _make_tuple_reader(arguments)
-    if origin is frozenset:
-        read_list = _make_tuple_reader((*arguments, Ellipsis))
-        return lambda value: frozenset(read_list(value))
-    if origin is not None:  # a mapping: the keys of JSON are texts
-        name, item = map(_make_reader, arguments)
-        return lambda value: {
-            name(key): _read_within(_word_key(key), item, inner)
-            for key, inner in _check_type(value, dict).items()
-        }
+    if origin is not None:
+        return _make_collection_reader(origin, arguments)
     return lambda value: _check_type(value, hint)
+
+
+def _make_collection_reader(origin: Any, hints: tuple[Any, ...]) -> FieldReader:
+    """Make the reader of a set, which is a list in JSON, or of a mapping, whose keys are texts."""
+    if origin is frozenset:
+        read_list = _make_tuple_reader((*hints, Ellipsis))
+        return lambda value: frozenset(read_list(value))
+    name, item = map(_make_reader, hints)
+    return lambda value: {
+        name(key): _read_within(_word_key(key), item, inner)
+        for key, inner in _check_type(value, dict).items()
+    }
 
 
 def _word_key(key: str) -> str:

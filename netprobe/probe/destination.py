@@ -17,7 +17,7 @@ from netprobe.model.plan import PATH_MTU
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.checks import DENIED_CHECKS, choose_checks
-from netprobe.probe.checks.arrivals import with_witnesses
+from netprobe.probe.checks.arrivals import is_heard, with_witnesses
 from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.checks.packets import fetch_packets
 from netprobe.probe.checks.port_owners import check_holders, tasks_of, undecided
@@ -42,7 +42,15 @@ from netprobe.probe.flows.proxied import Proxied, ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import interrupted, unprobed
-from netprobe.probe.flows.work import PlanPlace, Task, Want, join, pick_wants
+from netprobe.probe.flows.work import (
+    PlanPlace,
+    Task,
+    Want,
+    is_left,
+    join,
+    list_left,
+    pick_wants,
+)
 from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
 
@@ -163,13 +171,13 @@ class Destination:
         if self._round is not None:
             with contextlib.suppress(AgentError):
                 looked = await with_witnesses(looked, self._round)
-        heard = [one for one in looked if one.listener.state != "ours" or _is_heard(one)]
+        heard = [one for one in looked if one.listener.state != "ours" or is_heard(one)]
         for seen in heard:
             if self._fleet.agent(seen.task.source).refused is None:
                 for want in seen.task.wants:
                     self._emit_early(want, self._make_evidence(want, seen))
         # More may have come meanwhile.
-        self._prober.proven[: len(fresh)] = filter(_is_untold, fresh)
+        self._prober.proven[: len(fresh)] = [one for one in fresh if is_left(one.task, one.ports)]
 
     def _is_wide_enough(self, seen: Observation) -> bool:
         """Tell whether full-sized segments get through, where the flow needs them; look else."""
@@ -262,14 +270,18 @@ class Destination:
             listeners = await self._open_listeners(round_, wanted)
             found = await self._probe_and_check(tasks, listeners, round_)
         except AgentError:
-            found = await self._probe_and_check(tasks, Listeners(LOST), None)
+            found = await self._probe_without_listeners(tasks)
         # Not where the run is stopped: agents close everything when they end, and this one may be
         # one that does not answer.
         is_closed = await round_.close()
         if not is_closed and any(one.listener.state == "ours" and not one.proven for one in found):
             # Nobody knows until when its listeners were there.
-            found = await self._probe_and_check(tasks, Listeners(LOST), None)
+            found = await self._probe_without_listeners(tasks)
         return found
+
+    async def _probe_without_listeners(self, tasks: list[Task]) -> list[Observation]:
+        """Probe once more what had no result when the destination's agent was lost."""
+        return await self._probe_and_check(list_left(tasks), Listeners(LOST), None)
 
     async def _probe_and_check(
         self, tasks: list[Task], listeners: Listeners, round_: Round | None
@@ -380,16 +392,6 @@ class Destination:
 def runs_platform(agent: AgentMethods) -> bool:
     """Tell whether a host's agent says that the platform runs there already."""
     return agent.hello is not None and agent.hello.kubelet
-
-
-def _is_untold(seen: Observation) -> bool:
-    """Tell whether a flow that it is of lacks a result of it."""
-    return any(want.left_of(seen.ports, seen.task.address) is not None for want in seen.task.wants)
-
-
-def _is_heard(seen: Observation) -> bool:
-    """Tell whether the listener has said that it was there and heard the probes."""
-    return seen.witness is not None and seen.witness.socket
 
 
 def _is_at_home(source: AgentMethods, seen: Observation) -> bool:

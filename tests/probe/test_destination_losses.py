@@ -216,3 +216,23 @@ async def test_an_answer_that_nobody_can_work_on_loses_the_agent() -> None:
     assert verdicts(found) == {"not-tested"}
     assert any("AttributeError" in (one.untested or ("", ""))[1] for one in found)
     assert_whole(world)
+
+
+async def test_what_had_its_result_when_the_agent_was_lost_is_not_asked_again() -> None:
+    """The run has told the answers of the other ports before: only the silent one is probed."""
+    world = World(lambda mode, port: SILENCE if port == 7 else open_to_us(mode, port))
+    want = make_want("tcp", ((5, 9),))
+    target = want.flow.address.text
+
+    def lose(order: CloseOrder) -> Any:
+        want.ledger.ports[target] = ((5, 6), (8, 9))
+        world.target.lost = True
+        raise AgentError("agent-lost", "gone")
+
+    world.target.scripts[CloseOrder] = lose
+
+    await world.make().run([want])
+
+    assert world.sent(ProbeOrder)[-1].blocks[0].ports == [(7, 7)]
+    told = [(one.ports, one.listener.state) for one in world.evidence]
+    assert told == [(((7, 7),), "lost")]

@@ -46,6 +46,11 @@ class Arrivals(Check):
         return [seen for seen in found if not was_made_late(seen)] + again
 
 
+def is_heard(seen: Observation) -> bool:
+    """Tell whether the listener has said that it was there and heard the probes."""
+    return seen.witness is not None and seen.witness.socket
+
+
 async def with_witnesses(observations: list[Observation], round_: Round) -> list[Observation]:
     """Ask the round's listeners about every order, and give each seen its witness.
 

@@ -263,6 +263,21 @@ def addresses(want: Want, resolved: Mapping[tuple[str, str], tuple[str, ...]]) -
     return tuple(one for one in found if family is None or family_of(one) == family)
 
 
+def is_left(task: Task, ports: Ports) -> bool:
+    """Tell whether a want of the task lacks its result at one of these ports."""
+    return any(want.left_of(ports, task.address) is not None for want in task.wants)
+
+
+def list_left(tasks: Iterable[Task]) -> list[Task]:
+    """Give what of the tasks some want lacks its result of."""
+    found = []
+    for task in tasks:
+        lacking = [want.left_of(task.ports, task.address) for want in task.wants]
+        if left := [ports for ports in lacking if ports is not None]:
+            found.append(replace(task, ports=port_sets.union(left)))
+    return found
+
+
 def pick_wants(wants: Iterable[Want], places: Container[PlanPlace]) -> list[Want]:
     """Give those that stand at these places of the plan."""
     return [want for want in wants if want.order in places]
