@@ -71,10 +71,10 @@ def test_a_signal_keeps_what_was_answered(lab: Lab, number: signal.Signals) -> N
     """All but the silent port is in record and report at once, and only that one is asked again."""
     record = lab.folder / f"{number}.jsonl"
     run = subprocess.Popen(
-        [*COMMAND, *_words(lab), "--timeout", "60", "--record", str(record)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
         # Whoever runs the tests under nohup hands down that SIGHUP is ignored.
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+        ["env", "--default-signal", *COMMAND, *_words(lab), "--timeout", "60",
+         "--record", str(record)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
     )  # fmt: skip
     try:
         wait_for(lambda: _recorded(record) == PASSING or run.poll() is not None, "passes")

@@ -65,6 +65,16 @@ def test_spool_says_where_it_cannot_write(monkeypatch: pytest.MonkeyPatch) -> No
         spool.add(PASSED)
 
 
+def test_a_full_disk_is_named_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be written is in the file's buffer until it is closed."""
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "w+b"))  # noqa: SIM115
+    spool = Spool(1)
+
+    with pytest.raises(NetprobeError, match=r"cannot keep the results in .* No space left"):
+        list(map(spool.add, [PASSED] * 10_000))
+    spool.close()
+
+
 def test_passes_and_failures_in_plan_order() -> None:
     """Results come back in plan order over all verdicts; failures leave the passes out."""
     mixed = [flow(BLOCKED if index % 3 else PASSED, index) for index in range(9)]

@@ -28,6 +28,8 @@ from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
 # Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
 FEW_FILES = 256
 
+# What a recorder missed is a note: an agent that stands still by then is not waited for any longer.
+LOSS_S = 2.0
 # Asks a recorder for nothing but how it fares.
 NO_FLOW = StoryOrder(
     0, "tcp", None, "0.0.0.0", "0.0.0.0", [], sent=True, numbers=[], own_ports=[]
@@ -133,16 +135,20 @@ class LiveFleet(Fleet):
         closing = (link.close(patience_s) for link in links)
         try:
             await asyncio.gather(*self._starts, *closing, return_exceptions=True)
-        finally:
+        except asyncio.CancelledError:
             # A second interrupt may come before a closing has begun.
             for link in links:
                 link.kill()
+            # Where the loop ends before it hears of their ends, asyncio says so on stderr.
+            await asyncio.gather(*(link.close(0) for link in links))
+            raise
 
     async def _tell_loss(self, agent: Agent) -> None:
         if not agent.records:
             return
-        with contextlib.suppress(AgentError):
-            told = await agent.tell_story(NO_FLOW)
+        asking = self.phases.during("waiting", f"for the recorder of {agent.host.name}")
+        with asking, contextlib.suppress(AgentError, TimeoutError):
+            told = await asyncio.wait_for(agent.tell_story(NO_FLOW), LOSS_S)
             words = _word_loss(told)
             report = self.reports[agent.host.name]
             if words is not None:

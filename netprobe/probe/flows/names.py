@@ -66,8 +66,10 @@ async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
     answers: dict[NameKey, Resolved] = {}
 
     async def ask(key: NameKey, source: Host) -> None:
+        about = f"for {source.name} to resolve {key[1]}"
         try:
-            answer = answers[key] = await fleet.agent(source).resolve(key[1])
+            with fleet.phases.during("waiting", about):
+                answer = answers[key] = await fleet.agent(source).resolve(key[1])
         except AgentError as error:
             failed[key] = (error.reason, str(error))
             return

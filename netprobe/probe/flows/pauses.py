@@ -70,8 +70,10 @@ class PatientProber(Prober):
                 continue
             must_s = self._measure_answer_s(silent[0])
             whole_s = max(look_s, must_s)
+            about = f"for the agent of {there.host.name}"
             try:
-                lost_s = await there.count_lost(began_s, whole_s, least_s)
+                with self._fleet.phases.during("waiting", about):
+                    lost_s = await there.count_lost(began_s, whole_s, least_s)
             except AgentError:
                 return []  # who works on the destination learns of it, too
             hidden += silent if lost_s > whole_s - must_s else ()

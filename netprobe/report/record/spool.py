@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import operator
 import os
@@ -57,7 +58,9 @@ class Spool:
     def close(self) -> None:
         """Give the disk space back."""
         if self._file is not None:
-            self._file.close()
+            # What its buffer still holds is written once more, on a disk that may be full.
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def _spill_to_disk(self) -> None:
         self._chunk.sort(key=place)

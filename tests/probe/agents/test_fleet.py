@@ -15,11 +15,13 @@ from netprobe.agent.wire.segment_messages import SegmentAskOrder
 from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.result import HostReport
+from netprobe.probe.agents import live_fleet
 from netprobe.probe.agents.agent import WALKS, Agent
 from netprobe.probe.agents.live_fleet import FEW_FILES, LiveFleet, host_report
 from netprobe.probe.agents.templates import Templates
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
+from tests.patience import PATIENCE_S
 from tests.probe.fakes import HELLO, answering, host, routed
 from tests.probe.links import FakeLink, start_by
 
@@ -351,3 +353,60 @@ async def test_a_recorder_that_missed_packets_is_reported(
     costs = [cost for report in bench.reports[2:] for cost in report.cost]
     assert [report.name for report in bench.reports[2:]] == ["a"] * (words is not None)
     assert words is None or any(cost.startswith(words) for cost in costs)
+
+
+async def test_a_recorder_that_does_not_answer_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its agent may have stopped after its part: what it missed is a note only."""
+    monkeypatch.setattr(live_fleet, "LOSS_S", 0.01)
+    bench = Bench(monkeypatch, A, B)
+    bench.fleet.start()
+    bench.fleet.begin_run(None, RecordOrder([], [], None))
+    await bench.fleet.settled()
+    well = StoryTold(0, True, None, [], [], [], heard=False, awake=False, lost=3, full=False)
+    never = asyncio.Event()
+
+    async def tell_story(order: StoryOrder) -> StoryTold:
+        await never.wait()
+        return well
+
+    monkeypatch.setattr(bench.fleet.agent(A), "tell_story", tell_story)
+    bench.links["b"].scripts[StoryOrder] = lambda order: well
+
+    async with asyncio.timeout(PATIENCE_S):
+        await bench.fleet.tell_losses()
+    await bench.fleet.close()
+
+    assert [report.name for report in bench.reports[2:]] == ["b"]
+
+
+async def test_a_second_interrupt_waits_for_the_ends_of_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All are killed, and their ends are heard of before the loop is closed."""
+    bench = Bench(monkeypatch, A, B)
+    fleet = await bench.start()
+    ended: list[str] = []
+    for link in bench.links.values():
+        _stop_at_a_kill_only(monkeypatch, link, ended)
+
+    closing = asyncio.create_task(fleet.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+
+    assert sorted(ended) == ["a", "b"]
+
+
+def _stop_at_a_kill_only(monkeypatch: pytest.MonkeyPatch, link: FakeLink, ended: list[str]) -> None:
+    """Let the process of a link stand still until it is killed; ``ended`` gets its host then."""
+    killed = asyncio.Event()
+
+    async def close(patience_s: float = 0.0) -> None:
+        await killed.wait()
+        ended.append(link.host)
+
+    monkeypatch.setattr(link, "close", close)
+    monkeypatch.setattr(link, "kill", killed.set)
