@@ -39,6 +39,7 @@ from netprobe.probe.flows.names import ResolvedNames, resolve_names
 from netprobe.probe.flows.pauses import PatientProber
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.proxied import Proxied, ways
+from netprobe.probe.flows.rationed import probe_tasks
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.told_ports import interrupted, unprobed
@@ -111,7 +112,7 @@ class Destination:
                 await self._agent_is_ready()
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
-                observations = await self._prober.probe(denied, Listeners(UNKNOWN))
+                observations = await probe_tasks(denied, Listeners(UNKNOWN), self._prober)
                 observations = await run_checks(DENIED_CHECKS, observations, self._make_scene(None))
                 observations += await self._probe_allowed(
                     [task for task in tasks if not task.denied]

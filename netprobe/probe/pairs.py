@@ -9,6 +9,7 @@ from netprobe.probe.checks import DOWN, PART_CHECKS, SCOUT_CHECKS
 from netprobe.probe.checks.check import Scene, run_checks
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation
+from netprobe.probe.flows.rationed import probe_part
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.scouts import Scouts
 
@@ -36,4 +37,4 @@ async def _follow_scouts(scouts: Scouts, scene: Scene) -> list[Observation]:
 
 async def _probe_part(part: Part, scene: Scene) -> list[Observation]:
     """Probe, and ask again what stayed silent: no other source has to be waited for."""
-    return await run_checks(PART_CHECKS, await scene.prober.part(part), scene)
+    return await run_checks(PART_CHECKS, await probe_part(part, scene.prober), scene)

@@ -26,7 +26,6 @@ from netprobe.probe.agents.templates import EMPTY
 from netprobe.probe.flows.batches import Part, parts, probe_order
 from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.flows.room import gather_all
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import (
     ONE_WAY_MS,
@@ -157,12 +156,6 @@ class Prober:
         # destination are shared: at most 30 outstanding over all sources (design 6.7).
         self._paced = asyncio.Semaphore(UDP_SOURCES_AT_ONCE)
 
-    async def probe(self, tasks: Iterable[Task], listeners: Listeners) -> list[Observation]:
-        """Probe all tasks at once; agents that are lost make their own tasks untested."""
-        wanted = self.cut(tasks, listeners)
-        found = await gather_all(self.part(part) for part in wanted)
-        return [seen for some in found for seen in some]
-
     def cut(self, tasks: Iterable[Task], listeners: Listeners) -> list[Part]:
         """Cut tasks into the parts that are one order each."""
         return [part for task in tasks for part in parts(task, listeners, self._fleet.templates)]
@@ -191,7 +184,7 @@ class Prober:
             self.asked_again.add(number)
         # Only the destination may answer; the answer of another host is "foreign".
         host = self._fleet.agent(part.task.wants[0].flow.destination).index
-        timing = timing or self._choose_timing(part)
+        timing = timing or self.choose_timing(part)
         order = part.make_order(number, source_address(part.task), timing, host)
         if sport is not None and isinstance(order, ProbeOrder):
             order = order._replace(sport=sport)
@@ -256,7 +249,8 @@ class Prober:
             with suppress(AgentError):
                 await there.learn_templates()
 
-    def _choose_timing(self, part: Part) -> Timing:
+    def choose_timing(self, part: Part) -> Timing:
+        """Choose how long to look at a part first, and how often."""
         timing = self._settings.timing
         if part.paced:
             # Its packets are rationed: one look of three, and one more of what stayed silent.

@@ -24,6 +24,7 @@ from netprobe.model.ports import Ports
 from netprobe.probe.agents.decode import Heard, PortOutcome, ProbeReply
 from netprobe.probe.flows.listeners import UNKNOWN, Listeners, Spot
 from netprobe.probe.flows.prober import Observation, Prober, source_address
+from netprobe.probe.flows.rationed import probe_tasks
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import (
@@ -70,7 +71,7 @@ class Bench:
         for ports, listener in states:
             spot = Spot(task.protocol, task.address, protocol_for(task.probe), ports)
             listeners.add(spot, ports, listener)
-        return await self.prober.probe([task], listeners)
+        return await probe_tasks([task], listeners, self.prober)
 
     @property
     def order(self) -> ProbeOrder:
@@ -222,7 +223,7 @@ async def test_other_sources_are_probed_nevertheless() -> None:
     prober = Prober(fleet, ProbeSettings(), Answered())
     tasks = [make_task(), make_task(source=other.host)]
 
-    found = await prober.probe(tasks, Listeners(UNKNOWN))
+    found = await probe_tasks(tasks, Listeners(UNKNOWN), prober)
 
     assert [(one.task.source.name, one.untested is None) for one in found] == [
         ("a", False),
@@ -375,10 +376,10 @@ async def test_closed_udp_is_asked_by_few_sources_at_once() -> None:
     fleet.fakes |= {one.host.name: Slow(one.host) for one in sources}
     tasks = [make_task("udp", ((5, 5),), source=one.host) for one in sources]
 
-    await prober.probe(tasks, Listeners(UNKNOWN))
+    await probe_tasks(tasks, Listeners(UNKNOWN), prober)
     assert most == UDP_SOURCES_AT_ONCE
     most = 0
-    await prober.probe([replace(one, protocol="tcp") for one in tasks], Listeners(UNKNOWN))
+    await probe_tasks([replace(one, protocol="tcp") for one in tasks], Listeners(UNKNOWN), prober)
     assert most == len(sources)
 
 
