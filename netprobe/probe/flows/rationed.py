@@ -39,7 +39,7 @@ async def probe_part(part: Part, prober: Prober) -> list[Observation]:
     silent = [one for one in first if one.lost]
     if len(silent) < len(first):
         again, others = await gather_all((_ask_again(silent, prober, looks), prober.part(rest)))
-        return [*_less(first, silent), *again, *others]
+        return [*_drop_silent(first, silent), *again, *others]
     free = [replace(one, part=replace(one.part, paced=False)) for one in silent]
     unpaced = replace(rest, paced=False)
     again, others = await gather_all((_ask_again(free, prober, looks), prober.part(unpaced, looks)))
@@ -47,7 +47,7 @@ async def probe_part(part: Part, prober: Prober) -> list[Observation]:
     silent = [one for one in found if one.lost]
     if len(silent) == len(found):
         return found
-    return [*_less(found, silent), *await _ask_again(silent, prober, looks)]
+    return [*_drop_silent(found, silent), *await _ask_again(silent, prober, looks)]
 
 
 def _cut_first(part: Part) -> tuple[Part, Part]:
@@ -72,5 +72,5 @@ async def _ask_again(
     ]
 
 
-def _less(found: list[Observation], some: list[Observation]) -> list[Observation]:
-    return [one for one in found if not any(one is other for other in some)]
+def _drop_silent(found: list[Observation], silent: list[Observation]) -> list[Observation]:
+    return [one for one in found if not any(one is other for other in silent)]
