@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from netprobe.model.plan import Plan, PlannedRequirement
 from netprobe.model.result import HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.record.earlier import TakeOver
-from netprobe.report.record.record import Earlier
+from netprobe.report.record.record import Earlier, RecordWriter, header_of, read_record
 from tests.report.plans import MASTERS, PLAN
 from tests.report.samples import BLOCKED, PASSED, REFUSED
 
@@ -132,3 +133,13 @@ def test_what_is_asked_otherwise_is_told() -> None:
         "asked again although they passed: 2 that this run may ask otherwise (addresses, rows, "
         "--live, --strict)"
     )
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_record_says_it_before_any_result(live: bool, tmp_path: Path) -> None:
+    """Also that of a run that crashed."""
+    path = tmp_path / "r"
+    RecordWriter(str(path), header_of(TODAY, "now", live=live)).close(None)
+    info = read_record(str(path)).info
+
+    assert (info.live, [one.question for one in info.requirements]) == (live, ["q"])
