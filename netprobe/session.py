@@ -155,7 +155,8 @@ class _Run:
     def conclude(self) -> RunInfo:
         """Give all that is known of the run beside its results."""
         plan = self._request.part.plan
-        before = info_before(plan, self._started.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        started_at = self._started.strftime("%Y-%m-%dT%H:%M:%SZ")
+        before = info_before(plan, started_at, live=self._request.rules.live)
         reports = self._fleet.reports
         return replace(
             before,

@@ -28,7 +28,7 @@ from netprobe.model.struct_json import WrongValue, from_json, to_json
 from netprobe.probe.settings import ProbeSettings
 from netprobe.protocols.services.proxy_url import parse_proxy
 
-REQUEST_FORMAT = 9
+REQUEST_FORMAT = 10
 
 # Hosts of a block are names here, and its destinations have their addresses beside them.
 _BY_NAME = ("sources", "destinations")

@@ -214,7 +214,8 @@ def _read_earlier(options: RunOptions) -> TakeOver | None:
     if len(given) > 1:
         raise RequestError(f"{' and '.join(given)} contradict each other: give one of them")
     for name, path in given.items():
-        return TakeOver(name, read_earlier(path, requests=name == "--retry"))
+        earlier = read_earlier(path, requests=name == "--retry")
+        return TakeOver(name, earlier, live=options.live, strict=options.strict)
     return None
 
 
@@ -268,7 +269,8 @@ def _begin_record(
         yield None
         return
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    writer = RecordWriter(path, header_of(request.part.whole, now), kept())
+    header = header_of(request.part.whole, now, live=request.rules.live)
+    writer = RecordWriter(path, header, kept())
     try:
         yield writer
     except BaseException:

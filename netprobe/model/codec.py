@@ -204,9 +204,11 @@ def summary_to_json(summary: Summary) -> Json:
 def info_to_json(info: RunInfo) -> Json:
     """Give the keys of a run beside its results; the last line of a record holds the same."""
     data: Json = to_json(replace(info, elapsed_s=round(info.elapsed_s, 3)))
-    for key in ("names_set", "quality_samples", "findings", "some_ports"):
-        if data[key] is None or data[key] is False:
+    for key in ("live", "names_set", "quality_samples", "findings"):
+        if data[key] is None:
             del data[key]
+    if not info.some_ports:
+        del data["some_ports"]
     return {**data, "skipped": [skipped_to_json(skipped) for skipped in info.skipped]}
 
 

@@ -263,7 +263,9 @@ class PlannedRequirement(Struct, frozen=True, kw_only=True):
     where only a part was probed. ``row`` is the table of the document. ``existing``: what listens
     there runs before the installation; None where that holds for some of its destinations only.
     ``waive`` is the waiver that held, as a matrix file has it: ``REASON, until DATE``. ``any_of``:
-    the name of rows of which one is enough for a pair of hosts.
+    the name of rows of which one is enough for a pair of hosts. ``question``: a word of all that
+    changes an answer; where that of another run is the same, the row asks the same. Empty: not
+    known, as in files of an older netprobe.
     """
 
     matrix: Name
@@ -279,6 +281,7 @@ class PlannedRequirement(Struct, frozen=True, kw_only=True):
     existing: bool | None = False
     waive: str | None = None
     any_of: Name | None = None
+    question: str = ""
 
 
 class Plan(Struct, frozen=True):

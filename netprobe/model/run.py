@@ -30,6 +30,7 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     ``trust`` is one sentence where hosts could have written each other's results, else None.
     ``baseline`` is one sentence on what is new since another run, else None. ``accepted`` are the
     entries of the files of accepted flows, held against this run.
+    ``live``: everything was supposed to run; None in files of an older netprobe.
     ``names_set`` counts the names that hosts look up; None in files of an older netprobe.
     ``quality_samples``: how many each measured way gets; None where ways get different numbers.
     ``findings`` are those that a file keeps, with their numbers; None where it keeps none, as those
@@ -55,12 +56,13 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     requirements: tuple[PlannedRequirement, ...] = ()
     notes: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    live: bool | None = None
     names_set: int | None = None
     quality_samples: int | None = None
     findings: tuple[KeptFinding, ...] | None = None
 
 
-def info_before(plan: Plan, started_at: str) -> RunInfo:
+def info_before(plan: Plan, started_at: str, *, live: bool | None = None) -> RunInfo:
     """Give what is known of a run before its first agent has started."""
     hosts = [
         HostReport(
@@ -84,6 +86,7 @@ def info_before(plan: Plan, started_at: str) -> RunInfo:
         requirements=plan.requirements,
         notes=plan.notes,
         skipped=plan.skipped,
+        live=live,
         names_set=plan.count_names(),
         quality_samples=plan.find_samples(),
     )

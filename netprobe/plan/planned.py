@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from netprobe.model.matrix import Waiver
 from netprobe.model.plan import PATH_MTU, Block, PlannedRequirement
+from netprobe.plan.question import word_question
 
 
 def keep_requirements(
@@ -53,6 +54,7 @@ def _make_requirement(blocks: Sequence[Block]) -> PlannedRequirement:
         existing=existing.pop() if len(existing) == 1 else None,
         waive=None if first.waiver is None else _word_waiver(first.waiver),
         any_of=named.any_of,
+        question=word_question(blocks),
     )
 
 

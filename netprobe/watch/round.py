@@ -74,7 +74,7 @@ class RoundSeen(Struct, frozen=True):
         left out: what did not change is kept once."""
         info, results = self.end.info, self.results
         found = fold_results(info, results.failures(), results.passes())
-        header = header_of(self.plan, info.started_at)
+        header = header_of(self.plan, info.started_at, live=info.live)
         timeless = map(_leave_round_trip, results.results())
         return make_record(header, timeless, replace(info, findings=keep_findings(found)))
 

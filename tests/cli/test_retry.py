@@ -173,6 +173,42 @@ def test_resume_says_what_it_keeps(before: Path, mended: list[CountingServer]) -
     assert not mended[0].accepted
 
 
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder with a run in it from before the installation, as a.json: our listeners answered."""
+    (tmp_path / "services.yaml").write_text(MATRIX)
+    (tmp_path / "inventory.yaml").write_text(INVENTORY)
+    done = netprobe("run", "-m", "./services.yaml", "-o", "json=a.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+@pytest.mark.parametrize("option", ["--retry", "--resume"])
+def test_our_listeners_are_no_services(installed: Path, option: str) -> None:
+    """What nothing serves passed before the installation, and is asked again with --live."""
+    done = netprobe("run", *LIVE, option, "a.json", "-o", "json=b.json", cwd=installed)
+
+    assert done.returncode == 1, done.stderr
+    assert verdicts(installed / "b.json") == ["blocked", "blocked", "blocked"]
+    assert (
+        "; asked again although they passed: 3 that this run may ask otherwise (addresses, rows, "
+        "--live, --strict)" in done.stderr
+    )
+
+
+@pytest.mark.parametrize("option", ["--retry", "--resume"])
+def test_a_row_that_must_run_now_is_asked_again(installed: Path, option: str) -> None:
+    """The other rows are as they were, and kept."""
+    other = MATRIX.replace("id: mended,", "id: mended, existing: true,")
+    (installed / "services.yaml").write_text(other)
+    words = ("-m", "./services.yaml", option, "a.json", "-o", "json=b.json")
+    done = netprobe("run", *words, cwd=installed)
+
+    assert done.returncode == 1, done.stderr
+    assert verdicts(installed / "b.json") == ["pass", "blocked", "pass"]
+    assert "2 pass of a.json" in done.stderr
+
+
 def test_one_of_them(tmp_path: Path) -> None:
     """Both options at once contradict each other, and other files are refused by their schema."""
     (tmp_path / "services.yaml").write_text(MATRIX)

@@ -36,7 +36,7 @@ def lab() -> Iterator[Lab]:
     """A client and a server with a router between them, and the files of a run."""
     with Lab() as lab:
         router = lab.router("router", "10.96.1.1")
-        client = lab.host("client", router, "10.96.1.2")
+        client = lab.host("client", router, "10.96.1.2", "10.96.1.3")
         server = lab.host("server", router, "10.96.2.2")
         lab.wait_until_ready()
         hosts = {
@@ -75,6 +75,24 @@ def blocked_ports(path: Path) -> dict[tuple[str, int, int], str]:
         for one in results
         if one["verdict"] == "blocked"
     }
+
+
+def test_a_source_that_has_moved(lab: Lab) -> None:
+    """Its old address passed; the router rejects what comes from where it is now."""
+    folder = Path(lab.folder)
+    filter_on_router(lab, "tcp dport 1 drop")
+    before = run_netprobe(lab, "--only", "udp", "-o", f"json={folder / 'a.json'}")
+    assert before.status == 0, before.stderr
+
+    filter_on_router(lab, "ip saddr 10.96.1.3 reject with icmp type admin-prohibited")
+    inventory = yaml.safe_load((folder / "inventory.yaml").read_text())
+    inventory["hosts"]["client"]["source_addresses"] = ["10.96.1.3"]
+    lab.write("inventory.yaml", yaml.safe_dump(inventory, sort_keys=False))
+    words = ("--only", "udp", "-o", f"json={folder / 'b.json'}")
+    after = run_netprobe(lab, *words, "--retry", f"{folder}/a.json")
+
+    assert after.status == 1, after.stderr
+    assert blocked_ports(folder / "b.json") == {("udp", 53, 53): "admin-prohibited"}
 
 
 def test_a_firewall_that_was_changed_in_part(lab: Lab) -> None:

@@ -15,7 +15,7 @@ from netprobe.judge.findings import fold
 from netprobe.model.accepted import Acceptance
 from netprobe.model.codec import result_from_json, result_to_json
 from netprobe.model.plan import PlannedMatrix, PlannedRequirement
-from netprobe.model.result import Also, Result
+from netprobe.model.result import Also, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.struct_json import WrongValue
 from netprobe.report.record.changes import compare, fates_of
@@ -145,8 +145,9 @@ def earlier_run(path: Path, *results: Result) -> TakeOver:
     """A retry of a run with these results of two matrices."""
     names = ("base", "cni")
     info = replace(
-        INFO, requirements=(), matrices=tuple(PlannedMatrix(name) for name in names), findings=None
-    )
+        INFO, requirements=(), matrices=tuple(PlannedMatrix(name) for name in names), findings=None,
+        hosts=(HostReport(name="c1", state="agent", addresses=("10.0.0.1",)),),
+    )  # fmt: skip
     base = report_of([*results])
     with path.open("w") as stream:
         write_json(Report(info, base.collector), stream)

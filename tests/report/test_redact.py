@@ -57,6 +57,15 @@ def test_numbers_of_findings_stay() -> None:
     assert [one.members[0].source for one in found] == ["host-1"] * len(found)
 
 
+def test_nobody_guesses_names_by_a_question() -> None:
+    """Its digest may hold names and addresses of hosts."""
+    report = everything()
+    rows = tuple(replace(one, question="abcdef012345") for one in report.info.requirements)
+
+    info, _, _ = redact_run(replace(report.info, requirements=rows), report.collector, None)
+    assert {one.question for one in info.requirements} == {""}
+
+
 @pytest.mark.parametrize("name", sorted(REPORTS))
 def test_no_report_names_anybody(name: str) -> None:
     """Whatever the format; `wide` and `json` have all there is."""

@@ -15,7 +15,7 @@ from netprobe.errors import RequestError
 from netprobe.model.codec import PlanOrder
 from netprobe.model.evidence import ANSWERING
 from netprobe.model.firewall import FirewallRule
-from netprobe.model.plan import Block, Flow, Plan
+from netprobe.model.plan import Block, Plan
 from netprobe.model.ports import Ports, count, intersect, subtract, union, union_by_key
 from netprobe.model.printable import clean, word_command
 from netprobe.model.result import PORTLESS, Also, Result, ResultKey, Verdict
@@ -27,10 +27,11 @@ from netprobe.report.record.changes import (
     cut_by_fate,
     fates_of,
     key_of,
-    keys_of,
 )
 from netprobe.report.record.open_passes import RetriedPorts
+from netprobe.report.record.planned_flows import PlannedFlow, find_planned, plan_flows
 from netprobe.report.record.record import Earlier
+from netprobe.report.record.same_question import SameQuestion
 
 # The verdicts that each option keeps; all other flows of the plan are probed.
 KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
@@ -38,18 +39,14 @@ KEEPS: Final[Mapping[str, frozenset[Verdict]]] = {
     "--retry": frozenset({"pass"}),
 }
 
-# The key of a flow of the plan; no address where the source resolves a name.
-_FlowKey = tuple[str, str, str, str, str | None, str]
-# Every place of a flow in the plan, and its block there.
-_PlannedFlow = tuple[tuple[PlanOrder, Block], ...]
-
 
 class AskedAgain(NamedTuple):
-    """How many flows passed and are asked again: of other rows on ports that are asked about, and
-    of name and time servers."""
+    """How many flows passed and are asked again: of other rows on ports that are asked about, of
+    name and time servers, and those that this run asks or judges ``otherwise``."""
 
     rows: int = 0
     servers: int = 0
+    otherwise: int = 0
 
     @property
     def words(self) -> str:
@@ -57,6 +54,7 @@ class AskedAgain(NamedTuple):
         told = [
             (self.rows, "on ports that failed in other rows"),
             (self.servers, "of name or time servers, whose answers are compared"),
+            (self.otherwise, "that this run may ask otherwise (addresses, rows, --live, --strict)"),
         ]
         why = ", ".join(f"{number(flows)} {what}" for flows, what in told if flows)
         return f"; asked again although they passed: {why}" if why else ""
@@ -66,23 +64,30 @@ NONE_AGAIN: Final = AskedAgain()
 
 
 class TakeOver(Struct, frozen=True, dict=True):
-    """An earlier run and the option (of ``KEEPS``) that says what is kept of it."""
+    """An earlier run and the option (of ``KEEPS``) that says what is kept of it.
+
+    ``live`` and ``strict`` are the options of the new run.
+    """
 
     option: str
     earlier: Earlier
+    live: bool = False
+    strict: bool = False
 
     def kept(self, plan: Plan) -> Iterator[Result]:
         """Give the earlier results to keep, of flows that this plan has too, at their place in it.
 
-        If the inventory has changed, results of hosts that are gone or have other addresses are
-        not kept. What the plan knows comes from the plan, and what was accepted or known then is
+        Where this run asks something else (other addresses at either end, a row that asks
+        otherwise, ``--live``), or judges a pass by other rules, they are not kept: the flow is
+        asked again. What the plan knows comes from the plan, and what was accepted or known then is
         forgotten. Raises RequestError where matrices or settings differ.
         """
         self._refuse_other_request(plan)
-        planned, retried = _plan_flows(plan), self.retried_ports
+        planned, retried = plan_flows(plan), self.retried_ports
+        same = SameQuestion(self.earlier.info, plan, live=self.live, strict=self.strict)
         kept = _KeptOnce()
         for result in self.earlier.read_results():
-            flows = _find_planned(result, planned)
+            flows = same.keep_answered(result, find_planned(result, planned))
             if result.verdict in KEEPS[self.option] and flows:
                 # Whether another row is enough is found out anew.
                 if result.any_of is not None and result.verdict != "pass":
@@ -107,18 +112,22 @@ class TakeOver(Struct, frozen=True, dict=True):
 
     def count_again(self, plan: Plan) -> AskedAgain:
         """Count the flows that passed and are asked again all the same, by the reason."""
-        planned, retried = _plan_flows(plan), self.retried_ports
-        rows = servers = 0
+        planned, retried = plan_flows(plan), self.retried_ports
+        same = SameQuestion(self.earlier.info, plan, live=self.live, strict=self.strict)
+        rows = servers = otherwise = 0
         for result in self.earlier.read_results():
-            key = key_of(result)
-            flows = planned.get(key) or planned.get((*key[:4], None, key[5]))
-            if result.verdict != "pass" or flows is None:
+            every = find_planned(result, planned)
+            if result.verdict != "pass" or not every:
+                continue
+            flows = same.keep_answered(result, every)
+            if not flows:
+                otherwise += result.port_count
                 continue
             kept = list(retried.drop_of_other_rows(result))
             rows += result.port_count - sum(part.port_count for part in kept)
             if flows[0][1].requirement.probe in ANSWERING:
                 servers += sum(part.port_count for part in kept)
-        return AskedAgain(rows, servers)
+        return AskedAgain(rows, servers, otherwise)
 
     def _refuse_other_request(self, plan: Plan) -> None:
         then = {matrix.name: dict(matrix.settings) for matrix in self.earlier.info.matrices}
@@ -241,31 +250,6 @@ def done_ports(results: Iterable[Result]) -> dict[ResultKey, Ports]:
     return union_by_key((key_of(result), result.ports) for result in results)
 
 
-def _plan_flows(plan: Plan) -> dict[_FlowKey, _PlannedFlow]:
-    """The place and the block of every flow of the plan.
-
-    A covering plan has one block more for each part of the ports; each overlay between two hosts
-    has its path MTU.
-    """
-    found: dict[_FlowKey, _PlannedFlow] = {}
-    for block in plan.blocks:
-        for place, source in enumerate(block.sources):
-            for peer in block.peers(place):
-                flow = Flow(block, source, *block.destinations[peer])
-                for key in _flow_keys(flow):
-                    found[key] = (*found.get(key, ()), (block.order(place, peer), block))
-    return found
-
-
-def _find_planned(result: Result, planned: Mapping[_FlowKey, _PlannedFlow]) -> _PlannedFlow:
-    """Find the flows of the plan that an earlier result is of, by any of its names."""
-    found: dict[PlanOrder, Block] = {}
-    for key in keys_of(result):
-        by_name = (*key[:4], None, key[5])  # the source resolved it: no address in the plan
-        found |= dict(planned.get(key) or planned.get(by_name) or ())
-    return tuple(found.items())
-
-
 class _KeptOnce:
     """Flows that an earlier run has twice, by two names that are one flow of this plan."""
 
@@ -284,7 +268,7 @@ class _KeptOnce:
             self._ports[key] = union((known, ports))
 
 
-def _keep_planned(result: Result, flows: _PlannedFlow) -> Iterator[Result]:
+def _keep_planned(result: Result, flows: PlannedFlow) -> Iterator[Result]:
     """Give what the plan asks for of an earlier result, with what the plan says of it."""
     rows: dict[tuple[str, str, str, tuple[Also, ...]], list[tuple[PlanOrder, Block]]] = {}
     same = [one for one in flows if one[1].requirement.purpose == result.purpose]
@@ -301,7 +285,7 @@ def _keep_of_row(result: Result, flows: Sequence[tuple[PlanOrder, Block]]) -> It
     order, block = flows[0]
     requirement = block.requirement
     asked_again = requirement.probe in ANSWERING and result.verdict == "pass"
-    if result.expect != requirement.expect or asked_again:
+    if asked_again:
         return
     kept = replace(
         result,
@@ -319,14 +303,6 @@ def _keep_of_row(result: Result, flows: Sequence[tuple[PlanOrder, Block]]) -> It
     )
     ports = union(block.ports for _, block in flows)
     yield from map(kept.cut, intersect(kept.ports or PORTLESS, ports or PORTLESS))
-
-
-def _flow_keys(flow: Flow) -> Iterator[_FlowKey]:
-    block = flow.block
-    address = None if block.family is None else flow.address.text
-    ends = (flow.source.name, flow.destination.name, address)
-    for name in block.names_of_rows:
-        yield (*name, *ends, block.protocol)
 
 
 def _name_matrices(matrices: Mapping[str, Mapping[str, object]]) -> str:

@@ -88,13 +88,13 @@ class RecordWriter:
         return f"cannot write the record {self.path}: {error.strerror or error}"
 
 
-def header_of(plan: Plan, started_at: str) -> Json:
+def header_of(plan: Plan, started_at: str, *, live: bool | None = None) -> Json:
     """Give the first line of a record: the plan that is about to run."""
     ranges = ranges_of(plan)
     return {
         "schema": RECORD_SCHEMA,
         "netprobe_version": netprobe.__version__,
-        **info_to_json(info_before(plan, started_at)),
+        **info_to_json(info_before(plan, started_at, live=live)),
         "ranges": [
             [*key, [list(part) for part in ports]] for key, ports in ranges.items() if ports
         ],

@@ -15,6 +15,7 @@ from netprobe.model.accepted import CheckedAcceptance
 from netprobe.model.coverage import Coverage
 from netprobe.model.host_key import HostKey
 from netprobe.model.kept_finding import KeptFinding
+from netprobe.model.plan import PlannedRequirement
 from netprobe.model.result import AcceptedBy, HostFacts, HostReport, Result
 from netprobe.model.run import RunInfo
 from netprobe.model.story import Story
@@ -82,11 +83,15 @@ class Redactor:
             accepted=tuple(self._hide_acceptance(one, _OF_ACCEPTANCE) for one in info.accepted),
             findings=info.findings and tuple(map(self._hide_finding, info.findings)),
             coverage=info.coverage and self._hide_coverage(info.coverage),
-            requirements=tuple(self._with_texts(one, _OF_REQUIREMENT) for one in info.requirements),
+            requirements=tuple(map(self._hide_requirement, info.requirements)),
             matrices=tuple(
                 replace(one, settings=self._hide_value(one.settings)) for one in info.matrices
             ),
         )
+
+    def _hide_requirement(self, one: PlannedRequirement) -> PlannedRequirement:
+        # Whoever guesses names and addresses could find them in the question.
+        return replace(self._with_texts(one, _OF_REQUIREMENT), question="")
 
     def result(self, result: Result) -> Result:
         """Give one result."""

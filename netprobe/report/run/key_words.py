@@ -23,6 +23,7 @@ RUN_KEYS: Mapping[str, str] = {
     "bundle was for all of them).",
     "baseline": "Null, or a sentence: what is new since the run of `--baseline`.",
     "coverage": "Null, or how `--cover zones` covered the plan.",
+    "live": "Whether the run was `--live`; missing where that is not known.",
     "names_set": "How many names hosts look up; with 0 no name, and so no name server, was "
     "checked.",
     "quality_samples": "With `--quality`: how many samples each way gets, where that is one "
