@@ -138,6 +138,11 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(SILENT, host_down="c"), "blocked", "unreachable", "host-down", ("host",)),
         # Nobody is there: something else makes the reset.
         (evidence(RESET, host_down="c"), "blocked", "filtered", "reset", ("host", "path")),
+        (evidence(RESET, conclusion=CheckConclusion("host-down", "c"), host_down="c"),
+         "blocked", "filtered", "reset", ("host", "path")),
+        # Or it is there for others, and makes the reset itself.
+        (evidence(RESET, conclusion=CheckConclusion("host-down", "c"), host_up=True),
+         "pass", "closed", "reset", ()),
         (evidence(RESET, given_up_by="10.0.0.254"),
          "inconclusive", "closed", "reset", ("host", "path")),
         (evidence(RESET, given_up_by="10.0.0.254", host_up=True), "pass", "closed", "reset", ()),
