@@ -115,7 +115,11 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(SILENT, listener=OURS,
                   witness=Witness(reply_failure=NO_NEIGHBOUR, next_hop="10.0.0.9")),
          "blocked", "filtered", "no-response", ("path", "return-path")),
+        # Nor does it show that anything came.
         (evidence(SILENT, listener=OURS, witness=Witness(reply_failure="network-unreachable")),
+         "blocked", "filtered", "no-response", ("path", "return-path")),
+        (evidence(SILENT, listener=OURS,
+                  witness=Witness(socket=True, reply_failure="network-unreachable")),
          "blocked", "filtered", "no-response", ("return-path",)),
         # Its device may be down: then nothing comes in either.
         (evidence(SILENT, listener=OURS, witness=Witness(reply_failure="network-unreachable"),
