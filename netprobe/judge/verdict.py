@@ -242,11 +242,8 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
         return ("destination",)
     story, witness = evidence.story or Story(), evidence.witness or Witness()
     came = story.destination_in.seen == "yes" or witness.socket
-    failure = reply_failure(evidence)
-    # The link of a host whose next hop is silent may let nothing in either. Nor does a device that
-    # is down: its host has no route.
-    absent = fill_counted(story, evidence).destination_in.seen == "no"
-    if silent and failure in _RETURN_ROUTE and (came or not (absent or failure == NO_NEIGHBOUR)):
+    # A host without a way back says nothing of the way there.
+    if silent and came and reply_failure(evidence) in _RETURN_ROUTE:
         return ("return-path",)
     if silent or row.reason in _NARROWED:
         left = _list_left(_fill_story(row, evidence), silent=silent)

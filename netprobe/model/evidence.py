@@ -378,11 +378,11 @@ class Evidence(FlowFacts, frozen=True):
 
     ``ports`` is empty where the protocol has none. ``address`` is the address that was probed (a
     name resolved). ``control_answered``: the address answered this source something in this
-    run; ``host_down``: a host on its network that got no answer to ARP requests for it, while
-    nobody in this run was answered; ``given_up_by``: a router that told this
-    source, or any source where something answers for the address, that its next hop there does not
-    answer; ``host_up``: it answered somebody, or its agent has the
-    address, or "host unreachable" is a refusal there.
+    run; ``host_down``: a host on its network, where the source's packets lead, that got no answer
+    to ARP requests for it, while nobody in this run was answered; ``given_up_by``: a router that
+    told this source, or any source where something answers for the address, that its next hop there
+    does not answer; ``host_up``: it answered somebody, or its agent has the address, or "host
+    unreachable" is a refusal there.
     ``platform_runs``: the destination's agent says that the platform (a kubelet) runs there.
     ``served``: the sources that the service, which the flow asks for, has answered in this run.
     ``sudo_failed``: those ends of the flow whose agents run without root because sudo failed.

@@ -364,7 +364,7 @@ class Destination:
             seen.task.address,
             ports,
             control_answered=self._answered.has(*pair),
-            host_down=None if has_address else self._answered.asked_in_vain(seen.task.address),
+            host_down=None if has_address else self._answered.asked_in_vain(*pair),
             given_up_by=self._answered.given_up_by(*pair, or_any=is_up),
             host_up=is_up,
             platform_runs=runs_platform(self._agent),

@@ -120,7 +120,11 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(SILENT, listener=OURS,
                   witness=Witness(reply_failure=NO_NEIGHBOUR, next_hop="10.0.0.9")),
          "blocked", "filtered", "no-response", ("path", "return-path")),
+        # Nor does it show that anything came.
         (evidence(SILENT, listener=OURS, witness=Witness(reply_failure="network-unreachable")),
+         "blocked", "filtered", "no-response", ("path", "return-path")),
+        (evidence(SILENT, listener=OURS,
+                  witness=Witness(socket=True, reply_failure="network-unreachable")),
          "blocked", "filtered", "no-response", ("return-path",)),
         # Its device may be down: then nothing comes in either.
         (evidence(SILENT, listener=OURS, witness=Witness(reply_failure="network-unreachable"),
@@ -143,6 +147,11 @@ def icmp(type_: int, code: int, origin: Any, offender: str = "10.0.0.254") -> Ou
         (evidence(SILENT, host_down="c"), "blocked", "unreachable", "host-down", ("host",)),
         # Nobody is there: something else makes the reset.
         (evidence(RESET, host_down="c"), "blocked", "filtered", "reset", ("host", "path")),
+        (evidence(RESET, conclusion=CheckConclusion("host-down", "c"), host_down="c"),
+         "blocked", "filtered", "reset", ("host", "path")),
+        # Or it is there for others, and makes the reset itself.
+        (evidence(RESET, conclusion=CheckConclusion("host-down", "c"), host_up=True),
+         "pass", "closed", "reset", ()),
         (evidence(RESET, given_up_by="10.0.0.254"),
          "inconclusive", "closed", "reset", ("host", "path")),
         (evidence(RESET, given_up_by="10.0.0.254", host_up=True), "pass", "closed", "reset", ()),

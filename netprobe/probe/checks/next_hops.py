@@ -6,10 +6,14 @@ The neighbour table says it once, for all of them.
 
 Tells whether a router's "host unreachable" means a dead host or a firewall that rejects.
 
-An agent on the destination's own network knows whether anybody answers for the address there. Where
-there is none, the time tells what the router did, though not whether the host is dead or a router
-behind that one: a router gives up a dead neighbour after 3 s and then answers all packets that
-wait. A probe that joins waiting packets gets the error early, as from a firewall. A firewall
+An agent on the destination's own network knows whether anybody answers for the address there. Its
+network may be another one with the same addresses (a container bridge, another site), or its switch
+may keep hosts apart. It is believed where the router that gave the address up is its neighbour, or
+where another agent answers it on that network, and the source reaches it there.
+
+Where there is none, the time tells what the router did, though not whether the host is dead or a
+router behind that one: a router gives up a dead neighbour after 3 s and then answers all packets
+that wait. A probe that joins waiting packets gets the error early, as from a firewall. A firewall
 answers each packet at once, often for one port only; but a router that has used up its rate of ICMP
 errors answers late, as for a dead host.
 
@@ -22,19 +26,21 @@ the host is down, or a gateway is at fault (``next-hop-down``); a device without
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from itertools import permutations
 
 from msgspec.structs import replace
 
-from netprobe.agent.wire.host_messages import Egress
+from netprobe.agent.wire.host_messages import Egress, Routed
 from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import CheckConclusion, Outcome
 from netprobe.model.icmp import is_late
 from netprobe.model.notes import ConclusionNote, NextHopNote
 from netprobe.model.story import TrailEntry
 from netprobe.probe.agents.agent import AgentMethods
-from netprobe.probe.agents.fleet import Fleet
-from netprobe.probe.agents.neighbours import find_neighbours
+from netprobe.probe.agents.neighbours import find_neighbours, links_of
 from netprobe.probe.checks.check import Check, Scene
+from netprobe.probe.checks.distances import KINDS
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.reachability import (
     REFUSED_MS,
@@ -57,6 +63,9 @@ TRIES = 3
 SYN_AGAIN_MS = 1000
 SYN_WORD_MS = 200
 GIVEN_UP_MS = 2500
+
+# An agent, and its route to an address of its own network.
+NearAgent = tuple[AgentMethods, Routed]
 
 
 class NextHops(Check):
@@ -89,18 +98,57 @@ async def ask_next_hop(agent: AgentMethods, address: str, source: str | None) ->
     return hop
 
 
-async def ask_network(task: Task, fleet: Fleet) -> str | None:
-    """Find an agent on the network of the task's address that gets no answer to its ARP requests.
+async def ask_network(group: list[Observation], scene: Scene) -> str | None:
+    """Find an agent on the network of a pair's address that gets no answer to its ARP requests.
 
-    It gives the host's name; None where none is there, or the address answers.
+    It gives the host's name; None where none is there for certain, or the address answers one.
     """
+    task, fleet = group[0].task, scene.fleet
     own = {task.source.name, *(want.flow.destination.name for want in task.wants)}
     others = [agent for agent in fleet.agents() if agent.host.name not in own]
     near = await find_neighbours(task.address, others)
-    for agent, _ in near[:1]:
-        hop = await ask_next_hop(agent, task.address, None)
-        return agent.host.name if hop.neighbour in UNANSWERED else None
+    hops = await asyncio.gather(*(ask_next_hop(one, task.address, None) for one, _ in near))
+    if any(hop.neighbour == "known" for hop in hops):
+        return None
+    asked = [one for one, hop in zip(near, hops, strict=True) if hop.neighbour in UNANSWERED]
+    routers = {seen.outcome.icmp.offender for seen in group
+               if _is_late_error(seen) and seen.outcome and seen.outcome.icmp}  # fmt: skip
+    for one, other in permutations(asked, 2):
+        if await _hears_peer(one, other) and await _is_reached(other[1].source, task, scene):
+            return one[0].host.name
+    for agent, route in asked:
+        if await _is_beside(agent, route, routers):
+            return agent.host.name
     return None
+
+
+async def _is_beside(agent: AgentMethods, route: Routed, routers: Iterable[str]) -> bool:
+    """Tell whether one of the routers is the next hop of an agent, at the device of a route."""
+    for router in routers:
+        if (await agent.route(router, None)).dev == route.dev:
+            for protocol, port in KINDS.items():
+                walked = await agent.walk(protocol, router, port, None, 1)
+                if any(hop.address == router for hop in walked.hops):
+                    return True
+    return False
+
+
+async def _hears_peer(one: NearAgent, other: NearAgent) -> bool:
+    """Tell whether the other's own device answers an agent, at the device of its route."""
+    (agent, route), (peer, way) = one, other
+    if way.source is None:
+        return False
+    hop = await ask_next_hop(agent, way.source, None)
+    return hop.dev == route.dev and hop.neighbour == "known" and hop.link in links_of(peer)
+
+
+async def _is_reached(address: str | None, task: Task, scene: Scene) -> bool:
+    """Tell whether an address answers the source of a task."""
+    if address is None or scene.prober.answered.has(task.source.name, address):
+        return address is not None
+    asked = replace(task, address=address)
+    outcomes = await scene.prober.ask(asked, "icmp", (), look_ms=LOOK_MS)
+    return any(is_answer(outcome) for _, outcome in outcomes)
 
 
 def _conclude_hop(seen: Observation, hop: Egress) -> Observation:
@@ -141,7 +189,7 @@ class DeadHosts(Check):
         if has_address and not any(map(_is_late_error, group)):
             return group
         lives = scene.prober.answered.has(*task.pair)
-        asker = None if lives else await ask_network(task, scene.fleet)
+        asker = None if lives else await ask_network(group, scene)
         if asker is not None:
             return [_conclude_down(seen, CheckConclusion("host-down", asker)) for seen in group]
         # Of others the scouts of the pair have told.

@@ -5,14 +5,18 @@ prove none. Agents know their own addresses, and the source's neighbour table kn
 
 What follows: an address that the source has itself (``address-here``), that another machine has
 (``other-machine``), or that nothing shows to be the destination's (``unproved-machine``) is a
-finding, never a ``pass``. Where two devices answer for an address, when an agent on its network
-asks once in a run, two machines have it: what did not come to its own machine is ``other-machine``.
+finding, never a ``pass``. Of a host declared ``vantage: none`` the source may have it rightly: a
+virtual address, whose flows count as for other sources, with a warning. Where two devices answer
+for an address, when an agent on its network asks once in a run, two machines have it: what did not
+come to its own machine is ``other-machine``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from ipaddress import ip_address
+
+from msgspec.structs import replace
 
 from netprobe.model.evidence import CheckConclusion
 from netprobe.probe.agents.agent import AgentMethods
@@ -25,6 +29,11 @@ from netprobe.probe.checks.held_addresses import (
 from netprobe.probe.checks.next_hops import ask_next_hop
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
+
+HELD_HERE = (
+    "{source} has {address} itself: what it sends there does not leave it, which says nothing of "
+    "the network"
+)
 
 
 class OtherMachines(Check):
@@ -58,7 +67,7 @@ async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> 
     if _has_address(scene.fleet.agent(task.source), task.address, scene.agent):
         return [conclude_machine(seen, here) for seen in pair]
     if not scene.agent.alive:
-        return [conclude_machine(one, here) if _stays_here(one, scene) else one for one in pair]
+        return _look_without_agent(pair, here, scene)
     doubtful = [seen for seen in pair if _is_doubtful(seen)]
     if not doubtful:
         return pair
@@ -120,19 +129,30 @@ def _has_address(agent: AgentMethods, address: str, here: AgentMethods) -> bool:
     return one.machine != other.machine
 
 
-def _stays_here(seen: Observation, scene: Scene) -> bool:
-    """Tell whether the source has the address of a host without an agent, and itself answered.
+def _look_without_agent(
+    pair: list[Observation], here: CheckConclusion, scene: Scene
+) -> list[Observation]:
+    """Tell of flows whose source has the address of a host without an agent.
 
-    A service that answers there may be what is meant: a virtual address that the source holds.
+    Of one that is to have none it may hold a virtual address, and have it rightly.
     """
-    hello, source = scene.fleet.agent(seen.task.source).hello, seen.task.source
-    if hello is None or seen.task.address not in hello.addresses:
-        return False
-    declared = seen.task.address in {one.text for one in source.addresses}
+    task = pair[0].task
+    hello = scene.fleet.agent(task.source).hello
+    declared = task.address in {one.text for one in task.source.addresses}
+    if hello is None or task.address not in hello.addresses or declared:
+        return pair
+    if scene.agent.host.vantage.kind == "none":
+        said = HELD_HERE.format(source=task.source.name, address=task.address)
+        return [replace(seen, warnings=(*seen.warnings, said)) for seen in pair]
+    return [conclude_machine(seen, here) if _stays_here(seen) else seen for seen in pair]
+
+
+def _stays_here(seen: Observation) -> bool:
+    """Tell whether the source itself answered a flow to its own address, and no service there."""
     outcome = seen.outcome
     served = seen.task.protocol != "icmp" and outcome is not None and outcome.answer is not None
     left = seen.story is not None and seen.story.source_out.seen == "yes"
-    return not (declared or served or left)
+    return not (served or left)
 
 
 def _is_doubtful(seen: Observation) -> bool:

@@ -2,7 +2,8 @@
 
 A listener's own datagram tells by its errno; an answer that the kernel gives (SYN-ACK, echo reply)
 disappears without a word, so the routing table, the neighbour entry of the next hop and the
-reverse-path filter are asked.
+reverse-path filter are asked. Where packets of another source come translated, nobody knows from
+which address those of this one would come, and nothing is asked.
 
 Packets that never left: the source's own firewall, or no room in its kernel for them.
 
@@ -13,7 +14,7 @@ an OUTPUT firewall to TCP; a datagram's errno tells them apart.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 
 from msgspec.structs import replace
 
@@ -73,11 +74,15 @@ async def with_ways_back(
         for seen in round_
         if seen.listener.state == "ours" and not seen.listener.nat
     }
-    pairs = {_pair_with_sender(one): one for one in silent if _wants_look(one)}
     translated = {
         (one.task.source.name, one.task.address): one.witness.seen_from
         for one in round_
         if one.witness is not None and one.witness.seen_from is not None
+    }
+    pairs = {
+        _pair_with_sender(one): one
+        for one in silent
+        if _wants_look(one) and _is_sender_known(one, translated)
     }
     ways = await asyncio.gather(
         *(
@@ -100,6 +105,15 @@ def _wants_look(seen: Observation) -> bool:
         and story.destination_out.seen != "yes"
         and witness.reply_failure is None
     )
+
+
+def _is_sender_known(seen: Observation, translated: Collection[tuple[str, str]]) -> bool:
+    """Tell whether it is known from which address the packets come, or would come.
+
+    Where those of another source are translated, those of this one may be, too.
+    """
+    came = seen.arrived or seen.task.pair in translated
+    return came or all(address != seen.task.address for _, address in translated)
 
 
 def _pair_with_sender(seen: Observation) -> tuple[str, str, str | None]:

@@ -35,7 +35,9 @@ class Answered:
         self._through: set[str] = set()
         # Sources to which a router said anything: what they ask of it is rationed.
         self._hear_routers: set[str] = set()
-        self._down: dict[str, str] = {}
+        # Hosts on an address's network that asked for it in vain; another source's packets may
+        # lead to another network with that address.
+        self._down: dict[tuple[str, str], str] = {}
         self._refused: set[tuple[str, str]] = set()
         self._slowest_ms: dict[tuple[str, str], float] = {}
         self._fastest_ms: dict[tuple[str, str], float] = {}
@@ -109,7 +111,7 @@ class Answered:
                 self._answered.add(pair)
                 self._up.add(address)
         elif conclusion is not None and conclusion.name == "host-down":
-            self._down.setdefault(address, conclusion.said)
+            self._down.setdefault(pair, conclusion.said)
         elif conclusion is not None and conclusion.name == "refusing-host":
             self._refused.add(pair)
         elif is_host_unreachable(outcome) and not is_own_kernels_word(outcome):
@@ -144,7 +146,7 @@ class Answered:
         own network in vain knows more than the time of a router's words tells."""
         pair = (source, address)
         refused = pair in self._refused and pair not in self._no_refusals
-        return refused and self.asked_in_vain(address) is None
+        return refused and self.asked_in_vain(*pair) is None
 
     def is_up(self, address: str) -> bool:
         """Whether the address answered anybody."""
@@ -156,10 +158,10 @@ class Answered:
         told = self._given_up.get((source, address))
         return told or (self._given_up_to_any.get(address) if or_any else None)
 
-    def asked_in_vain(self, address: str) -> str | None:
-        """Give the host on the address's network that got no answer to its ARP requests; None where
-        none is known, or the address answered somebody."""
-        return None if self.is_up(address) else self._down.get(address)
+    def asked_in_vain(self, source: str, address: str) -> str | None:
+        """Give the host that got no answer to its ARP requests on the network where the source's
+        packets to the address lead; None where none is known, or the address answered somebody."""
+        return None if self.is_up(address) else self._down.get((source, address))
 
 
 def is_answer(outcome: Outcome, forged: bool | None = None) -> bool:

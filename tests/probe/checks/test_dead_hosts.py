@@ -23,6 +23,7 @@ from netprobe.agent.wire.questions import CONTROL_PORTS
 from netprobe.model.evidence import CheckConclusion, Icmp, Listener, Outcome, ResetOrigin
 from netprobe.model.notes import ConclusionNote
 from netprobe.probe.checks import next_hops
+from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.next_hops import TRIES, DeadHosts
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import (
@@ -34,7 +35,7 @@ from tests.probe.builders import (
     make_scene,
     make_task,
 )
-from tests.probe.fakes import FakeAgent, host, icmp, kind, reply, routed
+from tests.probe.fakes import HELLO, FakeAgent, host, icmp, kind, reply, routed
 
 SILENT = kind(failure="no-answer")
 
@@ -63,6 +64,28 @@ def agent(tcp: list[OutcomeKind] | OutcomeKind, echo: OutcomeKind = SILENT) -> F
             RouteOrder: routed(),
         },
     )
+
+
+def make_scene_with_neighbours(source: FakeAgent, target: FakeAgent | None = None) -> Scene:
+    """Two more agents are on the destination's network: c hears d there, and nobody else. The
+    source reaches d."""
+
+    def ask(order: EgressOrder) -> Egress:
+        word, link = ("known", "d0") if order.dst == "10.0.0.10" else ("failed", None)
+        return Egress(0, "eth0", order.dst, word, link, True, None)
+
+    neighbours = [
+        FakeAgent(
+            host(name, address),
+            {RouteOrder: routed(source=address), EgressOrder: ask},
+            hello=HELLO._replace(links=[f"{name}0"]),
+        )
+        for name, address in (("c", "10.0.0.9"), ("d", "10.0.0.10"))
+    ]
+    scene = make_scene(source, target, *neighbours)
+    echo = Outcome("answer", None, answer="echo")
+    scene.prober.answered.note_answer(SOURCE.name, "10.0.0.10", echo)
+    return scene
 
 
 @pytest.mark.parametrize(
@@ -123,11 +146,7 @@ async def test_who_lives_on_the_network_is_asked_of_all_that_proves_nothing(
 ) -> None:
     """A router may refuse flows in the name of a host that is dead, or drop them."""
     seen = replace(make_observation(outcome), reset=ResetOrigin(forged))
-    scripts = {
-        RouteOrder: routed(source="10.0.0.9"),
-        EgressOrder: lambda order: Egress(0, "eth0", order.dst, "failed", None, True, None),
-    }
-    scene = make_scene(agent(SILENT), None, FakeAgent(host("c", "10.0.0.9"), scripts))
+    scene = make_scene_with_neighbours(agent(SILENT))
 
     (found,) = await look(DeadHosts(), scene, seen)
 
@@ -150,11 +169,8 @@ async def test_who_has_answered_is_not_asked_for() -> None:
 @pytest.mark.parametrize("elapsed_ms", [2, 3100])
 async def test_an_agent_on_the_hosts_network_knows_better(elapsed_ms: int) -> None:
     """It got no answer to its own ARP requests; then no time need pass."""
-    source, scripts = agent(SILENT), {
-        RouteOrder: routed(source="10.0.0.9"),
-        EgressOrder: lambda order: Egress(0, "eth0", order.dst, "failed", None, True, None),
-    }  # fmt: skip
-    scene = make_scene(source, None, FakeAgent(host("c", "10.0.0.9"), scripts))
+    source = agent(SILENT)
+    scene = make_scene_with_neighbours(source)
 
     found = await look(DeadHosts(), scene, heard(elapsed_ms, 100), heard(elapsed_ms, 200))
 
@@ -312,11 +328,7 @@ async def test_an_agent_proves_that_its_own_address_is_up(
 ) -> None:
     """An inventory may give its host an address that nobody has: the agent proves nothing then."""
     target = FakeAgent(TARGET, {RouteOrder: routed(source=address)})
-    near = {
-        RouteOrder: routed(source="10.0.0.9"),
-        EgressOrder: lambda order: Egress(0, "eth0", order.dst, "failed", None, True, None),
-    }
-    scene = make_scene(agent(SILENT), target, FakeAgent(host("c", "10.0.0.9"), near))
+    scene = make_scene_with_neighbours(agent(SILENT), target)
     held = Listener("live") if said is None else Listener("ours", nat=True)
 
     (found,) = await look(DeadHosts(), scene, replace(heard(200), listener=held))
@@ -328,11 +340,7 @@ async def test_a_host_that_lives_may_be_cut_off() -> None:
     """Its agent may be reached by another way: a late word is of a router whose neighbour keeps
     quiet."""
     target = FakeAgent(TARGET, {RouteOrder: routed(source="10.0.0.2")})
-    near = {
-        RouteOrder: routed(source="10.0.0.9"),
-        EgressOrder: lambda order: Egress(0, "eth0", order.dst, "failed", None, True, None),
-    }
-    scene = make_scene(agent(SILENT), target, FakeAgent(host("c", "10.0.0.9"), near))
+    scene = make_scene_with_neighbours(agent(SILENT), target)
 
     (found,) = await look(DeadHosts(), scene, replace(heard(3100), listener=Listener("ours")))
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from netprobe.agent.wire.answers import Walked
 from netprobe.agent.wire.host_messages import Egress, EgressOrder, RouteOrder
+from netprobe.agent.wire.orders import EchoOrder, WalkOrder
+from netprobe.agent.wire.parts import WalkHop
 from netprobe.model.evidence import CheckConclusion, Icmp, Outcome
 from netprobe.probe.agents.neighbours import distance
 from netprobe.probe.checks import next_hops
@@ -21,7 +24,7 @@ from tests.probe.builders import (
     make_scene,
     make_task,
 )
-from tests.probe.fakes import FakeAgent, FakeFleet, host, routed
+from tests.probe.fakes import HELLO, FakeAgent, host, kind, reply, routed
 
 ADDRESS = TARGET.addresses[0].text
 
@@ -140,38 +143,105 @@ def test_what_concerns_it(outcome: Outcome | None, concerned: bool) -> None:
     assert NextHops().concerns(make_observation(outcome)) is concerned
 
 
-def network(*agents: FakeAgent) -> FakeFleet:
-    """The source, the destination without an agent, and these."""
-    return FakeFleet([FakeAgent(SOURCE), FakeAgent(TARGET, hello=None), *agents])
+def peer(
+    name: str, address: str, gateway: str | None = None, *, dev: str = "eth0",
+    hears: dict[str, str] | None = None, hops: tuple[str, ...] = (), **facts: Any,
+) -> FakeAgent:  # fmt: skip
+    """An agent whose neighbour table has these link-layer addresses (its own is its name's), and no
+    answer of the target; ``hops``: its next hops, as its walks find them."""
 
+    def ask(order: EgressOrder) -> Egress:
+        if hears and order.dst in hears:
+            return egress(dev="eth0", neighbour="known", link=hears[order.dst])
+        return egress(dev=dev, **facts)
 
-def peer(name: str, address: str, gateway: str | None = None, **facts: Any) -> FakeAgent:
+    def walk(order: WalkOrder) -> Walked:
+        found = [WalkHop(1, order.dst)] if order.dst in hops else []
+        return Walked(0, found, bool(found), None, None)
+
     scripts: dict[type[Any], Any] = {
-        EgressOrder: lambda order: egress(**facts),
-        RouteOrder: routed(gateway=gateway, source=address),
-    }
-    return FakeAgent(host(name, address), scripts)
+        EgressOrder: ask, WalkOrder: walk,
+        RouteOrder: lambda order: routed(
+            gateway=gateway if order.dst == ADDRESS else None, source=address,
+            dev=dev if order.dst == ADDRESS else "eth0",
+        )(order),
+    }  # fmt: skip
+    return FakeAgent(host(name, address), scripts, hello=HELLO._replace(links=[f"{name}0"]))
+
+
+async def ask(
+    *agents: FakeAgent, echo: bool = True, answered: str | None = None, elapsed_ms: int = 0
+) -> str | None:
+    """Ask the network for a silent flow, or one of which a router said "host unreachable"."""
+    found = kind(op="answer", answer="echo") if echo else kind(failure="no-answer")
+    source = FakeAgent(SOURCE, {EchoOrder: lambda order: reply(order, found)})
+    scene = make_scene(source, None, *agents)
+    outcome = Outcome("connect", "no-answer")
+    if elapsed_ms:
+        error = Icmp(3, 1, ROUTER, "router")
+        outcome = Outcome("connect", "host-unreachable", error, elapsed_ms=elapsed_ms)
+    if answered is not None:
+        scene.prober.answered.note_answer("a", answered, Outcome("answer", None, answer="echo"))
+    return await ask_network([make_observation(outcome)], scene)
+
+
+C, D = ("c", "10.0.0.9"), ("d", "10.0.0.10")
+HEARS_D = {"10.0.0.10": "d0"}
 
 
 @pytest.mark.parametrize(
     ("agents", "asker"),
     [
-        ([peer("c", "10.0.0.9")], "c"),
-        ([peer("c", "10.0.0.9", neighbour="known")], None),
-        ([peer("c", "10.0.0.9", gateway=ROUTER)], None),
+        # It may be on another network with the same addresses, or alone at its switch's port.
+        ([peer(*C)], None),
+        ([peer(*C), peer(*D)], None),
+        ([peer(*C, hears=HEARS_D), peer(*D)], "c"),
+        # Somebody else has that address there.
+        ([peer(*C, hears={"10.0.0.10": "x0"}), peer(*D)], None),
+        # At a container bridge there are others than at the cable.
+        ([peer(*C, hears=HEARS_D, dev="docker0"), peer(*D)], None),
+        # It answers one of them.
+        ([peer(*C, hears=HEARS_D), peer(*D, neighbour="known")], None),
+        # Nor is its network asked by ARP.
+        ([peer(*C, hears=HEARS_D, neighbour=None), peer(*D)], None),
+        ([peer(*C, hears=HEARS_D), peer(*D, gateway=ROUTER)], None),
         # Which is the address itself.
-        ([peer("c", ADDRESS)], None),
-        # The nearest that is there is asked.
-        ([peer("far", "10.0.7.9"), peer("near", "10.0.0.3", neighbour="known")], None),
-        ([peer("far", "10.0.7.9"), peer("near", "10.0.0.3", gateway=ROUTER)], "far"),
+        ([peer("c", ADDRESS), peer(*D)], None),
         ([], None),
     ],
 )
-async def test_an_agent_on_the_destinations_network_is_asked(
+async def test_agents_that_hear_each_other_know_who_is_on_their_network(
     agents: list[FakeAgent], asker: str | None
 ) -> None:
-    """It says whether anybody answers for the address there."""
-    assert await ask_network(make_task(), network(*agents)) == asker
+    """One that hears nobody may be anywhere."""
+    assert await ask(*agents) == asker
+
+
+async def test_agents_where_the_sources_packets_do_not_lead_know_nothing() -> None:
+    """Another site may have the same addresses."""
+    agents = [peer(*C, hears=HEARS_D), peer(*D)]
+
+    assert await ask(*agents, echo=False) is None
+    assert await ask(*agents, echo=False, answered="10.0.0.10") == "c"
+
+
+@pytest.mark.parametrize(
+    ("facts", "elapsed_ms", "asker"),
+    [
+        ({"hops": (ROUTER,)}, 3100, "c"),
+        ({"hops": ()}, 3100, None),
+        # The router is there at the cable, and not at the container bridge.
+        ({"hops": (ROUTER,), "dev": "docker0"}, 3100, None),
+        # A firewall says so early, to whomever it keeps apart.
+        ({"hops": (ROUTER,)}, 2, None),
+        ({"hops": (ROUTER,)}, 0, None),
+    ],
+)
+async def test_who_is_beside_the_router_that_gave_up_knows_why(
+    facts: dict[str, Any], elapsed_ms: int, asker: str | None
+) -> None:
+    """Both ask the same network."""
+    assert await ask(peer(*C, **facts), elapsed_ms=elapsed_ms) == asker
 
 
 def test_distance_is_the_size_of_the_common_network() -> None:

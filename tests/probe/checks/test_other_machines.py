@@ -197,6 +197,19 @@ async def test_without_an_agent_there_the_source_knows_its_own_addresses(
     assert await concluded(alone, seen_there) == [wanted]
 
 
+@pytest.mark.parametrize("outcome", [RESET, SILENT, ECHO, REFUSED])
+async def test_a_source_may_hold_a_virtual_address(outcome: Outcome) -> None:
+    """Nobody is to have an agent there: its flows count as for other sources."""
+    virtual = FakeAgent(host("b", ADDRESS, kind="none"), hello=None)
+    own = HELLO._replace(addresses=["10.0.0.1", ADDRESS])
+    here = make_scene(FakeAgent(SOURCE, {RouteOrder: routed()}, hello=own), virtual)
+
+    (found,) = await look(OtherMachines(), here, seen(outcome, listener="unknown"))
+
+    said = f"a has {ADDRESS} itself: what it sends there does not leave it, which says nothing of "
+    assert (found.warnings, found.conclusion) == ((f"{said}the network",), None)
+
+
 TWICE = CheckConclusion("held-twice", f"{STRANGE} answers ARP requests for {ADDRESS}, beside b")
 
 
