@@ -30,6 +30,7 @@ from netprobe.probe.flows.listeners import (
     Origins,
     Round,
     Spot,
+    look_at_denied,
     restrict,
     rounds,
     spots,
@@ -103,7 +104,8 @@ class Destination:
                 await self._agent_is_ready()
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
-                observations = await self._prober.probe(denied, Listeners(UNKNOWN))
+                held = await look_at_denied(denied, self._agent, self._fleet.order_ids)
+                observations = await self._prober.probe(denied, held)
                 observations = await run_checks(DENIED_CHECKS, observations, self._make_scene(None))
                 observations += await self._probe_allowed(
                     [task for task in tasks if not task.denied]
