@@ -522,8 +522,12 @@ DENIED: Final = _read_table(
      "the port must not answer other hosts, and it did{holder}"),
     ("echo | * | * | *", "exposed open echo-reply none", "destination",
      "the host must not answer, and it did"),
-    (f"{_RESETS} reset-here reset-unproved reset-of-dead-host reset-of-lost-host | * | * | *",
+    (f"{_RESETS} reset-here reset-unproved | * | * | *",
      "pass closed reset refusal", "", "refused, as it must be"),
+    ("reset-of-dead-host reset-of-lost-host | * | * | *", "inconclusive closed reset none",
+     "host path",
+     "refused in the name of {address}, which may not be reached at all: others get no answer from "
+     "it, and something on the way may have made the reset, which says nothing of the port"),
     ("port-unreach proto-unreach refusal-unproved rejected-in-its-name rejected-there "
      "rejected-by-destination rejected-by-router rejected-by-source | * | * | *",
      "pass filtered {icmp} refusal", "",

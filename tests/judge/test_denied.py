@@ -8,7 +8,7 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.model.evidence import Listener, Outcome, StoppedPackets
-from tests.judge.test_verdict import SILENT, evidence, one, story
+from tests.judge.test_verdict import RESET, SILENT, evidence, one, story
 
 SENT = Outcome("send", None, attempts=3, packets=9)
 SYSLOG = Listener("live", "rsyslogd (pid 7) on 0.0.0.0", processes=("rsyslogd",))
@@ -79,6 +79,15 @@ def test_a_kernel_may_handle_an_ip_protocol_without_a_socket() -> None:
 def test_silence_to_a_syn_is_a_drop() -> None:
     """A port that listens answers, and so does one that does not."""
     assert one(evidence(SILENT, expect="denied", **ANSWERED)).verdict == "pass"
+
+
+@pytest.mark.parametrize("facts", [{"host_down": "c"}, {"given_up_by": "10.0.0.254"}])
+def test_a_reset_of_a_host_that_is_down_is_somebody_elses(facts: dict[str, Any]) -> None:
+    """It says nothing of the port; of a host that is up it is a refusal."""
+    found = one(evidence(RESET, expect="denied", **facts))
+
+    assert (found.verdict, found.reason, found.where) == ("inconclusive", "reset", ("host", "path"))
+    assert one(evidence(RESET, expect="denied", host_up=True, **facts)).verdict == "pass"
 
 
 def test_that_a_denied_port_is_held_on_loopback_is_as_it_must_be() -> None:

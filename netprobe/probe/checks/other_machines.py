@@ -7,6 +7,8 @@ What follows: an address that the source has itself (``address-here``), that ano
 (``other-machine``), or that nothing shows to be the destination's (``unproved-machine``) is a
 finding, never a ``pass``. Where two devices answer for an address, when an agent on its network
 asks once in a run, two machines have it: what did not come to its own machine is ``other-machine``.
+Silence of a port that must not answer shows a drop only beside answers of the same machine: where
+another one may have given them, that is concluded of the silence, too.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from netprobe.probe.checks.held_addresses import (
 from netprobe.probe.checks.next_hops import ask_next_hop
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
+
+CONCLUSIONS = ("address-here", "other-machine", "unproved-machine", "held-twice")
 
 
 class OtherMachines(Check):
@@ -49,7 +53,8 @@ class OtherMachines(Check):
                 found += pair
             else:
                 found += await _look_at_pair(pair, proven, scene)
-        return await look_for_second_holder(found, scene)
+        found = await look_for_second_holder(found, scene)
+        return _doubt_silence(found)
 
 
 async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> list[Observation]:
@@ -67,6 +72,18 @@ async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> 
         return pair
     among = {id(seen) for seen in doubtful}
     return [conclude_machine(seen, conclusion) if id(seen) in among else seen for seen in pair]
+
+
+def _doubt_silence(group: list[Observation]) -> list[Observation]:
+    """Conclude of ports that must not answer, and do not, what is known of their pair's answers."""
+    known = {seen.task.pair: seen.conclusion for seen in group if seen.concluded in CONCLUSIONS}
+    return [
+        conclude_machine(seen, conclusion)
+        if seen.task.denied and seen.lost and not seen.arrived
+        and (conclusion := known.get(seen.task.pair)) is not None
+        else seen
+        for seen in group
+    ]  # fmt: skip
 
 
 async def _find_machine(
