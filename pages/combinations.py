@@ -179,9 +179,9 @@ def list_results() -> Iterator[Result]:
 
 def _list_results_of(expect: Expect, rows: Iterable[VerdictRow]) -> Iterator[Result]:
     views = [make_evidence(expect, outcome=SPOKEN, **facts) for facts in _list_views()]
-    kept: dict[tuple[str, tuple[Place, ...]], list[Evidence]] = {}
+    kept: dict[tuple[str, str, tuple[Place, ...]], list[Evidence]] = {}
     for row in rows:
-        key = (row.reason, row.where)
+        key = (row.verdict, row.reason, row.where)
         if key not in kept:
             kept[key] = list({narrowed(row, view): view for view in views}.values())
         for view in kept[key]:

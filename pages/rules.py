@@ -10,7 +10,7 @@ from pathlib import Path
 
 from netprobe.audit.table import RULES
 from netprobe.judge.name_rows import ROWS
-from netprobe.probe.checks import CHECKS, FINAL_CHECKS
+from netprobe.probe.checks import CHECKS, DENIED_CHECKS, FINAL_CHECKS
 from netprobe.request.syntaxes import SYNTAXES
 
 PACKAGE = Path(__file__).parents[1] / "netprobe"
@@ -62,9 +62,9 @@ def print_checks() -> str:
 
 
 def _describe_checks() -> Iterator[str]:
-    modules: dict[object, list[str]] = {}
-    for check in (*CHECKS, *FINAL_CHECKS):
-        modules.setdefault(inspect.getmodule(type(check)), []).append(check.name)
+    modules: dict[object, dict[str, None]] = {}
+    for check in (*CHECKS, *DENIED_CHECKS, *FINAL_CHECKS):
+        modules.setdefault(inspect.getmodule(type(check)), {})[check.name] = None
     for module, names in modules.items():
         described = f"### {', '.join(names)}\n\n{inspect.getdoc(module)}"
         yield re.sub(r"\(docs/([a-z-]+)\.md", r"([facts](\1.md)", described).replace("``", "`")

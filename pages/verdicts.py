@@ -78,6 +78,8 @@ none.
 | `reverse-path` | a recorder saw it on a device whose strict `rp_filter` drops it |
 | `answer-arrived` | (silence only) a recorder at the source, before its firewall, saw the answer |
 | `answered` | (denied ports only) the same address answered the same source on other ports |
+| `stopped` | (denied ports only) by its kernel's counters the destination's own firewall drops it |
+| `let-in` | (denied ports only) a recorder there saw it; by the counters its IP layer drops none |
 
 Before the installation netprobe listens beside a program on loopback only, on the flow's own
 address for this look: what stops the way is `blocked` with its place. If it is open, the row's

@@ -23,6 +23,13 @@ _AT: dict[Place, str] = {
 }
 
 
+def _word_exposed(members: Sequence[Result]) -> str:
+    """Say what a port does that must not answer: a quiet service takes what comes."""
+    if all(member.reason == "no-response" for member in members):
+        return "must be closed to others, and takes what they send"
+    return "must not answer, and does"
+
+
 def kind_and_title(
     members: Sequence[Result], first: Result, naming: Naming, *, everything: bool = False
 ) -> tuple[str, str]:
@@ -34,7 +41,7 @@ def kind_and_title(
     destinations = unique(member.destination for member in members)
     what = naming.ports(members)
     if first.verdict == "exposed":
-        return "exposed", f"{what} of {naming.names(destinations)} must not answer, and does"
+        return "exposed", f"{what} of {naming.names(destinations)} {_word_exposed(members)}"
     reason = find_reason(first.reason)
     cut_off = host_of_link(first) if everything else None
     if cut_off is not None:

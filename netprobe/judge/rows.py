@@ -45,7 +45,9 @@ LISTENERS: Final = (
 # not-captured: the recorder never saw it · unseen: no socket saw it, no recorder ran · none: no
 # agent looked · no-way-back: the destination cannot answer · reverse-path: its recorder saw it on a
 # device whose reverse-path filter drops it · answer-arrived: (silence only) the source's
-# recorder saw the answer come
+# recorder saw the answer come. Of what must not answer - answered: the same address answered on
+# other ports · stopped: its own firewall drops it, by its kernel's counters · let-in: a recorder
+# there saw it, and by the counters its IP layer drops none of it
 WITNESSES: Final = (
     "socket", "captured", "not-captured", "unseen", "none", "no-way-back", "reverse-path",
     "answer-arrived",
@@ -511,6 +513,7 @@ _EXPOSED: Final = (
     "nonce foreign reflected service some-service other silent closed reset-after-open unasked tls "
     "plaintext tunnel bad-link"
 )
+DENIED_WITNESSES: Final = (*WITNESSES, "answered", "stopped", "let-in")
 DENIED: Final = _read_table(
     (f"{_ANSWERS} | * | * | not-captured", "exposed open false-open none", "path",
      "the port must not answer other hosts, and something on the way answers for it: "
@@ -523,8 +526,12 @@ DENIED: Final = _read_table(
      "the port must not answer other hosts, and it did{holder}"),
     ("echo | * | * | *", "exposed open echo-reply none", "destination",
      "the host must not answer, and it did"),
-    (f"{_RESETS} reset-here reset-unproved reset-of-dead-host reset-of-lost-host | * | * | *",
+    (f"{_RESETS} reset-here reset-unproved | * | * | *",
      "pass closed reset refusal", "", "refused, as it must be"),
+    ("reset-of-dead-host reset-of-lost-host | * | * | *", "inconclusive closed reset none",
+     "host path",
+     "refused in the name of {address}, which may not be reached at all: others get no answer from "
+     "it, and something on the way may have made the reset, which says nothing of the port"),
     ("port-unreach proto-unreach refusal-unproved rejected-in-its-name rejected-there "
      "rejected-by-destination rejected-by-router rejected-by-source | * | * | *",
      "pass filtered {icmp} refusal", "",
@@ -539,6 +546,33 @@ DENIED: Final = _read_table(
     ("other-machine held-twice unproved-machine address-here answered-here | * | * | *",
      "inconclusive unreachable other-machine none", "path source",
      "another machine may answer for {address}, which says nothing of {destination}'s port"),
+    # --- silence: a free port answers TCP and echo, and a quiet service is usual beside them ------
+    (f"{_SILENT} | udp ipproto | * | socket", "exposed open no-response none", "destination",
+     "the port must not answer other hosts, and {look}; but it came to a socket of {destination}"),
+    (f"{_SILENT} | udp ipproto | * | answer-arrived", "exposed open udp-response none",
+     "destination",
+     "the port must not answer other hosts, and it did: {look}, but an answer came to {source}'s "
+     "interface{holder}"),
+    (f"{_SILENT} | udp ipproto | live taken hidden | let-in", "exposed open no-response none",
+     "destination",
+     "the port must not answer other hosts, and it takes what they send: {look}, but "
+     "{destination}'s packet recorder saw it arrive{holder}"),
+    (f"{_SILENT} | udp ipproto | * | stopped reverse-path", "pass filtered no-response none", "",
+     "{look}; {destination} itself drops it"),
+    (f"{_SILENT} | udp ipproto | * | not-captured", "pass filtered no-response none", "",
+     "{look}; {destination}'s packet recorder never saw it, and the same address answered on other "
+     "ports"),
+    # A kernel may handle an IP protocol without a socket.
+    (f"{_SILENT} | udp | free loopback bound | captured let-in answered",
+     "pass filtered no-response none", "",
+     "{look}; by {destination}'s agent nothing listens there"),
+    (f"{_SILENT} | udp ipproto | * | captured let-in",
+     "inconclusive open|filtered no-response none", "destination",
+     "{look}; {destination}'s packet recorder saw it arrive{holder}, and it sees packets before "
+     "the firewall: a quiet service and a drop look the same"),
+    (f"{_SILENT} | udp ipproto | * | answered no-way-back",
+     "inconclusive open|filtered no-response none", "destination host path return-path source",
+     "{look}{holder}: a quiet service and a drop look the same"),
     ("silence silence-maybe-stuck sent stuck | * | * | answered",
      "pass filtered no-response none", "", "{look}; the same address answered on other ports"),
     ("silence silence-maybe-stuck sent stuck | * | * | *",

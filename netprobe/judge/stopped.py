@@ -39,10 +39,13 @@ def fill_counted(story: Story, evidence: Evidence) -> Story:
 def word_stopped(evidence: Evidence) -> str:
     """Word what the counters tell; empty where nobody looked."""
     source, destination = evidence.flow.source.name, evidence.flow.destination.name
-    stopped = evidence.stopped
+    stopped, story = evidence.stopped, evidence.story or Story()
+    came = story.destination_in.seen == "yes"
+    is_free = stopped.request is False
     words = {
         f"{destination}'s own firewall or kernel stops the request as it comes in": stopped.request,
-        f"the request did not come to {destination}": stopped.request is False,
+        f"no rule of {destination}'s IP layer stops it as it comes in": is_free and came,
+        f"the request did not come to {destination}": is_free and not came,
         f"TCP on {destination} got the request": stopped.taken,
         f"{destination}'s own firewall stops the answer as it leaves": stopped.reply,
         f"the answer left {destination}": stopped.reply is False,

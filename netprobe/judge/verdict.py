@@ -15,17 +15,16 @@ from netprobe.judge.multicast import judge_multicast
 from netprobe.judge.name_troubles import judge_names
 from netprobe.judge.quality import judge_quality
 from netprobe.judge.rehearsed import judge_rehearsal
-from netprobe.judge.rows import ALLOWED, DENIED, Symptom, VerdictRow
+from netprobe.judge.rows import ALLOWED, DENIED, VerdictRow
 from netprobe.judge.segments import judge_segment
 from netprobe.judge.served import judge_served
 from netprobe.judge.stopped import fill_counted
 from netprobe.judge.symptom import is_down, reply_failure, symptom
+from netprobe.judge.witness import RETURN_ROUTE, denied_witness_word, witness_word
 from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.balanced import BalancerFacts
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import (
-    NO_NEIGHBOUR,
-    OWN_ADDRESS,
     UNDIALLED,
     Evidence,
     Outcome,
@@ -44,20 +43,8 @@ from netprobe.model.story import Story
 
 # What the errno of the listener's own answer proves (docs/network-facts.md, section 6).
 _OWN_OUTPUT = frozenset(("not-permitted",))
-_RETURN_ROUTE = frozenset(
-    (
-        "invalid-route",
-        "access-denied",
-        "network-unreachable",
-        "host-unreachable",
-        NO_NEIGHBOUR,
-        OWN_ADDRESS,
-    )
-)
 # Conclusions that another machine answers.
 _OTHERS = ("held-twice", "other-machine")
-# Symptoms that an answer on the source's wire explains; one-way packets have no answer.
-_UNANSWERED = frozenset(("silence", "silence-maybe-stuck", "silent"))
 
 LIMITED = (
     "; but other ports answered once they were asked slowly (something on the way lets only so "
@@ -199,30 +186,11 @@ def find_row(evidence: Evidence, outcome: Outcome, rules: Rules) -> VerdictRow:
     state = holder_word(evidence, rules.live)
     word = symptom(evidence, outcome)
     if denied:
-        seen = "answered" if evidence.control_answered else "none"
-        if outcome.answer is not None:
-            seen = witness_word(evidence, word)
+        seen = denied_witness_word(evidence, outcome, word)
         row: VerdictRow = first_match(DENIED, (word, protocol, state, seen))
     else:
         row = first_match(ALLOWED, (word, protocol, state, witness_word(evidence, word)))
     return row
-
-
-def witness_word(evidence: Evidence, word: Symptom) -> str:
-    """Give the witness column of the tables: what the agents at both ends saw."""
-    witness, story = evidence.witness or Witness(), evidence.story or Story()
-    came = story.destination_in.seen
-    if story.source_in.seen == "yes" and word in _UNANSWERED:
-        return "answer-arrived"
-    if witness.filtered_at is not None and came == "yes":
-        return "reverse-path"
-    if reply_failure(evidence) in _RETURN_ROUTE:
-        return "no-way-back"
-    if witness.socket or story.socket.seen == "yes":
-        return "socket"
-    if came != "unknown":
-        return "captured" if came == "yes" else "not-captured"
-    return "none" if evidence.witness is None else "unseen"
 
 
 def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
@@ -237,13 +205,14 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     is_up = evidence.host_up and row.reason != "host-down"
     if (evidence.control_answered or is_up) and not unproved:
         places = _exclude_places(places, "host")
-    silent = row.reason == "no-response"
+    # Whatever takes what must not come is open to it.
+    silent = row.reason == "no-response" and row.verdict != "exposed"
     if silent and reply_failure(evidence) in _OWN_OUTPUT:
         return ("destination",)
     story, witness = evidence.story or Story(), evidence.witness or Witness()
     came = story.destination_in.seen == "yes" or witness.socket
     # A host without a way back says nothing of the way there.
-    if silent and came and reply_failure(evidence) in _RETURN_ROUTE:
+    if silent and came and reply_failure(evidence) in RETURN_ROUTE:
         return ("return-path",)
     if silent or row.reason in _NARROWED:
         left = _list_left(_fill_story(row, evidence), silent=silent)
@@ -329,7 +298,7 @@ def _collect_warnings(evidence: Evidence, outcome: Outcome, result: Result) -> t
     other_run = holder_word(evidence, live=False) == "other-run"
     found = [] if other_run else warn_of_service(evidence)
     name = evidence.flow.destination.name
-    if listener.state == "loopback" and listener.owner:
+    if listener.state == "loopback" and listener.owner and result.expect != "denied":
         found.append(f"on {name} the port is held on loopback only: {listener.owner}")
     if listener.nat:
         found.append(

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from msgspec.structs import replace
 
 from netprobe.errors import AgentError
-from netprobe.model.evidence import ANSWERING, Evidence, Listener, facts_of
+from netprobe.model.evidence import ANSWERING, Evidence, facts_of
 from netprobe.model.inventory import Host
 from netprobe.model.plan import PATH_MTU
 from netprobe.probe.agents.agent import AgentMethods
@@ -25,11 +25,13 @@ from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.listeners import (
     CLOSED,
+    LOST,
     UNKNOWN,
     Listeners,
     Origins,
     Round,
     Spot,
+    look_at_denied,
     restrict,
     rounds,
     spots,
@@ -56,8 +58,6 @@ from netprobe.probe.pairs import probe_pair
 from netprobe.probe.settings import ProbeSettings
 
 Emit = Callable[[Want, list[Evidence]], None]
-
-LOST = Listener("lost")
 
 # How often ports are probed again whose holder changes from look to look.
 HOLDER_LOOKS = 3
@@ -110,19 +110,19 @@ class Destination:
             about = f"for another host with an address of {self._host.name}"
             async with self._fleet.phases.turn(lock, about):
                 await self._agent_is_ready()
+                scene = self._make_scene(None)
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
-                observations = await probe_tasks(denied, Listeners(UNKNOWN), self._prober)
-                observations = await run_checks(DENIED_CHECKS, observations, self._make_scene(None))
+                held = await look_at_denied(denied, self._agent, self._fleet.order_ids)
+                observations = await probe_tasks(denied, held, self._prober)
+                observations = await run_checks(DENIED_CHECKS, observations, scene)
                 observations += await self._probe_allowed(
                     [task for task in tasks if not task.denied]
                 )
-                observations = await run_checks(
-                    self._final_checks, observations, self._make_scene(None)
-                )
+                observations = await run_checks(self._final_checks, observations, scene)
                 await self._find_own(observations)
                 if (keep := self._settings.keep) is not None:
-                    await fetch_packets(observations, self._make_scene(None), keep)
+                    await fetch_packets(observations, scene, keep)
         except asyncio.CancelledError:
             self._widths.close()
             finished = interrupted(tasks, self._prober.proven, self._prober.unchecked())

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from netprobe.agent.wire.orders import (
+    HeldOrder,
     ListenOrder,
     ProbeOrder,
     SeenOrder,
@@ -17,6 +18,7 @@ from netprobe.agent.wire.orders import (
 from netprobe.batch.request import read_request, write_request
 from netprobe.batch.rounds import make_next_round, move_start
 from netprobe.batch.script import write_script
+from netprobe.probe.settings import ProbeSettings
 from tests.batch.support import header
 from tests.batch.world import (
     BEGAN_S,
@@ -111,6 +113,24 @@ def test_denied_ports_are_asked_in_a_phase_of_their_own() -> None:
     request, scripts = first_round(request_of(plan_of(WEB, denied)))
     merged = Merged(request, [carry_out(script) for script in scripts])
     assert {one.reason for one in merged.results if one.requirement == denied[0]} == {"not-asked"}
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_who_holds_denied_ports_of_udp_is_asked_first(live: bool) -> None:
+    """Nothing is opened for them, and no other look is planned at what may be taken."""
+    rows = (WEB, ("denied-x", "udp", ((514, 514),)))
+    request, scripts = first_round(request_of(plan_of(*rows), settings=ProbeSettings(live=live)))
+
+    for script in scripts:
+        phases = dict(script.phases)
+        held = [order for order in phases["listen"] if isinstance(order, HeldOrder)]
+        assert [block.ports for order in held[:1] for block in order.blocks] == [[(514, 514)]]
+        asked = [order for order in phases.get("denied", phases["go"])
+                 if isinstance(order, ProbeOrder) and order.proto == "udp"]  # fmt: skip
+        assert len(asked) == 2
+    merged = Merged(request, [carry_out(script) for script in scripts])
+    denied = {one.verdict for one in merged.results if one.requirement == "denied-x"}
+    assert (denied, merged.fleet.outstanding) == ({"pass"}, [])
 
 
 def test_where_all_is_well_all_flows_pass() -> None:

@@ -129,7 +129,7 @@ def _facts_of(place: int) -> dict[str, Any]:
 
 # Rows of flows that do not count, or that are there before the installation.
 _DRESS: dict[int, dict[str, Any]] = {
-    4: {"optional": True}, 7: {"existing": True},
+    4: {"optional": True}, 8: {"existing": True},
     9: {"waiver": Waiver("r", "opened on Monday", "2027-01-31")},
 }  # fmt: skip
 

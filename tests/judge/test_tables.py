@@ -11,6 +11,7 @@ import pytest
 from netprobe.judge.rows import (
     ALLOWED,
     DENIED,
+    DENIED_WITNESSES,
     LISTENERS,
     PROTOCOLS,
     WITNESSES,
@@ -20,9 +21,6 @@ from netprobe.judge.rows import (
 from netprobe.model.decision import first_match
 
 SYMPTOMS = get_args(Symptom)
-DENIED_WITNESSES = ("answered", "none", "not-captured")
-
-
 TABLES = [(ALLOWED, WITNESSES), (DENIED, DENIED_WITNESSES)]
 each_table = pytest.mark.parametrize(("rows", "witnesses"), TABLES, ids=["allowed", "denied"])
 
@@ -69,7 +67,7 @@ def test_rows_name_only_known_words() -> None:
         assert set(symptoms) <= {*SYMPTOMS, "*"}, row
         assert set(protocols) <= {*PROTOCOLS, "*"}, row
         assert set(listeners) <= {*LISTENERS, "*"}, row
-        assert set(witnesses) <= {*WITNESSES, "answered", "*"}, row
+        assert set(witnesses) <= {*DENIED_WITNESSES, "*"}, row
 
 
 def test_where_and_proof_fit_the_verdict() -> None:

@@ -15,6 +15,7 @@ from netprobe.agent.wire.orders import (
     ProbeOrder,
     SeenOrder,
 )
+from netprobe.agent.wire.parts import HeldPorts
 from netprobe.model.evidence import Outcome
 from netprobe.model.plan import PATH_MTU
 from netprobe.probe.flows.work import UNTOLD, join
@@ -22,6 +23,7 @@ from netprobe.probe.settings import ProbeSettings
 from tests.probe.builders import (
     NAMED,
     ROUTER,
+    TARGET,
     make_want,
 )
 from tests.probe.destination_world import (
@@ -34,6 +36,9 @@ from tests.probe.destination_world import (
     verdicts,
 )
 from tests.probe.fakes import (
+    HELLO,
+    FakeAgent,
+    FakeFleet,
     host,
     icmp,
     kind,
@@ -101,6 +106,34 @@ async def test_denied_ports_are_looked_at_before_any_listener_is_open() -> None:
     (_, by_denied) = world.emitted
     assert [one.listener.state for one in by_denied[1]] == ["unknown"]
     assert answers(by_denied[1]) == {((22, 22),): "refused"}
+
+
+async def test_who_holds_a_denied_port_of_udp_is_asked_before_it_is_probed() -> None:
+    """Its silence alone would say nothing; nothing is opened."""
+    world = World(lambda mode, port: kind(op="send"))
+    world.held = [HeldPorts(514, 514, "rsyslogd", "rsyslogd", 7, "0.0.0.0", loopback=False)]
+
+    found = await world.run(make_want("udp", ((514, 515),), expect="denied"))
+
+    states = {one.ports: (one.listener.state, one.listener.owner) for one in found}
+    owner = "rsyslogd (pid 7) on 0.0.0.0"
+    assert states == {((514, 514),): ("live", owner), ((515, 515),): ("closed", None)}
+    assert isinstance(world.log[0], HeldOrder)
+    assert world.sent(ListenOrder) == []
+    assert_whole(world)
+
+
+async def test_of_a_translated_address_nobody_knows_the_port_behind_it() -> None:
+    """Nor is its agent asked."""
+    world = World(lambda mode, port: kind(op="send"))
+    elsewhere = HELLO._replace(addresses=["192.0.2.9"])
+    world.target = FakeAgent(TARGET, world.target.scripts, hello=elsewhere)
+    world.fleet = FakeFleet([world.source, world.target])
+
+    (found,) = await world.run(make_want("udp", ((514, 514),), expect="denied"))
+
+    assert found.listener.state == "unknown"
+    assert world.sent(HeldOrder) == []
 
 
 async def test_requirements_that_share_packets_get_their_own_ports() -> None:

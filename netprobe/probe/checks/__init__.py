@@ -23,7 +23,7 @@ from netprobe.probe.checks.services import Services
 from netprobe.probe.checks.silence import Silence
 from netprobe.probe.checks.silent_hops import SilentHops
 from netprobe.probe.checks.slow_starts import SlowStarts
-from netprobe.probe.checks.stopped_packets import StoppedPacketsLook
+from netprobe.probe.checks.stopped_packets import QuietHolders, StoppedPacketsLook
 from netprobe.probe.checks.stories import Stories
 from netprobe.probe.checks.traceroute import Traceroute
 
@@ -68,7 +68,9 @@ DOWN = ("host-down", "router-gives-up", "next-hop-down", "no-carrier")
 
 # The looks at ports that must not answer, which are probed before any listener is open. A lost SYN
 # closes no port.
-DENIED_CHECKS: tuple[Check, ...] = (Silence(), NextHops(), Stories(), Intercepted())
+DENIED_CHECKS: tuple[Check, ...] = (
+    Silence(), NextHops(), Stories(), Intercepted(), QuietHolders(),
+)  # fmt: skip
 
 # The looks at all flows of a destination together, after the last round.
 FINAL_CHECKS: tuple[Check, ...] = (OtherMachines(), RefusalMakers())

@@ -9,6 +9,8 @@ finding, never a ``pass``. Of a host declared ``vantage: none`` the source may h
 virtual address, whose flows count as for other sources, with a warning. Where two devices answer
 for an address, when an agent on its network asks once in a run, two machines have it: what did not
 come to its own machine is ``other-machine``.
+Silence of a port that must not answer shows a drop only beside answers of the same machine: where
+another one may have given them, that is concluded of the silence, too.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ HELD_HERE = (
     "{source} has {address} itself: what it sends there does not leave it, which says nothing of "
     "the network"
 )
+CONCLUSIONS = ("address-here", "other-machine", "unproved-machine", "held-twice")
 
 
 class OtherMachines(Check):
@@ -58,7 +61,8 @@ class OtherMachines(Check):
                 found += pair
             else:
                 found += await _look_at_pair(pair, proven, scene)
-        return await look_for_second_holder(found, scene)
+        found = await look_for_second_holder(found, scene)
+        return _doubt_silence(found)
 
 
 async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> list[Observation]:
@@ -76,6 +80,18 @@ async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> 
         return pair
     among = {id(seen) for seen in doubtful}
     return [conclude_machine(seen, conclusion) if id(seen) in among else seen for seen in pair]
+
+
+def _doubt_silence(group: list[Observation]) -> list[Observation]:
+    """Conclude of ports that must not answer, and do not, what is known of their pair's answers."""
+    known = {seen.task.pair: seen.conclusion for seen in group if seen.concluded in CONCLUSIONS}
+    return [
+        conclude_machine(seen, conclusion)
+        if seen.task.denied and seen.lost and not seen.arrived
+        and (conclusion := known.get(seen.task.pair)) is not None
+        else seen
+        for seen in group
+    ]  # fmt: skip
 
 
 async def _find_machine(

@@ -8,6 +8,9 @@ counts none in two of these moments does not stop them, whatever other packets i
 
 What follows: whether the destination stops the request or its answer, the source the answer, or the
 request did not come. A host is asked five times at most.
+
+Of a datagram to a port that must not answer (quiet-holder) a recorder tells that it came, and not
+whether the firewall behind it lets it in: there the destination's counters are asked, too.
 """
 
 from __future__ import annotations
@@ -74,19 +77,24 @@ class StoppedPacketsLook(Check):
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Give every flow what the counters tell of it, as long as there are looks left."""
-        source, there = scene.fleet.agent(group[0].task.source), scene.agent
+        source = scene.fleet.agent(group[0].task.source)
+        ends = self._choose_ends(group[0], scene)
+        if not ends or source is scene.agent or _is_of_source(group[0].task.address, source):
+            return group
+        return await self._look_at(group, ends, scene)
+
+    def _choose_ends(self, seen: Observation, scene: Scene) -> list[AgentMethods]:
+        """Choose the agents of whose packets no recorder tells."""
+        source, there = scene.fleet.agent(seen.task.source), scene.agent
         has_seen = there.records and scene.is_recorded
-        ends = [
+        return [
             agent
             for agent, place, records in (
                 (source, "source_in", source.records),
                 (there, "destination_in", has_seen),
             )
-            if agent.alive and not records and not _is_told(group[0], place)
+            if agent.alive and not records and not _is_told(seen, place)
         ]
-        if not ends or source is there or _is_of_source(group[0].task.address, source):
-            return group
-        return await self._look_at(group, ends, scene)
 
     async def _look_at(
         self, flows: list[Observation], ends: list[AgentMethods], scene: Scene
@@ -114,12 +122,43 @@ class StoppedPacketsLook(Check):
         return [replace(one, stopped=stopped).noting(self.name) for one in flows]
 
 
+class QuietHolders(StoppedPacketsLook):
+    """Watches the destination's counters for ports that must not answer, and keep quiet."""
+
+    name = "quiet-holder"
+
+    def concerns(self, seen: Observation) -> bool:
+        """Silent datagrams whose port has a known holder, or a translation that may take them."""
+        is_known = seen.listener.state in ("live", "closed")
+        is_quiet = seen.task.protocol == "udp" and seen.lost and seen.came != "no"
+        return seen.task.denied and is_known and is_quiet
+
+    def group(self, seen: Observation) -> Hashable:
+        """What is asked together: flows of a pair of which as much is known."""
+        return (*seen.task.pair, seen.listener.state, seen.came)
+
+    async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
+        """Watch without a pace: a holder's silence is not that of an ICMP error's rate."""
+        unpaced = [replace(one, part=replace(one.part, paced=False)) for one in group]
+        found = await super().look(unpaced, scene)
+        if found is unpaced:
+            return group
+        return [replace(one, part=replace(one.part, paced=True)) for one in found]
+
+    def _choose_ends(self, seen: Observation, scene: Scene) -> list[AgentMethods]:
+        """Choose the destination, unless nothing listens there, nor may anything yet."""
+        hello = scene.agent.hello
+        runs = scene.prober.everything_runs or (hello is not None and hello.kubelet)
+        is_asked = scene.agent.alive and (runs or seen.listener.state == "live")
+        return [scene.agent] if is_asked else []
+
+
 async def _ask_once_more(flows: list[Observation], scene: Scene) -> list[Observation]:
     """Ask flows of which some look was answered meanwhile; what is silent again is as before."""
     asked = await asyncio.gather(*(wait_longer([seen], scene) for seen in flows))
     pairs = [(seen, one) for seen, some in zip(flows, asked, strict=True) for one in some]
-    silent = [replace(seen, ports=one.ports) for seen, one in pairs if one.silent]
-    found = [one for _, one in pairs if not one.silent]
+    silent = [replace(seen, ports=one.ports) for seen, one in pairs if _is_unheard(one)]
+    found = [one for _, one in pairs if not _is_unheard(one)]
     return silent + (found if scene.round is None else await with_witnesses(found, scene.round))
 
 
@@ -218,7 +257,7 @@ class _Watch:
         )
         found = [one for some in await asyncio.gather(*looks) for one in some]
         self.sent = min(self.sent, sum(map(_count_packets, found)))
-        self.answered = self.answered or not all(one.silent for one in found)
+        self.answered = self.answered or not all(map(_is_unheard, found))
         if self.scene.round is not None:
             found = await with_witnesses(found, self.scene.round)
             self.reached = self.reached or any(map(has_reached, found))
@@ -242,7 +281,7 @@ class _Watch:
         taken = is_tcp and self._is_stopped(there, "segments") is True
         reached = taken or self.reached or has_reached(first)
         request = None if reached else self._is_stopped(there, "stopped")
-        if request is False and not self._would_be_noticed():
+        if request is False and first.came != "yes" and not self._would_be_noticed():
             request = None
         # What listens there for others may have made no reply.
         reply = self._is_stopped(there, "held") if reached and first.part.ours else None
@@ -286,6 +325,13 @@ class _Watch:
         if self.flows[0].task.protocol != "tcp":
             return True
         return self._is_stopped(self.scene.agent, "segments") is False
+
+
+def _is_unheard(seen: Observation) -> bool:
+    """Tell whether nothing came back: no answer, or no error to what is sent without one."""
+    outcome = seen.outcome
+    sent = outcome is not None and outcome.failure is None and outcome.answer is None
+    return seen.silent or sent
 
 
 def has_reached(seen: Observation) -> bool:

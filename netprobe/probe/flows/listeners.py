@@ -8,6 +8,7 @@ senders are compared with those that the nonces of other flows have shown.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Literal
 
@@ -30,6 +31,7 @@ from netprobe.protocols import Protocol, packets
 
 UNKNOWN = Listener("unknown")
 CLOSED = Listener("closed")
+LOST = Listener("lost")
 # A socket bound to all addresses of one family.
 WILDCARDS = ("0.0.0.0", "::")
 
@@ -246,6 +248,28 @@ class Round:
         template = templates.listener(spot.packet, name, family_of(spot.address))
         number = int(word) if word else None
         return ListenBlock(name, spot.address, list(spot.ports), number, template)
+
+
+async def look_at_denied(
+    tasks: Iterable[Task], agent: AgentMethods, numbers: Iterator[int]
+) -> Listeners:
+    """Ask the destination's agent who holds ports that must not answer, where their silence alone
+    says nothing: those of UDP, and IP protocols. What it cannot know stays unknown."""
+    told = agent.hello.addresses if agent.hello is not None else ()
+    quiet = [
+        replace(task, denied=False)
+        for task in tasks
+        if task.protocol == "udp" or "/" in task.protocol
+        if not told or task.address in told  # behind a translation the port may be another one
+    ]
+    found = Listeners(UNKNOWN)
+    wanted = spots(quiet)
+    if wanted and agent.alive:
+        with contextlib.suppress(AgentError):
+            found.include(await Round(agent, next(numbers)).held(wanted))
+            for spot in wanted:
+                found.add(spot, spot.ports, CLOSED)
+    return found
 
 
 def _read_states(wanted: list[Spot], answer: Listening) -> Listeners:

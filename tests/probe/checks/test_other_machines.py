@@ -229,6 +229,28 @@ async def test_an_address_that_two_machines_have_is_held_twice() -> None:
     assert await concluded(scene(holders=(MINE, MINE)), seen(SILENT)) == [None]
 
 
+def shut(outcome: Outcome, port: int, **facts: Any) -> Observation:
+    """A port that must not answer."""
+    task = make_task("tcp", ((port, port),), expect="denied")
+    return make_observation(outcome, task, **facts)
+
+
+async def test_answers_of_another_machine_vouch_for_no_silence() -> None:
+    """That a port which must not answer keeps quiet shows a drop only beside the same machine's
+    answers. What came to the right machine is not doubted, nor what is required."""
+    here = scene(target=("10.0.0.77",))
+    unproved = CheckConclusion("unproved-machine", f"b does not have {ADDRESS}")
+    came = Story(destination_in=StoryPlace("yes"))
+
+    flows = (seen(ECHO, 1), shut(SILENT, 2), seen(SILENT, 4))
+    assert await concluded(here, *flows) == [unproved, unproved, None]
+    assert await concluded(here, shut(SILENT, 2)) == [None]
+    assert await concluded(scene(), seen(ECHO, 1), shut(SILENT, 2)) == [None, None]
+    twice = scene(holders=(MINE, STRANGE))
+    flows = (seen(RESET, 1), shut(SILENT, 2), shut(SILENT, 3, story=came))
+    assert await concluded(twice, *flows) == [TWICE, TWICE, None]
+
+
 async def test_what_came_to_its_own_machine_met_no_other() -> None:
     """Nor is silence of one port beside others that get through doubted: it may be a firewall."""
     here = scene(holders=(MINE, STRANGE))

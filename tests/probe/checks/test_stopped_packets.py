@@ -14,14 +14,21 @@ from msgspec.structs import replace
 from netprobe.agent.wire.answers import Seen
 from netprobe.agent.wire.host_messages import PacketCounts, PacketCountsOrder
 from netprobe.agent.wire.orders import ProbeOrder, SeenOrder
+from netprobe.agent.wire.parts import OutcomeKind
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import NOT_COUNTED, Outcome, StoppedPackets, Witness
 from netprobe.model.ports import Ports
-from netprobe.model.story import Story, StoryPlace
+from netprobe.model.story import Sight, Story, StoryPlace
 from netprobe.probe.agents.agent import COUNTED
 from netprobe.probe.checks import stopped_packets
 from netprobe.probe.checks.check import Scene
-from netprobe.probe.checks.stopped_packets import LOOKS, MOMENTS, MOST_PORTS, StoppedPacketsLook
+from netprobe.probe.checks.stopped_packets import (
+    LOOKS,
+    MOMENTS,
+    MOST_PORTS,
+    QuietHolders,
+    StoppedPacketsLook,
+)
 from netprobe.probe.flows.prober import Observation
 from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, kind, reply
@@ -57,8 +64,9 @@ class World:
         loss: int = 0,
         held: bool = True,
         packets: int = 1,
+        nothing: OutcomeKind = NOTHING,
     ) -> None:
-        self._fates = fates
+        self._fates, self._nothing = fates, nothing
         self._noise, self._loss, self._held, self._packets = noise, loss, held, packets
         self._sent = 0
         self.source_counts = {"stopped": 5, "held": 3, "segments": 9}
@@ -90,7 +98,7 @@ class World:
             self._sent += 1
             if not self._loss or self._sent % self._loss:
                 self._send(self._fates[port])
-        nothing = NOTHING._replace(packets=self._packets)
+        nothing = self._nothing._replace(packets=self._packets)
         return reply(order, lambda port: OPEN if self._fates[port] == "answered" else nothing)
 
     def _send(self, fate: Fate) -> None:
@@ -160,6 +168,76 @@ async def test_a_port_that_nobody_of_ours_holds_may_be_reached() -> None:
     assert await away.look(silent(ours=False)) == {443: StoppedPackets(answer=False)}
     taken = StoppedPackets(answer=False, taken=True)
     assert await there.look(silent(ours=False)) == {443: taken}
+
+
+def quiet(
+    came: Sight = "yes", state: Literal["live", "closed"] = "live", *ports: int, **more: Any
+) -> Observation:
+    """Datagrams to ports that must not answer, which a recorder saw come."""
+    ranges: Ports = port_sets.normalise((port, port) for port in ports or (514,))
+    seen = make_observation(
+        Outcome("send", None, attempts=3, packets=9),
+        make_task("udp", ranges, expect=more.pop("expect", "denied")),
+        listener=state,
+        mode="send",
+        story=Story(destination_in=StoryPlace(came)),
+    )
+    return replace(seen, part=replace(seen.part, paced=True))
+
+
+QUIET = kind(op="send", packets=3)
+
+
+async def look_at_quiet(world: World, *flows: Observation) -> dict[int, StoppedPackets]:
+    """What the check of ports that must not answer finds, by port."""
+    found = await look(QuietHolders(), world.scene, *flows)
+    assert all(one.part.paced for one in found)
+    return {port: one.stopped for one in found for port in port_sets.each(one.ports)}
+
+
+@pytest.mark.parametrize(
+    ("came", "fate", "request_stopped"),
+    [
+        ("yes", "answer", False),
+        ("yes", "request", True),
+        ("unknown", "request", True),
+        # It may not have come.
+        ("unknown", "path", None),
+    ],
+)
+async def test_of_what_a_recorder_saw_the_counters_tell_whether_the_host_takes_it(
+    came: Sight, fate: Fate, request_stopped: bool | None
+) -> None:
+    """Although that host has a recorder; a holder that keeps quiet is asked without a pace."""
+    world = World({514: fate}, nothing=QUIET)
+
+    assert await look_at_quiet(world, quiet(came)) == {514: StoppedPackets(request=request_stopped)}
+    assert all(order.pace is None for order in world.source.orders(ProbeOrder))
+
+
+async def test_denied_ports_of_which_one_is_stopped_are_told_apart() -> None:
+    """By halves, as others are."""
+    world = World({514: "answer", 515: "request"}, nothing=QUIET)
+
+    told = {514: StoppedPackets(request=False), 515: StoppedPackets(request=True)}
+    assert await look_at_quiet(world, quiet("yes", "live", 514, 515)) == told
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        quiet("no"),
+        # Nothing listens there, and no translation of the platform may take it yet.
+        quiet("yes", "closed"),
+        quiet(expect="allowed"),
+    ],
+)
+async def test_what_nobody_can_take_is_not_watched(flow: Observation) -> None:
+    """Nor what is required, which another check looks at."""
+    world = World({514: "request"}, nothing=QUIET)
+
+    assert await look_at_quiet(world, flow) == {514: NOT_COUNTED}
+    assert world.times == 0
 
 
 async def test_kernels_that_do_not_count_what_leaves() -> None:
