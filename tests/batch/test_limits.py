@@ -238,7 +238,8 @@ def _list_costly(world: World, folder: Path) -> Iterator[tuple[str, int, list[Pa
         bad.write_bytes(make(world, 80))
         yield what, 1, [plan, bad, *good]
     bad.unlink()
-    os.truncate(os.open(bad, os.O_CREAT | os.O_WRONLY), 1 << 40)
+    bad.touch()
+    os.truncate(bad, 1 << 40)
     yield "a terabyte of nothing", 1, [plan, bad, *good]
     for make_file, what in ((os.mkfifo, "a pipe without a writer"), (_link_zero, "a device")):
         bad.unlink()
