@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def test_json_and_record(folder: Path) -> None:
     hosts = {one["name"]: (one["roles"], one["zone"], one["state"]) for one in document["hosts"]}
     assert hosts == {"here": (["node"], "rack-1", "agent"), "gone": (["node"], None, "failed")}
     tcp, udp = document["requirements"]
+    assert re.fullmatch("[0-9a-f]{12}", tcp.pop("question"))
     assert tcp == {
         "matrix": "tiny",
         "id": "web",

@@ -6,7 +6,8 @@ prove none. Agents know their own addresses, and the source's neighbour table kn
 What follows: an address that the source has itself (``address-here``), that another machine has
 (``other-machine``), or that nothing shows to be the destination's (``unproved-machine``) is a
 finding, never a ``pass``. Of a host declared ``vantage: none`` the source may have it rightly: a
-virtual address, whose flows count as for other sources, with a warning. Where two devices answer
+virtual address. Where another agent's network resolves it to the source, too, flows count as for
+other sources, with a warning. Where two devices answer
 for an address, when an agent on its network asks once in a run, two machines have it: what did not
 come to its own machine is ``other-machine``.
 Silence of a port that must not answer shows a drop only beside answers of the same machine: where
@@ -22,6 +23,7 @@ from msgspec.structs import replace
 
 from netprobe.model.evidence import CheckConclusion
 from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.neighbours import find_neighbours, links_of
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.held_addresses import (
     conclude_machine,
@@ -71,7 +73,7 @@ async def _look_at_pair(pair: list[Observation], proven: bool, scene: Scene) -> 
     if _has_address(scene.fleet.agent(task.source), task.address, scene.agent):
         return [conclude_machine(seen, here) for seen in pair]
     if not scene.agent.alive:
-        return _look_without_agent(pair, here, scene)
+        return await _look_without_agent(pair, here, scene)
     doubtful = [seen for seen in pair if _is_doubtful(seen)]
     if not doubtful:
         return pair
@@ -145,7 +147,7 @@ def _has_address(agent: AgentMethods, address: str, here: AgentMethods) -> bool:
     return one.machine != other.machine
 
 
-def _look_without_agent(
+async def _look_without_agent(
     pair: list[Observation], here: CheckConclusion, scene: Scene
 ) -> list[Observation]:
     """Tell of flows whose source has the address of a host without an agent.
@@ -157,10 +159,21 @@ def _look_without_agent(
     declared = task.address in {one.text for one in task.source.addresses}
     if hello is None or task.address not in hello.addresses or declared:
         return pair
-    if scene.agent.host.vantage.kind == "none":
+    if scene.agent.host.vantage.kind == "none" and await _is_holder(task, scene):
         said = HELD_HERE.format(source=task.source.name, address=task.address)
         return [replace(seen, warnings=(*seen.warnings, said)) for seen in pair]
     return [conclude_machine(seen, here) if _stays_here(seen) else seen for seen in pair]
+
+
+async def _is_holder(task: Task, scene: Scene) -> bool:
+    """Tell whether an agent on the address's network finds it at a device of the source."""
+    source = scene.fleet.agent(task.source)
+    others = [agent for agent in scene.fleet.agents() if agent is not source]
+    for agent, _ in await find_neighbours(task.address, others):
+        hop = await ask_next_hop(agent, task.address, None)
+        if hop.neighbour == "known" and hop.link in links_of(source):
+            return True
+    return False
 
 
 def _stays_here(seen: Observation) -> bool:

@@ -197,17 +197,29 @@ async def test_without_an_agent_there_the_source_knows_its_own_addresses(
     assert await concluded(alone, seen_there) == [wanted]
 
 
-@pytest.mark.parametrize("outcome", [RESET, SILENT, ECHO, REFUSED])
-async def test_a_source_may_hold_a_virtual_address(outcome: Outcome) -> None:
-    """Nobody is to have an agent there: its flows count as for other sources."""
+@pytest.mark.parametrize("link", [MINE, STRANGE, None])
+@pytest.mark.parametrize("outcome", [RESET, SILENT, REFUSED])
+async def test_a_source_may_hold_a_virtual_address(outcome: Outcome, link: str | None) -> None:
+    """Where another agent's network resolves it to the source, too: its flows count as for others.
+    Else the source may have the address of another machine."""
     virtual = FakeAgent(host("b", ADDRESS, kind="none"), hello=None)
-    own = HELLO._replace(addresses=["10.0.0.1", ADDRESS])
-    here = make_scene(FakeAgent(SOURCE, {RouteOrder: routed()}, hello=own), virtual)
+    own = HELLO._replace(addresses=["10.0.0.1", ADDRESS], links=[MINE])
+    scripts: dict[type[Any], Any] = {
+        RouteOrder: routed(),
+        EgressOrder: lambda order: Egress(0, "eth0", ADDRESS, "known", link, True, None),
+    }
+    peer = FakeAgent(host("x", "10.0.0.9"), scripts, hello=HELLO._replace(machine="x"))
+    source = FakeAgent(SOURCE, {RouteOrder: routed()}, hello=own)
+    here = make_scene(source, virtual, peer)
 
     (found,) = await look(OtherMachines(), here, seen(outcome, listener="unknown"))
 
-    said = f"a has {ADDRESS} itself: what it sends there does not leave it, which says nothing of "
-    assert (found.warnings, found.conclusion) == ((f"{said}the network",), None)
+    said = (
+        f"a has {ADDRESS} itself: what it sends there does not leave it, which says nothing of the "
+        "network"
+    )
+    assert found.warnings == ((said,) if link == MINE else ())
+    assert (found.conclusion is None) is (link == MINE)
 
 
 TWICE = CheckConclusion("held-twice", f"{STRANGE} answers ARP requests for {ADDRESS}, beside b")
