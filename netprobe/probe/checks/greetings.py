@@ -16,13 +16,15 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import SERVICES_AT_ONCE
+from netprobe.probe.settings import LEAST_LOOK_S, ROUND_TRIPS, SERVICES_AT_ONCE
 from netprobe.protocols.services.greeting import GREETING_PROCESSES, hear_greeting
 from netprobe.protocols.services.services import service_for
 from netprobe.vantage.stream import Target
 
 # A host has thousands of open ports, and none of them has to be there yet.
 PORTS_ASKED = 8
+# Nobody waits for longer where no verdict depends on it.
+MOST_GLANCE_S = 0.7
 
 
 class Greetings(Check):
@@ -76,14 +78,26 @@ def _choose_ports(group: Iterable[Observation]) -> set[tuple[str, int]]:
     return set(found)
 
 
+def _choose_glance_s(task: Task, scene: Scene) -> float | None:
+    """Choose how long a word of a port may take; None: a row knows programs by it.
+
+    What no row knows by its greeting stays undecided, whatever it says.
+    """
+    if _may_greet(task):
+        return None
+    round_trips_s = ROUND_TRIPS * (scene.prober.slowest_ms(task) or 0.0) / 1000
+    return min(MOST_GLANCE_S, max(LEAST_LOOK_S, round_trips_s))
+
+
 async def _ask_flow(
     seen: Observation, chosen: set[tuple[str, int]], scene: Scene, slots: asyncio.Semaphore
 ) -> list[Observation]:
     wanted = [port for address, port in sorted(chosen) if address == seen.task.address]
     ports = port_sets.intersect(seen.ports, port_sets.normalise((one, one) for one in wanted))
     agent, single = scene.fleet.agent(seen.task.source), list(port_sets.each(ports))
+    glance_s = _choose_glance_s(seen.task, scene)
     try:
-        asked = (_ask_port(agent, seen.task, port, slots) for port in single)
+        asked = (_ask_port(agent, seen.task, port, slots, glance_s) for port in single)
         said = dict(zip(single, await asyncio.gather(*asked), strict=True))
     except AgentError:
         return [seen]  # that the connection opened stands
@@ -96,11 +110,12 @@ async def _ask_flow(
     return [*pieces, replace(seen, ports=rest)] if rest else pieces
 
 
-async def _ask_port(agent: AgentMethods, task: Task, port: int, slots: asyncio.Semaphore) -> str:
+async def _ask_port(
+    agent: AgentMethods, task: Task, port: int, slots: asyncio.Semaphore, glance_s: float | None
+) -> str:
     target = Target(task.address, port, source_address(task))
     async with slots, contextlib.AsyncExitStack() as streams:
         stream = await streams.enter_async_context(agent.open_stream(target))
         if stream.opened.failure is not None:
             return "a second connection did not open"
-        # What no row knows by its greeting stays undecided, whatever it says.
-        return await hear_greeting(stream, task.address, decides=_may_greet(task))
+        return await hear_greeting(stream, task.address, glance_s)

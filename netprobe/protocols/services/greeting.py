@@ -11,8 +11,8 @@ from netprobe.protocols.services.tls_talk import Patience
 
 # Who greets, does so when it accepts. Who is slower answers the ClientHello with its banner.
 BANNER_S = 1.0
-# What decides nothing is not waited for: whole seconds are those of who is dead or very busy.
-GLANCE_BANNER_S, GLANCE = 0.3, Patience(0.7, 0.7, 0.7)
+# What decides nothing is not waited for: that it greets shows in a moment.
+GLANCE_BANNER_S = 0.1
 MOST_SHOWN = 80
 # Programs that are known by the beginning of their banner (RFC 4253, section 4.2).
 _GREETINGS = {"sshd": "SSH-", "dropbear": "SSH-"}
@@ -20,12 +20,15 @@ GREETING_PROCESSES = frozenset(_GREETINGS)
 _ENDS = {"fin": "it closed the connection", "reset": "it reset the connection"}
 
 
-async def hear_greeting(pipe: Pipe, host: str, *, decides: bool) -> str:
+async def hear_greeting(pipe: Pipe, host: str, glance_s: float | None) -> str:
     """Give the first line of the banner, else what answers a ClientHello, in one phrase.
 
-    ``decides``: a verdict depends on it, so that it is waited for like every other answer.
+    ``glance_s``: no verdict depends on it, and this is how long an answer may take; None: it is
+    waited for like every other answer that decides.
     """
-    banner_s, patience = (BANNER_S, PATIENCE) if decides else (GLANCE_BANNER_S, GLANCE)
+    banner_s, patience = BANNER_S, PATIENCE
+    if glance_s is not None:
+        banner_s, patience = GLANCE_BANNER_S, Patience(glance_s, glance_s, glance_s)
     event = await pipe.receive(banner_s)
     if event.kind == "data":
         first = event.data.split(b"\n")[0].decode("utf-8", "replace")

@@ -147,7 +147,7 @@ class TlsTalk:
 
     async def _receive_first(self, patience: Patience) -> Event:
         while True:
-            event = await self._pipe.receive(LOOK_S)
+            event = await self._pipe.receive(min(LOOK_S, patience.silent_s))
             if event.kind != "timeout" or event.over or patience.over(event):
                 return event
 

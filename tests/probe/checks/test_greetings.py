@@ -140,3 +140,17 @@ async def test_only_a_greeting_that_decides_is_waited_for_long() -> None:
         waited_s[process] = pipe.waited_s
 
     assert waited_s[()] < 5 < waited_s["sshd",]
+
+
+@pytest.mark.parametrize(("rtt_ms", "glance_s"), [(1.0, 0.4), (150.0, 0.7), (9000.0, 0.8)])
+async def test_a_glance_is_as_long_as_answers_take(rtt_ms: float, glance_s: float) -> None:
+    """A tenth of a second for a banner, then a few round trips, and never longer than that."""
+    source, pipe = FakeAgent(SOURCE), Mute()
+    source.pipes = lambda _: pipe
+    scene, seen = make_scene(source), opened()
+    answer = Outcome("connect", None, answer="unasked", rtt_ms=rtt_ms)
+    scene.prober.answered.note_answer(*seen.task.pair, answer)
+
+    await look(Greetings(), scene, seen)
+
+    assert pipe.waited_s == pytest.approx(glance_s)
