@@ -88,7 +88,7 @@ def symptom(evidence: Evidence, outcome: Outcome) -> Symptom:
     word = _read_timely(evidence, outcome)
     if concluded == "refusing-host" and outcome.icmp is not None:
         return _REFUSED_BY[outcome.icmp.origin]
-    # Somebody sent a reset, whoever asked for the host in vain.
+    # A reset that arrived counts more than an agent that asked for the host in vain.
     is_reset = concluded == "host-down" and word in _UNPROVED_RESETS
     if concluded not in (None, "refusing-host") and not is_reset:
         word = cast(Symptom, concluded)

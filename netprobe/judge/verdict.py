@@ -205,7 +205,7 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     is_up = evidence.host_up and row.reason != "host-down"
     if (evidence.control_answered or is_up) and not unproved:
         places = _exclude_places(places, "host")
-    # Whatever takes what must not come is open to it.
+    # A port that takes what must not come is open to it.
     silent = row.reason == "no-response" and row.verdict != "exposed"
     if silent and reply_failure(evidence) in _OWN_OUTPUT:
         return ("destination",)

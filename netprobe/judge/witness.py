@@ -23,7 +23,7 @@ RETURN_ROUTE: Final = frozenset(
 # Symptoms that an answer on the source's wire explains; one-way packets have no answer.
 _UNANSWERED: Final = frozenset(("silence", "silence-maybe-stuck", "silent"))
 _SILENT: Final = frozenset(("silence", "silence-maybe-stuck", "sent"))
-# What of these says something only where packets of the source get to the address.
+# These words say something only where packets of the source get to the address.
 _NEED_ANSWERS: Final = ("not-captured", "unseen", "none")
 
 

@@ -71,7 +71,7 @@ def test_a_signal_keeps_what_was_answered(lab: Lab, number: signal.Signals) -> N
     """All but the silent port is in record and report at once, and only that one is asked again."""
     record = lab.folder / f"{number}.jsonl"
     run = subprocess.Popen(
-        # Whoever runs the tests under nohup hands down that SIGHUP is ignored.
+        # nohup makes its children ignore SIGHUP: this process may be one.
         ["env", "--default-signal", *COMMAND, *_words(lab), "--timeout", "60",
          "--record", str(record)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),

@@ -28,7 +28,7 @@ from netprobe.vantage.link import CLOSE_S, HURRIED_CLOSE_S, AgentLink
 # Fewer open files than these make an agent slow; Linux gives 1,024 where nobody changed it.
 FEW_FILES = 256
 
-# What a recorder missed is a note: an agent that stands still by then is not waited for any longer.
+# What a recorder missed is a note: the run waits no longer for an agent that stands still.
 LOSS_S = 2.0
 # Asks a recorder for nothing but how it fares.
 NO_FLOW = StoryOrder(
@@ -139,7 +139,7 @@ class LiveFleet(Fleet):
             # A second interrupt may come before a closing has begun.
             for link in links:
                 link.kill()
-            # Where the loop ends before it hears of their ends, asyncio says so on stderr.
+            # asyncio prints a warning where the loop closes before it has seen these processes end.
             await asyncio.gather(*(link.close(0) for link in links))
             raise
 

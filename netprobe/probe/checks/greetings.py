@@ -16,14 +16,14 @@ from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.checks.check import Check, Scene
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.work import Task
-from netprobe.probe.settings import LEAST_LOOK_S, ROUND_TRIPS, SERVICES_AT_ONCE
+from netprobe.probe.settings import SERVICES_AT_ONCE
 from netprobe.protocols.services.greeting import GREETING_PROCESSES, hear_greeting
 from netprobe.protocols.services.services import service_for
 from netprobe.vantage.stream import Target
 
 # A host has thousands of open ports, and none of them has to be there yet.
 PORTS_ASKED = 8
-# Nobody waits for longer where no verdict depends on it.
+# A look that no verdict depends on lasts no longer.
 MOST_GLANCE_S = 0.7
 
 
@@ -85,8 +85,7 @@ def _choose_glance_s(task: Task, scene: Scene) -> float | None:
     """
     if _may_greet(task):
         return None
-    round_trips_s = ROUND_TRIPS * (scene.prober.slowest_ms(task) or 0.0) / 1000
-    return min(MOST_GLANCE_S, max(LEAST_LOOK_S, round_trips_s))
+    return scene.prober.measure_answer_s(task, MOST_GLANCE_S)
 
 
 async def _ask_flow(

@@ -11,7 +11,7 @@ from netprobe.errors import AgentError
 from netprobe.probe.flows.batches import Part
 from netprobe.probe.flows.prober import Observation, Prober
 from netprobe.probe.flows.room import gather_all
-from netprobe.probe.settings import LEAST_LOOK_S, LOOK_S, ROUND_TRIPS, Timing
+from netprobe.probe.settings import LOOK_S, Timing
 
 # A look that is repeated has so much more time than an answer takes: a shorter pause hides none.
 SPARE_S = LOOK_S
@@ -41,7 +41,7 @@ class PatientProber(Prober):
     async def _repeat_look(self, seen: Observation, sport: int | None) -> list[Observation]:
         began_s = asyncio.get_running_loop().time()
         part = seen.part.restrict(seen.task, seen.ports, seen.listener)
-        look_s = SPARE_S + self._measure_answer_s(seen)
+        look_s = SPARE_S + self.measure_answer_s(seen.task, MOST_ANSWER_S)
         look_ms = round(look_s * 1000)
         found = await super().part(part, Timing(look_ms, look_ms, 1), sport)
         hidden = await self._find_hidden(found, began_s, look_s)
@@ -68,7 +68,7 @@ class PatientProber(Prober):
             there = silent and self._fleet.agent(silent[0].task.wants[0].flow.destination)
             if not there or not there.alive:
                 continue
-            must_s = self._measure_answer_s(silent[0])
+            must_s = self.measure_answer_s(silent[0].task, MOST_ANSWER_S)
             whole_s = max(look_s, must_s)
             about = f"for the agent of {there.host.name}"
             try:
@@ -78,11 +78,6 @@ class PatientProber(Prober):
                 return []  # who works on the destination learns of it, too
             hidden += silent if lost_s > whole_s - must_s else ()
         return hidden
-
-    def _measure_answer_s(self, seen: Observation) -> float:
-        """Give how long an answer may take, by those that came so far."""
-        slowest_s = (self.slowest_ms(seen.task) or 0.0) / 1000
-        return min(MOST_ANSWER_S, max(LEAST_LOOK_S, ROUND_TRIPS * slowest_s))
 
 
 def _is_of_kernel(seen: Observation) -> bool:

@@ -28,8 +28,10 @@ from netprobe.probe.flows.listeners import Listeners
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.work import Task
 from netprobe.probe.settings import (
+    LEAST_LOOK_S,
     ONE_WAY_MS,
     PACED_LOOKS,
+    ROUND_TRIPS,
     UDP_SOURCES_AT_ONCE,
     ProbeSettings,
     Timing,
@@ -174,6 +176,12 @@ class Prober:
         """Give the slowest round trip so far between a task's ends; None: nothing was answered."""
         return self.answered.slowest_ms(*task.pair)
 
+    def measure_answer_s(self, task: Task, most_s: float) -> float:
+        """Give how many seconds an answer may take, by those that came so far; ``most_s`` at
+        most."""
+        slowest_s = (self.slowest_ms(task) or 0.0) / 1000
+        return min(most_s, max(LEAST_LOOK_S, ROUND_TRIPS * slowest_s))
+
     async def part(
         self, part: Part, timing: Timing | None = None, sport: int | None = None
     ) -> list[Observation]:
@@ -238,8 +246,7 @@ class Prober:
         for one in found:
             if one.outcome is not None:
                 self.answered.note_answer(task.source.name, task.address, one.outcome)
-                rationed = _is_rationed(one.outcome.operation, one.outcome.icmp)
-                if _is_through(one.outcome) and not rationed:
+                if _is_through(one.outcome) and one.outcome.icmp is None:
                     self.chance.note_answered(port_sets.count(one.ports) or 1)
 
     async def _teach_recorder(self, part: Part) -> None:
@@ -328,20 +335,18 @@ class Prober:
 
 
 def _count_lost(row: PortOutcome) -> int:
-    """Count the packets, or connects, that got lost before the one that was answered."""
-    if not _is_through(row.kind) or _is_rationed(row.kind.op, row.kind.icmp):
+    """Count the packets, or connects, that got lost before the one that was answered.
+
+    Kernels make about one ICMP error a second: neither an error nor the silence before it tells of
+    loss.
+    """
+    if not _is_through(row.kind) or row.kind.icmp is not None:
         return 0
     return (max(row.kind.packets or 0, row.looks) - 1) * (row.last - row.first + 1)
 
 
 def _is_through(kind: OutcomeKind | Outcome) -> bool:
     return kind.answer is not None or kind.failure == "refused"
-
-
-def _is_rationed(op: str, icmp: object | None) -> bool:
-    """Tell whether a connect met an ICMP error: routers make about one a second, so that neither
-    errors nor the silence before them tell of loss. Datagrams that may meet one are paced."""
-    return op == "connect" and icmp is not None
 
 
 def _is_answered(kind: OutcomeKind) -> bool:

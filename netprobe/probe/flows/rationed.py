@@ -30,7 +30,11 @@ async def probe_tasks(
 
 
 async def probe_part(part: Part, prober: Prober) -> list[Observation]:
-    """Probe a part, as fast as its destination answers."""
+    """Probe a part, as fast as its destination answers.
+
+    Where an error comes from ports that were asked at once, it may have taken the place of others:
+    the silent ones are asked again at the pace.
+    """
     few, rest = _cut_first(part)
     if not rest.ports:
         return await prober.part(part)

@@ -269,7 +269,7 @@ def is_left(task: Task, ports: Ports) -> bool:
 
 
 def list_left(tasks: Iterable[Task]) -> list[Task]:
-    """Give what of the tasks some want lacks its result of."""
+    """Give the tasks, less the ports that have their results in every want."""
     found = []
     for task in tasks:
         lacking = [want.left_of(task.ports, task.address) for want in task.wants]

@@ -11,7 +11,7 @@ from netprobe.protocols.services.tls_talk import Patience
 
 # Who greets, does so when it accepts. Who is slower answers the ClientHello with its banner.
 BANNER_S = 1.0
-# What decides nothing is not waited for: that it greets shows in a moment.
+# A look that no verdict depends on is short: a program that greets does so at once.
 GLANCE_BANNER_S = 0.1
 MOST_SHOWN = 80
 # Programs that are known by the beginning of their banner (RFC 4253, section 4.2).

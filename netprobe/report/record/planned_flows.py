@@ -16,7 +16,7 @@ PlannedFlow = tuple[tuple[PlanOrder, Block], ...]
 
 
 def plan_flows(plan: Plan) -> dict[_FlowKey, PlannedFlow]:
-    """The place and the block of every flow of the plan.
+    """Give the place and the block of every flow of the plan.
 
     A covering plan has one block more for each part of the ports; each overlay between two hosts
     has its path MTU.

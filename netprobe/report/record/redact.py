@@ -90,7 +90,7 @@ class Redactor:
         )
 
     def _hide_requirement(self, one: PlannedRequirement) -> PlannedRequirement:
-        # Whoever guesses names and addresses could find them in the question.
+        # A reader who guesses names and addresses could confirm them by it.
         return replace(self._with_texts(one, _OF_REQUIREMENT), question="")
 
     def result(self, result: Result) -> Result:

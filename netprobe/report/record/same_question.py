@@ -1,8 +1,7 @@
 """Whether a run asks again what an earlier one found out: a result answers its question alone.
 
-Files of an older netprobe do not say all of the question. What their results show by themselves
-counts then: who answered as our listener, or refused and passed, was asked in a run and for a row
-where nothing had to run.
+Files of an older netprobe do not say all of the question. What their results show counts then: a
+pass by our listener, or by a refusal, comes from a run and a row where no service had to run.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from netprobe.model.result import Proof, Result
 from netprobe.model.run import RunInfo
 from netprobe.report.record.planned_flows import PlannedFlow
 
-# Those of passes where nothing had to run.
+# Proofs of passes where no service had to run.
 _OF_NOTHING: tuple[Proof, ...] = ("nonce", "witness", "refusal")
-# Those that ``--strict`` does not take for proofs.
+# Proofs that ``--strict`` does not accept.
 _WEAK: tuple[Proof, ...] = ("handshake", "refusal")
 
 

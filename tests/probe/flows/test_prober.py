@@ -488,11 +488,12 @@ async def test_what_answered_at_once_tells_of_loss() -> None:
     assert bench.prober.chance.loss == 0.5
 
 
-async def test_what_was_repeated_before_an_answer_was_lost() -> None:
-    """Connects by their looks, datagrams by their packets; of silence nobody knows. Connects that
-    met an ICMP error do not count at all: a router makes one a second."""
+@pytest.mark.parametrize("op", ["connect", "send"])
+async def test_what_was_repeated_before_an_answer_was_lost(op: str) -> None:
+    """Connects by their looks, datagrams by their packets; of silence nobody knows. What met an
+    ICMP error does not count at all: routers and hosts make one a second."""
     bench = Bench()
-    rejected = kind(failure="refused", icmp=icmp(3, 3, "10.0.0.254"), packets=2)
+    rejected = kind(op=op, failure="refused", icmp=icmp(3, 3, "10.0.0.254"), packets=2)
     answered = OPEN._replace(packets=3)
     rows = [
         PortOutcome(1, 2, answered, 1000, 1),
