@@ -69,13 +69,13 @@ class Desk(Agent):
 
         On a busy machine a packet of the loopback, too, may come a moment after it was sent.
         """
-        wait_until(lambda: not any(map(_count_unsent, senders)), "packets to arrive")
+        wait_until(lambda: not any(map(count_unsent, senders)), "packets to arrive")
         for _ in range(3):
             self.loop.call_later(0, self.loop.stop)
             self.loop.run()
 
 
-def _count_unsent(sock: socket.socket) -> int:
+def count_unsent(sock: socket.socket) -> int:
     """Count the bytes that the other end's kernel has not taken yet."""
     return int.from_bytes(fcntl.ioctl(sock, SIOCOUTQ, bytes(4)), sys.byteorder)
 

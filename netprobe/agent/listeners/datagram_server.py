@@ -18,7 +18,7 @@ Ancillary = List[Tuple[int, int, bytes]]
 class DatagramServer(PortServer):
     """All UDP and raw listeners of an agent."""
 
-    def _serve_events(self) -> int:
+    def serve_events(self) -> int:
         """Serve a batch, and give how many events there were."""
         events = self._epoll.poll(0, EVENT_BATCH)
         for fd, _event in events:

@@ -22,6 +22,8 @@ KEPT_ROUNDS = 16
 # Files for accepted connections, self-dials and probes; where files are few, half of them.
 RESERVED_FILES = 256
 MAX_DIALS = 1024
+# Batches that are served before somebody is told what came.
+MOST_BATCHES = 64
 HOLDING_WAYS = ("exact", "perhaps", "loopback")
 
 
@@ -63,8 +65,7 @@ class AgentListeners:
         if asked is None:
             self._agent.send(Seen(order.id, [], [], [], []))
             return
-        self._tcp.catch_up()
-        self._datagrams.catch_up()
+        self._catch_up()
         tcp = {port.number for port in asked.ports() if port.block.proto == "tcp"}
         waiting = half_open(tcp if asked.is_open and order.rest else set())
         dial = self._dials.get(order.round)
@@ -72,6 +73,13 @@ class AgentListeners:
             self._report_seen(order, asked, waiting)
         else:
             dial.when_done(lambda: self._report_seen(order, asked, waiting))
+
+    def _catch_up(self) -> None:
+        """Serve what has come by now: a busy host's listeners may be late. Connections may come on
+        and on; datagrams are not to wait for them."""
+        for _ in range(MOST_BATCHES):
+            if not self._datagrams.serve_events() + self._tcp.serve_events():
+                return
 
     def _report_seen(self, order: SeenOrder, asked: ListenerRound, waiting: List[HalfOpen]) -> None:
         log, unreached = asked.log, asked.list_unreached()

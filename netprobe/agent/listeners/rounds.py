@@ -12,8 +12,6 @@ from ..wire.templates import Template, read_nonce
 from .arrival_log import SELF_DIAL_ORDER, OrderLog, RoundLog
 
 EVENT_BATCH = 512
-# Batches that are served before somebody is told what came.
-MOST_TURNS = 64
 
 # The bytes of an answer, and the log that notes whether it could be sent.
 LoggedReply = Tuple[bytes, OrderLog]
@@ -164,15 +162,9 @@ class PortServer:
         self._loop.unwatch(self._epoll.fileno())
         self._epoll.close()
 
-    def catch_up(self) -> None:
-        """Serve what has come by now: a busy host's listeners may be late."""
-        for _ in range(MOST_TURNS):
-            if not self._serve_events():
-                return
-
     def _serve_ports(self, _events: int) -> None:
-        self._serve_events()
+        self.serve_events()
 
-    def _serve_events(self) -> int:
+    def serve_events(self) -> int:
         """Serve a batch, and give how many events there were."""
         raise NotImplementedError

@@ -67,7 +67,7 @@ class TcpServer(PortServer):
             self._end_connection(connection)
         PortServer.close(self)
 
-    def _serve_events(self) -> int:
+    def serve_events(self) -> int:
         """Serve a batch, and give how many events there were."""
         ports, connections = self._ports, self._open
         events = self._epoll.poll(0, EVENT_BATCH)

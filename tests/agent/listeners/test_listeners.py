@@ -21,10 +21,10 @@ from netprobe.agent.wire.answers import Closed, Listening, Seen
 from netprobe.agent.wire.orders import CloseOrder, HeldOrder, ListenOrder, SeenOrder
 from netprobe.agent.wire.parts import OrderArrivals
 from netprobe.agent.wire.templates import pack_nonce
-from tests.agent.desk import MACLESS, Desk, block, request
+from tests.agent.desk import MACLESS, Desk, block, count_unsent, request
 from tests.agent.rig import KEY, PLAIN
 from tests.needs import skip
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.ports import free_ports
 
 V4, V6 = "127.0.0.1", "::1"
@@ -89,6 +89,33 @@ def test_what_a_busy_agent_has_not_read_yet_has_come(desk: Desk, proto: str) -> 
     assert desk.seen(7).orders == [OrderArrivals(7, [(first, first + 39)], [V4], None)]
     for client in clients:
         client.close()
+
+
+def test_a_datagram_is_answered_while_connections_come(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that is asked what came serves what waits first. On a busy machine connections came
+    on and on meanwhile, for many seconds, and no datagram had an answer."""
+    port = free_ports(V4, socket.SOCK_DGRAM, 1)
+    desk.listen(block("udp", V4, (port, port)))
+    calls = itertools.count(1)
+    answers: list[bytes] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+
+        def serve_connections(_server: accepting.TcpServer) -> int:
+            call = next(calls)
+            if call == 1:
+                client.sendto(request(8, port), (V4, port))
+                wait_until(lambda: not count_unsent(client), "the datagram to arrive")
+            if call == 5:
+                answers.append(client.recv(100, socket.MSG_DONTWAIT))
+            return int(call < 10)
+
+        monkeypatch.setattr(accepting.TcpServer, "serve_events", serve_connections)
+        desk.listeners.tell_seen(SeenOrder(5, 1, [8], rest=False))
+
+    assert desk.await_message(Seen).orders == [OrderArrivals(8, [(port, port)], [V4], None)]
+    assert len(answers) == 1
 
 
 @pytest.mark.parametrize("address", [V4, V6])
