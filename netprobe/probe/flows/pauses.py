@@ -19,42 +19,53 @@ SPARE_S = LOOK_S
 MACHINE_STILL_S = 1.0
 # Round trips of a busy machine say little of the network: no answer takes more.
 MOST_ANSWER_S = LOOK_S
+# What is busy now may not be in half a minute.
+MOST_REPEATS = 3
 
 
 class PatientProber(Prober):
-    """Repeats a look once where a pause of the destination's agent, of the stream to it or of this
-    process could have hidden the answer. Where the repeat met one too, nothing is known of what a
-    listener of ours answers. A kernel answers while its agents stand still: its silence counts."""
+    """Repeats a look where a pause of the destination's agent, of the stream to it or of this
+    process could have hidden the answer, or the source says that one of its own did.
+
+    A kernel answers while its agents stand still: it is asked once more, and its silence counts.
+    What a listener of ours answers is asked until a look meets no pause; after ``MOST_REPEATS``
+    nothing is known of it.
+    """
 
     async def part(
         self, part: Part, timing: Timing | None = None, sport: int | None = None
     ) -> list[Observation]:
-        """Run one order, and once more what a pause may have hidden."""
+        """Run one order, and again what a pause may have hidden."""
         began_s = asyncio.get_running_loop().time()
         found = await super().part(part, timing, sport)
         shortest_ms = min(timing.first_ms or timing.look_ms, timing.look_ms) if timing else 0
         hidden = await self._find_hidden(found, began_s, shortest_ms / 1000)
-        again = await gather_all(self._repeat_look(one, sport) for one in hidden)
+        return await self._repeat_looks(found, hidden, sport)
+
+    async def _repeat_looks(
+        self, found: list[Observation], hidden: list[Observation], sport: int | None, count: int = 1
+    ) -> list[Observation]:
+        """Ask the hidden ones among these again, for the ``count``-th time."""
+        again = await gather_all(self._repeat_look(one, sport, count) for one in hidden)
         rest = [one for one in found if not any(one is other for other in hidden)]
         return rest + [one for some in again for one in some]
 
-    async def _repeat_look(self, seen: Observation, sport: int | None) -> list[Observation]:
+    async def _repeat_look(
+        self, seen: Observation, sport: int | None, count: int
+    ) -> list[Observation]:
         began_s = asyncio.get_running_loop().time()
         part = seen.part.restrict(seen.task, seen.ports, seen.listener)
         look_s = SPARE_S + self.measure_answer_s(seen.task, MOST_ANSWER_S)
         look_ms = round(look_s * 1000)
-        found = await super().part(part, Timing(look_ms, look_ms, 1), sport)
-        hidden = await self._find_hidden(found, began_s, look_s)
-        return [
-            replace(
-                _mark_missed(one)
-                if _is_of_listener(one) and any(one is other for other in hidden)
-                else one,
-                trail=seen.trail + one.trail,
-                earlier=seen.orders,
-            )
-            for one in found
+        looks = await super().part(part, Timing(look_ms, look_ms, 1), sport)
+        found = [
+            replace(one, trail=seen.trail + one.trail, earlier=seen.orders) for one in looks
         ]
+        hidden = await self._find_hidden(found, began_s, look_s)
+        missed = [one for one in hidden if _is_of_listener(one) or _is_spoilt(one)]
+        if count < MOST_REPEATS:
+            return await self._repeat_looks(found, missed, sport, count + 1)
+        return [_mark_missed(one) if any(one is it for it in missed) else one for one in found]
 
     async def _find_hidden(
         self, found: list[Observation], began_s: float, look_s: float
@@ -62,7 +73,7 @@ class PatientProber(Prober):
         """Find the flows whose answer a pause since then could have hidden: what is left of their
         shortest look without it is shorter than an answer takes. An order may have had many looks,
         and may have waited: only what a pause took of one of them counts."""
-        hidden: list[Observation] = []
+        hidden = [one for one in found if _is_spoilt(one)]
         for is_hidden_kind, least_s in ((_is_of_listener, 0.0), (_is_of_kernel, MACHINE_STILL_S)):
             silent = [one for one in found if is_hidden_kind(one)]
             there = silent and self._fleet.agent(silent[0].task.wants[0].flow.destination)
@@ -78,6 +89,11 @@ class PatientProber(Prober):
                 return []  # who works on the destination learns of it, too
             hidden += silent if lost_s > whole_s - must_s else ()
         return hidden
+
+
+def _is_spoilt(seen: Observation) -> bool:
+    """Tell whether the source itself stood still while it looked, twice."""
+    return seen.outcome is not None and seen.outcome.failure == STOOD_STILL
 
 
 def _is_of_kernel(seen: Observation) -> bool:

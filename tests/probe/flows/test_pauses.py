@@ -1,4 +1,4 @@
-"""A pause at the other end: a look is repeated once, and what is still missed is not known."""
+"""A pause at the other end: a look is repeated, and what is always missed is not known."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.probe.builders import SOURCE, TARGET, make_task
 from tests.probe.fakes import FakeAgent, FakeFleet, kind, reply
 
 NONE = kind(failure="no-answer")
+STILL = kind(failure="stood-still")
 NONCE = kind(op="answer", answer="nonce", by=1)
 UNHURRIED = Timing(4300, 4300, 1)
 
@@ -66,7 +67,7 @@ async def probe(
     return await prober.part(part, timing), source.orders(ProbeOrder)
 
 
-async def test_a_look_that_met_a_pause_is_repeated_once_and_counts() -> None:
+async def test_a_look_that_met_a_pause_is_repeated_and_counts() -> None:
     """Silence of the repeat is silence, an answer is an answer; both orders are its own."""
     for second in (NONE, NONCE):
         (found,), (first, again) = await probe([NONE, second], 0.4, 0.0)
@@ -77,14 +78,34 @@ async def test_a_look_that_met_a_pause_is_repeated_once_and_counts() -> None:
         assert found.orders[0][0] == first.id
 
 
-async def test_where_the_repeat_met_a_pause_too_nothing_is_known() -> None:
-    """Nor is an answer that never came silence; one that came counts."""
-    (found,), _ = await probe([NONE, NONE], 0.4, 4.1)
+@pytest.mark.parametrize("second", [NONE, NONCE])
+async def test_a_repeat_that_met_a_pause_is_repeated(second: OutcomeKind) -> None:
+    """A machine that is busy for ten seconds makes nothing of a run unknown. An answer that came
+    counts, pause or not."""
+    (found,), asked = await probe([NONE, NONE, second], 0.4, 4.1, 0.0)
     assert found.outcome is not None
-    assert (found.outcome.failure, found.outcome.answer) == ("stood-still", None)
+    assert (found.outcome.failure, found.outcome.answer) == (second.failure, second.answer)
+    assert len(asked) == 3
     (found,), _ = await probe([NONE, NONCE], 0.4, 4.1)
     assert found.outcome is not None
     assert found.outcome.answer == "nonce"
+
+
+async def test_where_each_repeat_met_a_pause_nothing_is_known() -> None:
+    """Nor is an answer that never came silence."""
+    (found,), asked = await probe([NONE] * 4, 0.4, 4.1, 4.1, 4.1)
+    assert found.outcome is not None
+    assert (found.outcome.failure, found.outcome.answer) == ("stood-still", None)
+    assert len(asked) == 4
+
+
+@pytest.mark.parametrize("second", [STILL, NONE, NONCE])
+async def test_what_a_source_that_stood_still_missed_is_repeated(second: OutcomeKind) -> None:
+    """It has asked twice itself, and says that it could not hear."""
+    (found,), asked = await probe([STILL, *[second] * 3], state="closed", protocol="tcp")
+    assert found.outcome is not None
+    assert (found.outcome.failure, found.outcome.answer) == (second.failure, second.answer)
+    assert len(asked) == (4 if second is STILL else 2)
 
 
 @pytest.mark.parametrize(("slowest_ms", "look_ms"), [(None, 4300), (900.0, 7600), (5000.0, 8000)])
