@@ -58,9 +58,7 @@ class PatientProber(Prober):
         look_s = SPARE_S + self.measure_answer_s(seen.task, MOST_ANSWER_S)
         look_ms = round(look_s * 1000)
         looks = await super().part(part, Timing(look_ms, look_ms, 1), sport)
-        found = [
-            replace(one, trail=seen.trail + one.trail, earlier=seen.orders) for one in looks
-        ]
+        found = [replace(one, trail=seen.trail + one.trail, earlier=seen.orders) for one in looks]
         hidden = await self._find_hidden(found, began_s, look_s)
         missed = [one for one in hidden if _is_of_listener(one) or _is_spoilt(one)]
         if count < MOST_REPEATS:
