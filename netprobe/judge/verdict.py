@@ -170,6 +170,12 @@ def judge_row(
         holder=evidence.listener.owner if find_reason(row.reason).shares == "holder" else None,
     )
     result = replace(result, warnings=base.warnings + _collect_warnings(evidence, outcome, result))
+    if result.verdict != "pass":
+        result = replace(
+            result,
+            sent_from=evidence.sent_from,
+            came_from=None if evidence.witness is None else evidence.witness.seen_from,
+        )
     if evidence.limited and result.verdict == "blocked":
         result = replace(result, verdict="inconclusive", because=result.because + LIMITED)
     result = judge_beside(_apply_rules(result, evidence, rules), evidence)
@@ -307,6 +313,11 @@ def _collect_warnings(evidence: Evidence, outcome: Outcome, result: Result) -> t
         )
     if evidence.slow_start:
         found.append(SLOW_START)
+    if evidence.sent_from is not None:
+        found.append(
+            f"{evidence.flow.source.name} sends to {evidence.address} from {evidence.sent_from}, "
+            "which the inventory does not have: that is the address that rules must name"
+        )
     if witness is not None and witness.seen_from is not None:
         found.append(
             f"the source address is translated: {name} saw it come from {witness.seen_from}"

@@ -41,6 +41,7 @@ RESULT_DEFAULTS: Json = {
 LEFT_OUT_OF_RESULT = (
     "path_mtu_bytes", "needed_mtu_bytes", "holder", "device", "driver", "accepted", "known",
     "stops", "story", "any_of", "spared", "also", "name_servers", "quality",
+    "sent_from", "came_from",
 )  # fmt: skip
 LEFT_OUT_OF_FINDING = ("evidence", "stops", "everything", "no_evidence")
 # The keys by which a member of a finding names its result.

@@ -305,15 +305,14 @@ class FlowFacts(Struct, frozen=True, kw_only=True):
 
     No check changes what was measured (``outcome``, ``listener``): conclusions are fields of their
     own. ``untested`` is (reason, words) where nobody could look; then there is no outcome.
-
     ``limited``: new connections are limited a second, and these ports were not asked slowly enough
     to tell. ``conclusion``: what a check found out. ``reset``: whose a reset is. ``maker``: who
-    made a refusal in the destination's name; None: nobody looked. ``stopped``: where a
-    silent flow's packets are stopped. ``refusal``: the ICMP error that only recorders saw, about
-    the data of a connection, or that only a walk heard; no errno says that. ``service``: what the
-    service told that was asked who it is, where a connection opened. ``greeting``: what a port said
-    of itself of which nobody knows who holds it; None: not asked. ``names``: what a name server
-    told of the names of the installation. ``rehearsed``: what agents saw that played a part of the
+    made a refusal in the destination's name; None: nobody looked. ``stopped``: where a silent
+    flow's packets are stopped. ``refusal``: the ICMP error that only recorders saw, about the data
+    of a connection, or that only a walk heard; no errno says that. ``service``: what the service
+    told that was asked who it is, where a connection opened. ``greeting``: what a port said of
+    itself of which nobody knows who holds it; None: not asked. ``names``: what a name server told
+    of the names of the installation. ``rehearsed``: what agents saw that played a part of the
     platform. ``slow_start``: connections open by a repeated SYN only, each time. ``trail``: every
     look, in order.
     """
@@ -377,15 +376,15 @@ class Evidence(FlowFacts, frozen=True):
     """Everything seen of one flow on these ports; all of them share it.
 
     ``ports`` is empty where the protocol has none. ``address`` is the address that was probed (a
-    name resolved). ``control_answered``: the address answered this source something in this
-    run; ``host_down``: a host on its network, where the source's packets lead, that got no answer
-    to ARP requests for it, while nobody in this run was answered; ``given_up_by``: a router that
-    told this source, or any source where something answers for the address, that its next hop there
-    does not answer; ``host_up``: it answered somebody, or its agent has the address, or "host
-    unreachable" is a refusal there.
-    ``platform_runs``: the destination's agent says that the platform (a kubelet) runs there.
+    name resolved). ``control_answered``: the address answered this source something in this run;
+    ``host_down``: a host on its network, where the source's packets lead, that got no answer to ARP
+    requests for it, while nobody in this run was answered; ``given_up_by``: a router that told this
+    source, or any source where something answers for the address, that its next hop there does not
+    answer; ``host_up``: it answered somebody, or its agent has the address, or "host unreachable"
+    is a refusal there. ``platform_runs``: the destination's agent says that a kubelet runs there.
     ``served``: the sources that the service, which the flow asks for, has answered in this run.
     ``sudo_failed``: those ends of the flow whose agents run without root because sudo failed.
+    ``sent_from``: the source's own address, where the inventory lacks it.
     """
 
     flow: Flow
@@ -398,3 +397,4 @@ class Evidence(FlowFacts, frozen=True):
     platform_runs: bool = False
     served: tuple[str, ...] = ()
     sudo_failed: tuple[str, ...] = ()
+    sent_from: str | None = None

@@ -80,7 +80,9 @@ class Result(Struct, frozen=True, kw_only=True):
     of rows of which one is enough for the pair, and ``spared`` the one that passes beside this.
     ``also``: the rows of other matrices that demand the same flow. ``name_servers``: those of a
     host that none of them helps; ``next_hop`` is then the one that leads to them.
-    ``quality``: what samples of the way show, where its row asks for that.
+    ``quality``: what samples of the way show, where its row asks for that. ``sent_from``: of a
+    failure, the address that the source sends from, where the inventory does not have it, and
+    ``came_from`` the one under which its packets came, where they are translated on the way.
     """
 
     order: tuple[int, int, int]
@@ -123,6 +125,8 @@ class Result(Struct, frozen=True, kw_only=True):
     also: tuple[Also, ...] = ()
     name_servers: tuple[AddressText, ...] = ()
     quality: Quality | None = None
+    sent_from: AddressText | None = None
+    came_from: AddressText | None = None
 
     @property
     def names(self) -> tuple[tuple[Name, Name], ...]:

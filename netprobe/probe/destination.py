@@ -44,6 +44,7 @@ from netprobe.probe.flows.proxied import Proxied, ways
 from netprobe.probe.flows.rationed import probe_tasks
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
+from netprobe.probe.flows.senders import find_own, find_senders
 from netprobe.probe.flows.told_ports import interrupted, unprobed
 from netprobe.probe.flows.work import (
     PlanPlace,
@@ -90,6 +91,7 @@ class Destination:
         self._widths = PathWidths(fleet, self._prober.chance)
         self._checks, self._final_checks = choose_checks(places=settings.places)
         self._own: set[str] = set()
+        self._senders: dict[tuple[str, str], str] = {}
         self._resolved = ResolvedNames({}, {}, {})
         self._round: Round | None = None
         self._is_recorded = False
@@ -120,7 +122,8 @@ class Destination:
                     [task for task in tasks if not task.denied]
                 )
                 observations = await run_checks(self._final_checks, observations, scene)
-                await self._find_own(observations)
+                self._own |= await find_own(observations, self._agent)
+                self._senders = await find_senders(observations, self._fleet)
                 if (keep := self._settings.keep) is not None:
                     await fetch_packets(observations, scene, keep)
         except asyncio.CancelledError:
@@ -234,20 +237,6 @@ class Destination:
             checked = await check_holders(self._fleet, self._agent, observations)
             found += checked.standing
         return found + [undecided(one, self._host.name) for one in checked.moved]
-
-    async def _find_own(self, observations: Iterable[Observation]) -> None:
-        """Ask the agent which of the addresses that did not answer its host has itself."""
-        failed = {
-            one.task.address
-            for one in observations
-            if one.outcome is not None and one.outcome.answer is None and not one.task.is_name
-        }
-        if not failed or not self._agent.alive:
-            return
-        with contextlib.suppress(AgentError):
-            for address in failed:
-                if (await self._agent.route(address, None)).source == address:
-                    self._own.add(address)
 
     async def _agent_is_ready(self) -> bool:
         """Tell whether the destination has an agent; a slow start holds nobody up (design 6.1).
@@ -369,6 +358,7 @@ class Destination:
             host_up=is_up,
             platform_runs=runs_platform(self._agent),
             served=self._answered.list_served(seen.task),
+            sent_from=self._senders.get(pair),
             sudo_failed=tuple(
                 host.name
                 for host in (want.flow.source, self._host)

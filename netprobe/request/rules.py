@@ -35,6 +35,7 @@ AddressesOfHosts = Mapping[str, Sequence[str]]
 _AT = "\0"
 _UNKNOWN_ADDRESS = "{host} has no address of this family in the run: which one does it send from?"
 _UNRESOLVED = "{host} is known by name only ({address}), and rules need addresses"
+_TRANSLATED = "{host} is translated on the way: {name} sees it as {address}"
 _SEVERAL = "{host} has several addresses, and its kernel chooses: all of them are asked for"
 
 
@@ -137,7 +138,8 @@ def _why_unwritable(
 ) -> str | None:
     if family is None:
         return _UNRESOLVED.format(host=one.destination, address=one.address)
-    if not any(_family_of(text) == family for text in addresses.get(one.source, ())):
+    known = any(_family_of(text) == family for text in addresses.get(one.source, ()))
+    if not known and _AT not in _name_source(one):
         return _UNKNOWN_ADDRESS.format(host=one.source)
     return None
 
@@ -150,7 +152,7 @@ def _rules_of_group(
 ) -> Iterator[FirewallRule]:
     by_pair: dict[Pair, list[AskedFlow]] = {}
     for one in asked:
-        pair = (one.source, f"{one.destination}{_AT}{one.address}")
+        pair = (_name_source(one), f"{one.destination}{_AT}{one.address}")
         by_pair.setdefault(pair, []).append(one)
     flows = union_by_key((pair, one.ports) for pair, some in by_pair.items() for one in some)
     # A rule that closes must not close a host to itself as well.
@@ -161,6 +163,16 @@ def _rules_of_group(
         held = [one for one in asked_of_box if divide(one.ports, box.ports)[0]]
         count = sum(count_ports(intersect(flows[pair], box.ports)) for pair in pairs)
         yield from _rules_of_box(key, box, held, addresses, wishes, count)
+
+
+def _name_source(one: AskedFlow) -> str:
+    """Name the source, and the address under which the enforcer sees it, where a run found that and
+    it is not one that its probes start from."""
+    address = None
+    if one.result is not None:
+        near = all(enforcer.place == "destination" for enforcer in one.enforcers)
+        address = (one.result.came_from if near else None) or one.result.sent_from
+    return one.source if address is None else f"{one.source}{_AT}{address}"
 
 
 def _host_of_end(end: str) -> str:
@@ -180,13 +192,18 @@ def _rules_of_box(
     notes = word_doubts(results, key.enforcers) if key.action == "allow" else []
     sources = _sort_ends(
         RuleEnd(host, text)
-        for host in box.sources
-        for text in addresses.get(host, ())
+        for host, seen in (end.split(_AT) if _AT in end else (end, "") for end in box.sources)
+        for text in ((seen,) if seen else addresses.get(host, ()))
         if _family_of(text) == key.family
     )
     names = [end.host for end in sources]
     notes += [note for one in held for note in one.notes]
     notes += [_SEVERAL.format(host=host) for host in names if names.count(host) > 1]
+    notes += [
+        _TRANSLATED.format(host=one.source, name=one.destination, address=one.result.came_from)
+        for one in held
+        if one.result is not None and one.result.came_from is not None
+    ]
     rule = FirewallRule(
         id="",
         action=key.action,

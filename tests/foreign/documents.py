@@ -78,7 +78,7 @@ def genuine_results() -> tuple[Result, ...]:
         replace(first, story=STORY, warnings=("a warning",), last_hop="10.0.0.1"),
         replace(second, accepted=ENTRY.signature, holder="nginx (pid 3) on 0.0.0.0"),
         replace(rest[0], waived="until Monday", known="base.json"),
-        replace(rest[1], next_hop="10.0.0.254"),
+        replace(rest[1], next_hop="10.0.0.254", sent_from="10.5.0.5", came_from="10.6.0.6"),
         *map(_make_possible, rest[2:]),
     ]
     return tuple(replace(one, order=(place, 0, 0)) for place, one in enumerate(marked))

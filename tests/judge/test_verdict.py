@@ -456,6 +456,25 @@ def test_translation_of_the_source_is_a_warning() -> None:
     assert one(some).warnings == ("the source address is translated: b saw it come from 192.0.2.9",)
 
 
+def test_a_failure_says_under_which_addresses_its_source_is_seen() -> None:
+    """Rules for it must name these. A pass needs none."""
+    facts: dict[str, Any] = {
+        "listener": OURS,
+        "witness": Witness(socket=True, seen_from="192.0.2.9"),
+        "sent_from": "10.9.0.9",
+    }
+    failed = one(evidence(SILENT, **facts))
+
+    assert (failed.sent_from, failed.came_from) == ("10.9.0.9", "192.0.2.9")
+    assert failed.warnings == (
+        "a sends to 10.0.0.2 from 10.9.0.9, which the inventory does not have: that is the address "
+        "that rules must name",
+        "the source address is translated: b saw it come from 192.0.2.9",
+    )
+    passed = one(evidence(Outcome("answer", None, answer="nonce"), **facts))
+    assert (passed.sent_from, passed.came_from) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("mtu", "verdict", "reason", "where"),
     [

@@ -58,6 +58,42 @@ def test_who_applies_a_rule(where: Any, changes: dict[str, Any], who: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("where", "seen", "source"),
+    [
+        (("path",), {"sent_from": "10.5.0.5"}, "10.5.0.5"),
+        (("path",), {"sent_from": "10.5.0.5", "came_from": "10.6.0.6"}, "10.5.0.5"),
+        (("path",), {"came_from": "10.6.0.6"}, "10.0.0.10"),
+        (("destination",), {"sent_from": "10.5.0.5", "came_from": "10.6.0.6"}, "10.6.0.6"),
+        (("destination",), {"sent_from": "10.5.0.5"}, "10.5.0.5"),
+        (("destination", "path"), {"came_from": "10.6.0.6"}, "10.0.0.10"),
+        (("path",), {}, "10.0.0.10"),
+    ],
+)
+def test_a_rule_names_the_address_that_its_enforcer_sees(
+    where: Any, seen: dict[str, str], source: str
+) -> None:
+    """A source may send from an address that the inventory does not have, or be translated on the
+    way; a note says the latter."""
+    failure = replace(BLOCKED, where=where, **seen)
+    (rule,) = ask([failure], RequestWishes(), INFO).rules
+
+    assert [end.address for end in rule.sources] == [source]
+    assert {end.host for end in rule.sources} == {BLOCKED.source}
+    is_said = "came_from" in seen
+    assert any("is translated on the way" in note for note in rule.notes) == is_said
+
+
+def test_a_source_without_a_known_address_may_have_shown_one() -> None:
+    """As one that the inventory has by its name only."""
+    hosts = tuple(replace(one, addresses=()) for one in INFO.hosts)
+    unknown = replace(INFO, hosts=hosts)
+
+    assert ask([PATH], RequestWishes(), unknown).rules == ()
+    (rule,) = ask([replace(PATH, sent_from="10.5.0.5")], RequestWishes(), unknown).rules
+    assert [end.address for end in rule.sources] == ["10.5.0.5"]
+
+
+@pytest.mark.parametrize(
     ("where", "state", "reason"),
     [
         (("host",), "unreachable", "host-down"),

@@ -27,6 +27,7 @@ _merge_key = attrgetter(
     "device", "driver",
     "matrix", "requirement", "source", "destination", "address", "protocol", "waived",
     "accepted", "known", "spared", "also", "name_servers", "quality",
+    "sent_from", "came_from",
 )  # fmt: skip
 
 

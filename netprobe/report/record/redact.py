@@ -33,7 +33,7 @@ _OF_SKIPPED = ("reason", "source", "destination")
 _OF_REQUIREMENT = ("purpose", "row", "waive")
 _OF_RESULT = (
     "source", "destination", "address", "purpose", "row", "waived", "rejected_by", "last_hop",
-    "next_hop", "holder", "known",
+    "next_hop", "holder", "known", "sent_from", "came_from",
 )  # fmt: skip
 _OF_MEMBER = ("source", "destination", "address")
 _OF_UNPROBED = ("from_zone", "to_zone", "because", "by", "waived")

@@ -107,6 +107,10 @@ RESULT_KEYS: Mapping[str, str] = {
     "`lost`, times in microseconds (`jitter_us`: the mean difference of neighbouring round "
     "trips), intervals that hold the true value 95 times of 100 (`..._low`, `..._high`; "
     "null: no bound), the `limits` of the row, and `bars`, the distribution.",
+    "sent_from": "Only of a failure whose source sends from an address that the inventory does not "
+    "have: that address.",
+    "came_from": "Only of a failure whose source is translated on the way: the address that the "
+    "destination saw.",
     "stops": "Only where the row of the matrix says what does not work while it fails.",
     "story": "Only of what was probed and is not `pass`: where the packets were seen.",
 }
