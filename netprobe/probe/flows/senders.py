@@ -42,12 +42,14 @@ async def find_senders(
 
 
 async def _find_sender(task: Task, fleet: Fleet) -> str | None:
-    agent = fleet.agent(task.source)
-    if not agent.alive or source_address(task) is not None:
+    agent, listed = fleet.agent(task.source), task.source.listed_addresses
+    if not agent.alive or agent.hello is None or source_address(task) is not None:
         return None
+    if listed.isdisjoint(agent.hello.addresses):
+        return None  # others know it by translated addresses, and who sees which is not known
     with contextlib.suppress(AgentError):
         sender = (await agent.route(task.address, None)).source
-        if sender != task.address and sender not in task.source.listed_addresses:
+        if sender != task.address and sender not in listed:
             return sender
     return None
 

@@ -13,7 +13,7 @@ from netprobe.model.evidence import Outcome
 from netprobe.model.inventory import Host
 from netprobe.probe.flows.senders import find_own, find_senders
 from tests.probe.builders import SOURCE, TARGET, make_observation, make_task
-from tests.probe.fakes import FakeAgent, FakeFleet, host, routed
+from tests.probe.fakes import HELLO, FakeAgent, FakeFleet, host, routed
 
 SILENT = Outcome("connect", "no-answer")
 REFUSED = Outcome("connect", "refused")
@@ -26,6 +26,7 @@ async def find(
 ) -> tuple[dict[tuple[str, str], str], int]:
     """What is found, and how many questions it took."""
     script = route or routed(source=OTHER)
+    more.setdefault("hello", HELLO._replace(addresses=["10.0.0.1", OTHER]))
     asked = FakeAgent(source, {RouteOrder: script}, **more)
     seen = make_observation(outcome, make_task(source=source))
     found = await find_senders([seen, seen], FakeFleet([asked, FakeAgent(TARGET)]))
@@ -54,6 +55,11 @@ async def test_an_address_that_the_inventory_chooses_is_used() -> None:
     chosen = replace(SOURCE, source_addresses=SOURCE.addresses)
     assert await find(SILENT, source=chosen) == ({}, 0)
     assert await find(SILENT, hello=None) == ({}, 0)
+
+
+async def test_of_a_host_that_is_known_by_a_translated_address_nothing_is_said() -> None:
+    """As a virtual machine by its public one: firewalls may see either."""
+    assert await find(SILENT, hello=HELLO._replace(addresses=[OTHER])) == ({}, 0)
 
 
 async def test_addresses_that_the_destination_has_itself_are_found() -> None:
