@@ -178,10 +178,11 @@ def rounds(wanted: list[Spot], descriptors: int) -> list[list[Spot]]:
     An agent with few of them needs most for other things than listeners.
     """
     room = max(1, min(ROUND_LISTENERS, max(descriptors - SPARE_DESCRIPTORS, descriptors // 4)))
-    result: list[list[Spot]] = [[]]
+    # IP protocols have a socket and no ports; what has no ports is asked in the first round.
+    result: list[list[Spot]] = [[spot for spot in wanted if not spot.ports]]
     left = room
     for spot in wanted:
-        for piece in _cut_spot(spot, room):
+        for piece in _cut_spot(spot, room) if spot.ports else ():
             if piece.size > left:
                 result.append([])
                 left = room

@@ -117,10 +117,12 @@ def test_rounds_hold_every_port_once_and_fit(
 
 
 def test_a_round_has_the_ports_that_it_listens_on() -> None:
-    """Tasks without ports go with the first round."""
+    """Tasks without ports go with the first round, and so do the listeners of IP protocols: one
+    that opened in a later round heard nothing."""
     plan = plan_of(
         requirement("x", "node", "external", tcp=((1, 100),)),
         requirement("y", "node", "external", icmp=True),
+        requirement("z", "node", "external", ipproto=(50,)),
     )
     work = Work(plan)
     tasks = join(work.wants(work.destinations[0]), {})
@@ -130,7 +132,11 @@ def test_a_round_has_the_ports_that_it_listens_on() -> None:
         for number, some in enumerate(cut)
     ]
 
-    assert seen == [[("tcp", ((1, 60),)), ("icmp", ())], [("tcp", ((61, 100),))]]
+    assert [("ipproto/50" in [spot.protocol for spot in some]) for some in cut] == [True, False]
+    assert seen == [
+        [("tcp", ((1, 60),)), ("icmp", ()), ("ipproto/50", ())],
+        [("tcp", ((61, 100),))],
+    ]
 
 
 def untold(want: Want, found: list[Evidence]) -> list[tuple[str, Ports]]:
