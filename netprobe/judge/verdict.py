@@ -313,7 +313,7 @@ def _collect_warnings(evidence: Evidence, outcome: Outcome, result: Result) -> t
         )
     if evidence.slow_start:
         found.append(SLOW_START)
-    if evidence.sent_from is not None:
+    if evidence.sent_from is not None and result.verdict != "pass":
         found.append(
             f"{evidence.flow.source.name} sends to {evidence.address} from {evidence.sent_from}, "
             "which the inventory does not have: that is the address that rules must name"

@@ -172,7 +172,8 @@ def _name_source(one: AskedFlow) -> str:
     if one.result is not None:
         near = all(enforcer.place == "destination" for enforcer in one.enforcers)
         address = (one.result.came_from if near else None) or one.result.sent_from
-    return one.source if address is None else f"{one.source}{_AT}{address}"
+    is_usable = address is not None and _family_of(address) == _family_of(one.address)
+    return f"{one.source}{_AT}{address}" if is_usable else one.source
 
 
 def _host_of_end(end: str) -> str:

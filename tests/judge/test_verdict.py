@@ -473,6 +473,7 @@ def test_a_failure_says_under_which_addresses_its_source_is_seen() -> None:
     )
     passed = one(evidence(Outcome("answer", None, answer="nonce"), **facts))
     assert (passed.sent_from, passed.came_from) == (None, None)
+    assert passed.warnings == failed.warnings[1:]
 
 
 @pytest.mark.parametrize(

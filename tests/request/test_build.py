@@ -63,6 +63,8 @@ def test_who_applies_a_rule(where: Any, changes: dict[str, Any], who: str) -> No
         (("path",), {"sent_from": "10.5.0.5"}, "10.5.0.5"),
         (("path",), {"sent_from": "10.5.0.5", "came_from": "10.6.0.6"}, "10.5.0.5"),
         (("path",), {"came_from": "10.6.0.6"}, "10.0.0.10"),
+        (("path",), {"sent_from": "host-7"}, "10.0.0.10"),
+        (("path",), {"sent_from": "fd00::5"}, "10.0.0.10"),
         (("destination",), {"sent_from": "10.5.0.5", "came_from": "10.6.0.6"}, "10.6.0.6"),
         (("destination",), {"sent_from": "10.5.0.5"}, "10.5.0.5"),
         (("destination", "path"), {"came_from": "10.6.0.6"}, "10.0.0.10"),
