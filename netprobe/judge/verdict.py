@@ -313,14 +313,14 @@ def _collect_warnings(evidence: Evidence, outcome: Outcome, result: Result) -> t
         )
     if evidence.slow_start:
         found.append(SLOW_START)
-    if evidence.sent_from is not None and result.verdict != "pass":
-        found.append(
-            f"{evidence.flow.source.name} sends to {evidence.address} from {evidence.sent_from}, "
-            "which the inventory does not have: that is the address that rules must name"
-        )
     if witness is not None and witness.seen_from is not None:
         found.append(
             f"the source address is translated: {name} saw it come from {witness.seen_from}"
+        )
+    elif evidence.sent_from is not None and result.verdict != "pass":
+        found.append(
+            f"{evidence.flow.source.name} sends from {evidence.sent_from}, which the inventory "
+            "does not have: firewalls see that address"
         )
     # What a firewall of the destination stops says so itself.
     is_said = listener.note == UNDIALLED and result.where == ("destination",)

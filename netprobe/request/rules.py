@@ -191,19 +191,14 @@ def _rules_of_box(
     """Give the rule, and where the device keeps no state the one for the answers."""
     results = [one.result for one in held if one.result is not None]
     notes = word_doubts(results, key.enforcers) if key.action == "allow" else []
-    sources = _sort_ends(
-        RuleEnd(host, text)
-        for host, seen in (end.split(_AT) if _AT in end else (end, "") for end in box.sources)
-        for text in ((seen,) if seen else addresses.get(host, ()))
-        if _family_of(text) == key.family
-    )
+    sources = _sort_ends(_list_sources(box, addresses, key.family))
     names = [end.host for end in sources]
     notes += [note for one in held for note in one.notes]
     notes += [_SEVERAL.format(host=host) for host in names if names.count(host) > 1]
     notes += [
-        _TRANSLATED.format(host=one.source, name=one.destination, address=one.result.came_from)
-        for one in held
-        if one.result is not None and one.result.came_from is not None
+        _TRANSLATED.format(host=one.source, name=one.destination, address=one.came_from)
+        for one in results
+        if one.came_from is not None
     ]
     rule = FirewallRule(
         id="",
@@ -229,6 +224,15 @@ def _rules_of_box(
     yield rule
     if wishes.stateless and key.action == "allow" and not key.protocol.startswith("ipproto"):
         yield replace(back, flows=0, notes=("the answers, for a device that keeps no state",))
+
+
+def _list_sources(box: Box, addresses: AddressesOfHosts, family: Family) -> Iterator[RuleEnd]:
+    """List the addresses of the sources: those that a run found, else all of a host."""
+    for end in box.sources:
+        host, _, seen = end.partition(_AT)
+        for text in (seen,) if seen else addresses.get(host, ()):
+            if _family_of(text) == family:
+                yield RuleEnd(host, text)
 
 
 def _sort_ends(ends: Iterable[RuleEnd]) -> tuple[RuleEnd, ...]:

@@ -22,7 +22,7 @@ KEPT_ROUNDS = 16
 # Files for accepted connections, self-dials and probes; where files are few, half of them.
 RESERVED_FILES = 256
 MAX_DIALS = 1024
-# Batches that are served before somebody is told what came.
+# An agent serves so many batches at most before it tells what came.
 MOST_BATCHES = 64
 HOLDING_WAYS = ("exact", "perhaps", "loopback")
 
@@ -75,8 +75,8 @@ class AgentListeners:
             dial.when_done(lambda: self._report_seen(order, asked, waiting))
 
     def _catch_up(self) -> None:
-        """Serve what has come by now: a busy host's listeners may be late. Connections may come on
-        and on; datagrams are not to wait for them."""
+        """Serve what has come by now: a busy host's listeners may be late. New connections may come
+        all the time, and datagrams do not wait for them."""
         for _ in range(MOST_BATCHES):
             if not self._datagrams.serve_events() + self._tcp.serve_events():
                 return

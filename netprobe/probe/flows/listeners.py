@@ -178,7 +178,7 @@ def rounds(wanted: list[Spot], descriptors: int) -> list[list[Spot]]:
     An agent with few of them needs most for other things than listeners.
     """
     room = max(1, min(ROUND_LISTENERS, max(descriptors - SPARE_DESCRIPTORS, descriptors // 4)))
-    # IP protocols have a socket and no ports; what has no ports is asked in the first round.
+    # The first round asks all tasks that have no ports: it opens the sockets of IP protocols.
     result: list[list[Spot]] = [[spot for spot in wanted if not spot.ports]]
     left = room
     for spot in wanted:

@@ -19,7 +19,7 @@ SPARE_S = LOOK_S
 MACHINE_STILL_S = 1.0
 # Round trips of a busy machine say little of the network: no answer takes more.
 MOST_ANSWER_S = LOOK_S
-# What is busy now may not be in half a minute.
+# A machine that is busy now may be idle half a minute later.
 MOST_REPEATS = 3
 
 

@@ -1,5 +1,5 @@
-"""Which addresses hosts have, and send from, beside what the inventory says: asked of failed flows
-only."""
+"""Which addresses hosts have, and send from, beside those of the inventory. Agents are asked about
+failed flows only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def find_senders(
 ) -> dict[tuple[str, str], str]:
     """Find from which address a source sends to an address that did not answer it, where that is
     none of the inventory's: by source and address."""
-    # Most refusals are a pass, and there may be many.
+    # Most refused flows pass, and a run may have many of them.
     asked = {
         one.task.pair: one.task
         for one in observations
@@ -46,7 +46,7 @@ async def _find_sender(task: Task, fleet: Fleet) -> str | None:
     if not agent.alive or agent.hello is None or source_address(task) is not None:
         return None
     if listed.isdisjoint(agent.hello.addresses):
-        return None  # others know it by translated addresses, and who sees which is not known
+        return None  # the inventory's is a translated one: which firewall sees which is unknown
     with contextlib.suppress(AgentError):
         sender = (await agent.route(task.address, None)).source
         if sender != task.address and sender not in listed:
