@@ -39,9 +39,13 @@ async def drip(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.05)
 
 
+# Made before the first request: all servers share one loop.
+BOMB = gzip.compress(b"0" * (256 << 20))
+
+
 async def send_bomb(writer: asyncio.StreamWriter) -> None:
     """A quarter of a gigabyte in a quarter of a megabyte."""
-    data = gzip.compress(b"0" * (256 << 20))
+    data = BOMB
     writer.write(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
     await writer.drain()
 
