@@ -25,6 +25,7 @@ from netprobe.judge.words import fill, fill_reason, next_hop, warn_of_service
 from netprobe.model.balanced import BalancerFacts
 from netprobe.model.decision import first_match
 from netprobe.model.evidence import (
+    OWN_ADDRESS,
     UNDIALLED,
     Evidence,
     Outcome,
@@ -216,9 +217,12 @@ def narrowed(row: VerdictRow, evidence: Evidence) -> tuple[Place, ...]:
     if silent and reply_failure(evidence) in _OWN_OUTPUT:
         return ("destination",)
     story, witness = evidence.story or Story(), evidence.witness or Witness()
-    came = story.destination_in.seen == "yes" or witness.socket
+    failure = reply_failure(evidence)
+    # A kernel itself stops what comes from an address that it has.
+    taken_in = failure == OWN_ADDRESS and evidence.stopped.request
+    came = story.destination_in.seen == "yes" or witness.socket or taken_in
     # A host without a way back says nothing of the way there.
-    if silent and came and reply_failure(evidence) in RETURN_ROUTE:
+    if silent and came and failure in RETURN_ROUTE:
         return ("return-path",)
     if silent or row.reason in _NARROWED:
         left = _list_left(_fill_story(row, evidence), silent=silent)

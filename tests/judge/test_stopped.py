@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from netprobe.model.evidence import UNDIALLED, Listener, Outcome, StoppedPackets, Witness
+from netprobe.model.evidence import (
+    NO_NEIGHBOUR,
+    OWN_ADDRESS,
+    UNDIALLED,
+    Listener,
+    Outcome,
+    StoppedPackets,
+    Witness,
+)
 from netprobe.model.result import Place, Result
 from netprobe.model.story import Story, StoryPlace
 
@@ -65,6 +73,19 @@ def test_a_firewall_of_the_destination_says_why_its_agent_heard_nothing(
 
     assert result.where == (("destination",) if at_destination else ("path",))
     assert (f"b: {UNDIALLED}" in result.warnings) is warned
+
+
+@pytest.mark.parametrize(
+    ("failure", "where"), [(OWN_ADDRESS, "return-path"), (NO_NEIGHBOUR, "destination")]
+)
+def test_a_kernel_stops_what_comes_from_its_own_address(failure: str, where: Place) -> None:
+    """That is no firewall's doing. A host that only cannot answer stops nothing that comes in."""
+    witness = Witness(socket=False, reply_failure=failure)
+    seen = evidence(SILENT, "tcp", listener=Listener("ours"), witness=witness)
+
+    result = one(replace(seen, stopped=StoppedPackets(request=True)))
+
+    assert result.where == (where,)
 
 
 def test_what_a_recorder_saw_stands() -> None:

@@ -306,7 +306,7 @@ class Judge:
         if hop.address == self.address and hop.carrier:
             places, also = self._no_neighbour()
             return places, also | self._at_own_rule()
-        return frozenset(("source", "path")), frozenset()
+        return frozenset(("source", "path")), self._at_own_rule()
 
     def _at_own_rule(self) -> frozenset[Places]:
         """A second place where it ends: the source's own rule meets it before its neighbour is
