@@ -79,6 +79,8 @@ def genuine_results() -> tuple[Result, ...]:
         replace(second, accepted=ENTRY.signature, holder="nginx (pid 3) on 0.0.0.0"),
         replace(rest[0], waived="until Monday", known="base.json"),
         replace(rest[1], next_hop="10.0.0.254", sent_from="10.5.0.5", came_from="10.6.0.6"),
+        # Of a source that has several addresses, and whose own one is not known.
+        replace(rest[0], port=6444, end_port=6444),
         *map(_make_possible, rest[2:]),
     ]
     return tuple(replace(one, order=(place, 0, 0)) for place, one in enumerate(marked))
