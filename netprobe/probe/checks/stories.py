@@ -205,7 +205,7 @@ async def _ask_about(
         return Told(at_source, at_destination, connected=connected)
     first = at_destination.translated[0]
     for other in at_destination.translated[:MOST_TRANSLATED]:
-        moved = order._replace(asker=other.asker, target=other.target, numbers=[])
+        moved = order._replace(asker=other.asker, target=other.target)
         more = await _ask_one(scene.agent, moved)
         if more is not None:
             at_destination = at_destination._replace(

@@ -145,9 +145,11 @@ def _find_sureness(seen: Observation, told: Told, errors: Iterable[StoryError]) 
     knows_answer = has_name or seen.part.mode == "bytes"
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
     has_error = any(error.arrived for error in errors)
+    # Who translates the address may translate the own port as well.
+    keeps_name = has_name or (is_known and told.translated is None)
     return Sureness(
         left=at_source and not held_back,
-        destination=is_known and _is_sure(told.destination, named=has_name and has_number),
+        destination=keeps_name and _is_sure(told.destination, named=has_name and has_number),
         answer=at_source and knows_answer and not has_error,
     )
 

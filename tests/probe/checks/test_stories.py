@@ -443,7 +443,31 @@ async def test_a_translated_source_has_its_story(seen_from: str | None) -> None:
     # The listener's word comes first.
     assert found.witness.seen_from == (seen_from or "192.0.2.9")
     moved = world.target.orders(StoryOrder)[1]
-    assert (moved.asker, moved.target, moved.sent, moved.numbers) == ("192.0.2.9", B, False, [])
+    assert (moved.asker, moved.target, moved.sent) == ("192.0.2.9", B, False)
+
+
+@pytest.mark.parametrize(
+    ("seen", "places"),
+    [
+        (silent("udp", order=9, sport=40000), "yynnnn"),
+        (silent("ipproto/50", (), order=9), "yynnnn"),
+        (silent(outcome=Outcome("answer", None, answer="silent"), order=9), "yynnnn"),
+        # Without a nonce nothing tells what the source's packets look like there.
+        (silent("udp", listener="live", mode="bytes", witness=None, sport=40000), "y???nn"),
+    ],
+)
+async def test_a_nonce_names_packets_under_any_address_and_port(
+    seen: Observation, places: str
+) -> None:
+    """Who translates the source's address may give its packets other ports."""
+    ports = seen.ports or ((0, 0),)
+
+    def tell(order: StoryOrder) -> StoryTold:
+        if order.asker == A:
+            return told(translated=[TranslatedRun("192.0.2.9", B, list(ports), 5)])
+        return told(run(5, ports=ports)) if order.numbers == [9] else told()
+
+    assert sights(await World(told(run(5, ports=ports)), tell).story(seen)) == places
 
 
 async def test_a_translated_destination_is_no_translated_source() -> None:
