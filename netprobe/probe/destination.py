@@ -115,6 +115,7 @@ class Destination:
                 scene = self._make_scene(None)
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
+                self._origins.expect(denied)
                 held = await look_at_denied(denied, self._agent, self._fleet.order_ids)
                 observations = await probe_tasks(denied, held, self._prober)
                 observations = await run_checks(DENIED_CHECKS, observations, scene)

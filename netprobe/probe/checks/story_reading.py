@@ -21,6 +21,8 @@ from netprobe.probe.flows.prober import Observation
 
 NO = StoryPlace("no")
 PLAIN = "plain"
+# Where an agent tells of a protocol without ports.
+NO_PORT: Ports = ((0, 0),)
 
 
 def with_refusal(seen: Observation) -> Observation:
@@ -58,12 +60,41 @@ class Told(NamedTuple):
 
     ``translated``: the address that the packets of the source come from, where it is another one.
     ``connected``: ports of connections whose SYN left the source, if this is about their data.
+    ``tied``, ``untied``: ports to which several sources may have sent from that address, and
+    whether a number shows that this one did. ``is_shared``: this is about such ports alone.
     """
 
     source: StoryTold | None
     destination: StoryTold | None
     translated: str | None = None
     connected: Ports = ()
+    tied: Ports = ()
+    untied: Ports = ()
+    is_shared: bool = False
+
+
+def share_out(group: Iterable[Observation], told: Told) -> Iterator[tuple[list[Observation], Told]]:
+    """Give the flows with what is told of them, and not of others behind the same address."""
+    untied, others = _divide(group, told.untied)
+    tied, alone = _divide(others, told.tied)
+    if untied:
+        yield untied, told._replace(destination=None)
+    if tied:
+        yield tied, told._replace(is_shared=True)
+    if alone:
+        yield alone, told
+
+
+def _divide(
+    group: Iterable[Observation], ports: Ports
+) -> tuple[list[Observation], list[Observation]]:
+    """Divide flows into what is of these ports and what is not."""
+    pieces = [
+        piece
+        for seen in group
+        for piece in (seen.cut(ports) if seen.ports else ((ports == NO_PORT, seen),))
+    ]
+    return [one for among, one in pieces if among], [one for among, one in pieces if not among]
 
 
 def cut_by_story(group: Iterable[Observation], told: Told) -> Iterator[Observation]:
@@ -102,6 +133,10 @@ def _with_story(
 ) -> Observation:
     errors = tuple(_list_errors(seen, told))
     sure = _find_sureness(seen, told, errors)
+    if told.is_shared and at_destination is not None:
+        own = _leave_arrived(at_destination, at_source)
+        sure = sure._replace(destination=sure.destination and own == at_destination)
+        at_destination = own
     came = _place_of(at_destination and at_destination.requests, sure.destination)
     if came == UNKNOWN and is_in_its_name(seen, told.destination, errors):
         came = NO
@@ -119,6 +154,14 @@ def _with_story(
     if moved and (witness is None or witness.seen_from is None):
         witness = replace(witness or Witness(), seen_from=told.translated)
     return with_refusal(replace(seen, story=story, witness=witness))
+
+
+def _leave_arrived(left: SeenRun, at_source: SeenRun | None) -> SeenRun:
+    """Leave of what left for several sources what came to this one."""
+    return left._replace(
+        answers=left.answers if at_source and at_source.answers else None,
+        resets=left.resets if at_source and at_source.resets else None,
+    )
 
 
 class Sureness(NamedTuple):
@@ -211,7 +254,8 @@ def _list_errors(seen: Observation, told: Told) -> Iterator[StoryError]:
     at_source = list(_errors_about(seen, told.source))
     arrived = [error for error in at_source if not (error.outgoing or error.local)]
     for error in left:
-        if not any(_is_same(error, other, seen.task.address) for other in arrived):
+        is_known = any(_is_same(error, other, seen.task.address) for other in arrived)
+        if not is_known and not told.is_shared:
             yield _make_error(seen, error, destination, arrived=False)
     for error in arrived:
         known = any(_is_same(other, error, seen.task.address) for other in left)
