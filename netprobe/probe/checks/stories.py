@@ -2,6 +2,9 @@
 
 Makes the question that the recorders of both ends are asked about some flows of a pair.
 
+Where several sources may send from one translated address, a packet is a source's own if its nonce
+or sequence number says so; of the others nothing is concluded.
+
 What follows: an answer or a refusal, of which the destination's recorder saw no request, is of
 something on the way, ``[path]``; so is an echo reply, a live service, and an ICMP error with the
 destination's address (``inconclusive`` where a service holds the port rightly: a proxy may be

@@ -75,8 +75,8 @@ class Told(NamedTuple):
 
 def share_out(group: Iterable[Observation], told: Told) -> Iterator[tuple[list[Observation], Told]]:
     """Give the flows with what is told of them, and not of others behind the same address."""
-    untied, others = _divide(group, told.untied)
-    tied, alone = _divide(others, told.tied)
+    untied, others = _divide_flows(group, told.untied)
+    tied, alone = _divide_flows(others, told.tied)
     if untied:
         yield untied, told._replace(destination=None)
     if tied:
@@ -85,7 +85,7 @@ def share_out(group: Iterable[Observation], told: Told) -> Iterator[tuple[list[O
         yield alone, told
 
 
-def _divide(
+def _divide_flows(
     group: Iterable[Observation], ports: Ports
 ) -> tuple[list[Observation], list[Observation]]:
     """Divide flows into what is of these ports and what is not."""
