@@ -134,8 +134,9 @@ def _with_story(
     errors = tuple(_list_errors(seen, told))
     sure = _find_sureness(seen, told, errors)
     if told.is_shared and at_destination is not None:
-        own = _leave_arrived(at_destination, at_source)
-        sure = sure._replace(destination=sure.destination and own == at_destination)
+        own = _leave_own(at_destination, at_source)
+        is_all = (own.answers, own.resets) == (at_destination.answers, at_destination.resets)
+        sure = sure._replace(destination=sure.destination and is_all)
         at_destination = own
     came = _place_of(at_destination and at_destination.requests, sure.destination)
     if came == UNKNOWN and is_in_its_name(seen, told.destination, errors):
@@ -156,11 +157,17 @@ def _with_story(
     return with_refusal(replace(seen, story=story, witness=witness))
 
 
-def _leave_arrived(left: SeenRun, at_source: SeenRun | None) -> SeenRun:
-    """Leave of what left for several sources what came to this one."""
-    return left._replace(
-        answers=left.answers if at_source and at_source.answers else None,
-        resets=left.resets if at_source and at_source.resets else None,
+def _leave_own(seen: SeenRun, at_source: SeenRun | None) -> SeenRun:
+    """Leave what one of several sources has sent at most, and what came back to it."""
+    if at_source is None:
+        return seen._replace(answers=None, resets=None)
+    came, left = seen.requests, at_source.requests
+    if came is not None and left is not None:
+        came = came._replace(most=min(came.most, left.most))
+    return seen._replace(
+        requests=came,
+        answers=seen.answers if at_source.answers else None,
+        resets=seen.resets if at_source.resets else None,
     )
 
 
