@@ -20,6 +20,7 @@ from netprobe.probe.agents.phases import Phases
 from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.directions import Directions
+from netprobe.probe.flows.listeners import Origins
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, Want, WantKey, Work
@@ -159,6 +160,7 @@ async def _work_through(
     # Flows of the others are not even listed: memory holds those of a few destinations.
     listed = asyncio.Semaphore(LISTED_PER_FORK * settings.forks)
     room = Room()
+    origins: dict[str, Origins] = {}
 
     async def some(destination: Destination, host: Host, wants: list[Want], *, holds: bool) -> None:
         proving = asyncio.create_task(_emit_proven(destination))
@@ -192,6 +194,7 @@ async def _work_through(
             # Who starts was waited for, without a slot.
             now = replace(settings, ready_s=0.0)
             destination = Destination(host, fleet, now, answered, alone, emit)
+            destination.origins = origins.setdefault(host.name, destination.origins)
             at_end.callback(destination.emit_held)
             await some(destination, host, prompt, holds=bool(late))
         return late

@@ -38,6 +38,7 @@ from netprobe.probe import collect as collect_module
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import ListedFlows, collect, list_hosts
 from netprobe.probe.destination import Destination
+from netprobe.probe.flows.listeners import Origins
 from netprobe.probe.flows.work import STOPPED, PlanPlace, Want, WantKey, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
@@ -257,6 +258,14 @@ async def test_late_sources_do_not_hold_prompt_ones(monkeypatch: pytest.MonkeyPa
     world = World(monkeypatch, plan_of("a", "b", "late"))
     gate = world.gates["late"] = asyncio.Event()
     settings = ProbeSettings(ready_s=0.01)
+    origins: dict[str, list[Origins]] = {}
+    real = Destination.run
+
+    async def run(self: Destination, wants: list[Want], *, holds: bool = False) -> None:
+        origins.setdefault(wants[0].flow.destination.name, []).append(self.origins)
+        await real(self, wants, holds=holds)
+
+    monkeypatch.setattr(Destination, "run", run)
     # a and b to each other, and both to the late one, which has no listeners yet.
     world.count = 4
     running = asyncio.create_task(world.run(settings))
@@ -270,6 +279,9 @@ async def test_late_sources_do_not_hold_prompt_ones(monkeypatch: pytest.MonkeyPa
 
     assert world.orders == all_orders(world.plan)
     assert world.words()["nonce"] == 4 * 5
+    # Of a packet that comes late, earlier sources may be the senders.
+    assert sorted(map(len, origins.values())) == [1, 2, 2]
+    assert all(one is some[0] for some in origins.values() for one in some)
 
 
 async def test_a_destination_has_as_long_as_ever_after_a_late_source(
