@@ -19,6 +19,8 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
+from netprobe.probe.flows.directions import Directions
+from netprobe.probe.flows.listeners import Origins
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, Want, WantKey, Work
@@ -61,6 +63,8 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
 
     def note(want: Want, found: list[Evidence]) -> None:
         arrived.note(found)
+        if directions.goes_both_ways(want.flow):
+            found = [replace(one, both_ways=True) for one in found]
         emit(want, found)
 
     begin_run(fleet, plan, settings)
@@ -70,8 +74,12 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
         while further is not None:
             arrived.expect(further)
             probed, played = further.split_rehearsals()
-            listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
-            await _work_through(listed, fleet, settings, note)
+            directions = Directions(probed)
+            turns = [ListedFlows(Work(part, done)) for part in directions.split()]
+            stage = ListedFlows(Work(played, done))
+            answered = Answered(probed.flow_count())
+            for flows in turns:
+                await _work_through(flows, fleet, settings, note, answered)
             if played.blocks:
                 from netprobe.probe.rehearsals.playing import play_all
 
@@ -80,8 +88,9 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
         await fleet.tell_losses()
     finally:
         watching.cancel()
-        for want in (*listed.missing(), *stage.missing()):
-            emit(want, [want.untested(STOPPED)])
+        for flows in (*turns, stage):
+            for want in flows.missing():
+                emit(want, [want.untested(STOPPED)])
         watch(fleet.phases)
 
 
@@ -144,14 +153,14 @@ class ListedFlows:
 
 
 async def _work_through(
-    flows: ListedFlows, fleet: Fleet, settings: ProbeSettings, emit: Emit
+    flows: ListedFlows, fleet: Fleet, settings: ProbeSettings, emit: Emit, answered: Answered
 ) -> None:
-    answered = Answered(flows.work.flow_count)
     alone = Alone()
     slots = asyncio.Semaphore(settings.forks)
     # Flows of the others are not even listed: memory holds those of a few destinations.
     listed = asyncio.Semaphore(LISTED_PER_FORK * settings.forks)
     room = Room()
+    origins: dict[str, Origins] = {}
 
     async def some(destination: Destination, host: Host, wants: list[Want], *, holds: bool) -> None:
         proving = asyncio.create_task(_emit_proven(destination))
@@ -185,6 +194,7 @@ async def _work_through(
             # Who starts was waited for, without a slot.
             now = replace(settings, ready_s=0.0)
             destination = Destination(host, fleet, now, answered, alone, emit)
+            destination.origins = origins.setdefault(host.name, destination.origins)
             at_end.callback(destination.emit_held)
             await some(destination, host, prompt, holds=bool(late))
         return late

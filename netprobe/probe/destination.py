@@ -67,7 +67,10 @@ LOOPBACK = "127.0.0.1"
 
 
 class Destination:
-    """One destination's flows, from the first packet to the evidence of every want."""
+    """One destination's flows, from the first packet to the evidence of every want.
+
+    ``origins``: where packets to it come from, which holds for later sources, too.
+    """
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class Destination:
         self._alone = alone
         self._emit = emit
         self._prober = PatientProber(fleet, settings, answered)
-        self._origins = Origins(fleet.hosts(), fleet.own_addresses)
+        self.origins = Origins(fleet.hosts(), fleet.own_addresses)
         self._proxied = Proxied(fleet)
         self._widths = PathWidths(fleet, self._prober.chance)
         self._checks, self._final_checks = choose_checks(places=settings.places)
@@ -115,6 +118,7 @@ class Destination:
                 scene = self._make_scene(None)
                 # Ports that must not answer, before any listener of ours is open.
                 denied = [task for task in tasks if task.denied]
+                self.origins.expect(denied)
                 held = await look_at_denied(denied, self._agent, self._fleet.order_ids)
                 observations = await probe_tasks(denied, held, self._prober)
                 observations = await run_checks(DENIED_CHECKS, observations, scene)
@@ -254,8 +258,8 @@ class Destination:
     async def _run_round(self, tasks: list[Task], wanted: list[Spot]) -> list[Observation]:
         """Probe with one round of listeners, or again without them where the agent is lost."""
         number = next(self._fleet.order_ids)
-        round_ = self._round = Round(self._agent, number, self._origins)
-        self._origins.expect(tasks)
+        round_ = self._round = Round(self._agent, number, self.origins)
+        self.origins.expect(tasks)
         try:
             listeners = await self._open_listeners(round_, wanted)
             found = await self._probe_and_check(tasks, listeners, round_)
@@ -296,7 +300,7 @@ class Destination:
         return await run_checks(self._checks, seen, scene) + through
 
     def _make_scene(self, round_: Round | None) -> Scene:
-        own = (self._fleet, self._agent, self._prober, self._origins, self._widths)
+        own = (self._fleet, self._agent, self._prober, self.origins, self._widths)
         return Scene(*own, round_, self._is_recorded)
 
     async def _open_listeners(self, round_: Round, wanted: list[Spot]) -> Listeners:

@@ -75,3 +75,10 @@ def test_a_single_flow_is_known_by_its_sequence_number(chain: Chain) -> None:
     chain.destination.ip("route del default", "route del default via fd94:3::1")
 
     assert places(chain, {"tcp": [STOPPED]}) == {("destination",)}
+
+
+def test_packets_without_ports_are_known_by_their_nonces(chain: Chain) -> None:
+    """Their nonces name them behind the translation as well."""
+    chain.destination.nft(table(INPUT, "wall", "meta l4proto 50 drop"))
+
+    assert places(chain, {"ipproto": [50]}, None) == {("destination",)}

@@ -38,6 +38,7 @@ from netprobe.probe import collect as collect_module
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import ListedFlows, collect, list_hosts
 from netprobe.probe.destination import Destination
+from netprobe.probe.flows.listeners import Origins
 from netprobe.probe.flows.work import STOPPED, PlanPlace, Want, WantKey, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
@@ -51,13 +52,13 @@ from tests.probe.links import FakeLink, start_by
 PORTS = ((5, 9),)
 
 
-def plan_of(*names: str) -> Plan:
+def plan_of(*names: str, **what: Any) -> Plan:
     """Every host probes every other."""
     hosts = [
         plan_host(name, "node", addresses=(f"10.0.0.{number}",))
         for number, name in enumerate(names, 1)
     ]
-    wanted = requirement("x", "node", "node", tcp=PORTS)
+    wanted = requirement("x", "node", "node", **(what or {"tcp": PORTS}))
     return make_plan([chosen_matrix([wanted])], Inventory(tuple(hosts)), TODAY)
 
 
@@ -200,6 +201,43 @@ async def test_every_flow_is_emitted_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert [report.state for report in world.reports] == ["agent"] * 3
 
 
+async def test_a_direction_that_another_one_helps_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is sent that way before all that nothing helps has been asked."""
+    world = World(monkeypatch, plan_of("a", "b", "c", ipproto=(4,)))
+    order: list[str] = []
+    real = Destination.run
+
+    async def run(self: Destination, wants: list[Want], *, holds: bool = False) -> None:
+        order.extend(f"{want.flow.source.name}{want.flow.destination.name}" for want in wants)
+        await asyncio.sleep(1)
+        await real(self, wants, holds=holds)
+        order.append("end")
+
+    monkeypatch.setattr(Destination, "run", run)
+
+    await world.run()
+
+    assert sorted(order[:3]) == ["ab", "bc", "ca"]
+    assert order[3:6] == ["end"] * 3
+    assert sorted(order[6:9]) == ["ac", "ba", "cb"]
+    assert world.orders == all_orders(world.plan)
+
+
+async def test_a_stopped_run_tells_of_the_directions_that_waited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are untested like all that was not asked."""
+    world = World(monkeypatch, plan_of("a", "b", ipproto=(4,)))
+    world.stops_at = lambda source, order: True
+
+    await world.interrupt(world.stopped)
+
+    assert world.orders == all_orders(world.plan)
+    assert world.emitted[-1][1][0].untested == STOPPED
+
+
 async def test_a_host_that_does_not_start_fails_its_own_flows_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -220,6 +258,14 @@ async def test_late_sources_do_not_hold_prompt_ones(monkeypatch: pytest.MonkeyPa
     world = World(monkeypatch, plan_of("a", "b", "late"))
     gate = world.gates["late"] = asyncio.Event()
     settings = ProbeSettings(ready_s=0.01)
+    origins: dict[str, list[Origins]] = {}
+    real = Destination.run
+
+    async def run(self: Destination, wants: list[Want], *, holds: bool = False) -> None:
+        origins.setdefault(wants[0].flow.destination.name, []).append(self.origins)
+        await real(self, wants, holds=holds)
+
+    monkeypatch.setattr(Destination, "run", run)
     # a and b to each other, and both to the late one, which has no listeners yet.
     world.count = 4
     running = asyncio.create_task(world.run(settings))
@@ -233,6 +279,9 @@ async def test_late_sources_do_not_hold_prompt_ones(monkeypatch: pytest.MonkeyPa
 
     assert world.orders == all_orders(world.plan)
     assert world.words()["nonce"] == 4 * 5
+    # Of a packet that comes late, earlier sources may be the senders.
+    assert sorted(map(len, origins.values())) == [1, 2, 2]
+    assert all(one is some[0] for some in origins.values() for one in some)
 
 
 async def test_a_destination_has_as_long_as_ever_after_a_late_source(

@@ -2,6 +2,9 @@
 
 Makes the question that the recorders of both ends are asked about some flows of a pair.
 
+Where several sources may send from one translated address, a packet is a source's own if its nonce
+or sequence number says so; of the others nothing is concluded.
+
 What follows: an answer or a refusal, of which the destination's recorder saw no request, is of
 something on the way, ``[path]``; so is an echo reply, a live service, and an ICMP error with the
 destination's address (``inconclusive`` where a service holds the port rightly: a proxy may be
@@ -16,6 +19,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable
 
 from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import EchoOrder, StoryOrder
+from netprobe.agent.wire.parts import TranslatedRun
 from netprobe.agent.wire.questions import CHECK_MS, CONTROL_PORTS, NONCES
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
@@ -26,7 +30,7 @@ from netprobe.probe.checks.arrivals import with_witnesses
 from netprobe.probe.checks.check import Check, Scene, group_by
 from netprobe.probe.checks.late_answers import came_late, wait_longer
 from netprobe.probe.checks.lost_looks import ask_lossy, shows_loss
-from netprobe.probe.checks.story_reading import Told, cut_by_story
+from netprobe.probe.checks.story_reading import NO_PORT, Told, cut_by_story, share_out
 from netprobe.probe.flows.prober import Observation, source_address
 from netprobe.probe.flows.room import gather_all
 from netprobe.probe.flows.work import Task
@@ -37,6 +41,10 @@ MOST_RANGES = 256
 LOOPBACK = "lo"
 # Of so many translated addresses the answers are looked for too.
 MOST_TRANSLATED = 4
+# Packets of these protocols are told by their addresses alone.
+NAMELESS = ("tcp", "icmp")
+# A recorder gives the sequence numbers of so many ports of a range.
+NUMBERED = 64
 
 
 def name_packets(seen: Observation) -> str:
@@ -161,7 +169,7 @@ async def ask_recorders(
         if any(_is_deaf(one.destination, others=True) for one in told):
             await _ask_next_hop(asker, task, scene)
             told = await ask()
-    return list(zip(kinds, told, strict=True))
+    return [part for some, one in zip(kinds, told, strict=True) for part in share_out(some, one)]
 
 
 def _is_deaf(told: StoryTold | None, *, others: bool = False) -> bool:
@@ -196,25 +204,70 @@ async def _ask_about(
     connected = await _find_connected(source, order) if order.proto == NONCES else ()
     if at_source is not None and order.proto == "tcp":
         # The packets of the run's TCP flows have no nonce; their sequence numbers name them.
-        numbers = [number for run in at_source.runs for number in run.numbers]
-        order = order._replace(numbers=numbers)
+        order = order._replace(numbers=_list_numbers(at_source))
     order = order._replace(sent=False)
     # A recorder that began later says of what was sent before that it did not come.
     at_destination = await _ask_one(scene.agent, order) if scene.is_recorded else None
+    told = Told(at_source, at_destination, connected=connected)
     if at_destination is None or not at_destination.translated:
-        return Told(at_source, at_destination, connected=connected)
-    first = at_destination.translated[0]
-    for other in at_destination.translated[:MOST_TRANSLATED]:
-        moved = order._replace(asker=other.asker, target=other.target, numbers=[])
-        more = await _ask_one(scene.agent, moved)
-        if more is not None:
-            at_destination = at_destination._replace(
-                runs=at_destination.runs + more.runs,
-                errors=at_destination.errors + more.errors,
-                heard=True,
-            )
-    translated = None if first.asker == asker else first.asker
-    return Told(at_source, at_destination, translated, connected)
+        return told
+    task = group[0].task
+    if order.proto == "tcp" and any(
+        _find_shared(task, order, other, scene) for other in at_destination.translated
+    ):
+        order = order._replace(numbers=await _ask_all_numbers(source, order))
+        again = await _ask_one(scene.agent, order)
+        at_destination = again if again is not None and again.translated else at_destination
+    return await _ask_translated(told, task, order, at_destination, scene)
+
+
+def _list_numbers(told: StoryTold | None) -> list[int]:
+    return [number for run in told.runs for number in run.numbers] if told is not None else []
+
+
+async def _ask_all_numbers(source: AgentMethods, order: StoryOrder) -> list[int]:
+    """Ask for the number of every port: a few do not tell whose packets came to the others."""
+    pieces = [
+        (start, min(start + NUMBERED - 1, last))
+        for first, last in order.ports
+        for start in range(first, last + 1, NUMBERED)
+    ]
+    told = await _ask_one(source, order._replace(ports=pieces, sent=True, numbers=[]))
+    return _list_numbers(told) or order.numbers
+
+
+def _find_shared(task: Task, order: StoryOrder, moved: TranslatedRun, scene: Scene) -> Ports:
+    """Find the ports to which other sources may have sent from a translated address, too."""
+    if order.proto not in NAMELESS or moved.asker == order.asker:
+        return ()
+    rivals = scene.origins.list_rivals(task, moved.asker)
+    return port_sets.union(rival.ports if task.ports else NO_PORT for rival in rivals)
+
+
+async def _ask_translated(
+    told: Told, task: Task, order: StoryOrder, there: StoryTold, scene: Scene
+) -> Told:
+    """Ask the destination's recorder about the translated addresses as well, and whose was what."""
+    first = there.translated[0].asker
+    tied: list[Ports] = []
+    shared: list[Ports] = []
+    for other in there.translated[:MOST_TRANSLATED]:
+        more = await _ask_one(scene.agent, order._replace(asker=other.asker, target=other.target))
+        if more is None:
+            continue
+        there = there._replace(
+            runs=there.runs + more.runs, errors=there.errors + more.errors, heard=True
+        )
+        seen = port_sets.union(port_sets.normalise(run.ports) for run in more.runs)
+        shared.append(port_sets.intersect(seen, _find_shared(task, order, other, scene)))
+        tied.append(port_sets.normalise(other.ports))
+    several, known = port_sets.union(shared), port_sets.union(tied)
+    return told._replace(
+        destination=there,
+        translated=None if first == order.asker else first,
+        tied=port_sets.intersect(several, known),
+        untied=port_sets.subtract(several, known),
+    )
 
 
 async def _find_connected(source: AgentMethods, order: StoryOrder) -> Ports:

@@ -21,6 +21,8 @@ from netprobe.probe.flows.prober import Observation
 
 NO = StoryPlace("no")
 PLAIN = "plain"
+# Where an agent tells of a protocol without ports.
+NO_PORT: Ports = ((0, 0),)
 
 
 def with_refusal(seen: Observation) -> Observation:
@@ -58,12 +60,41 @@ class Told(NamedTuple):
 
     ``translated``: the address that the packets of the source come from, where it is another one.
     ``connected``: ports of connections whose SYN left the source, if this is about their data.
+    ``tied``, ``untied``: ports to which several sources may have sent from that address, and
+    whether a number shows that this one did. ``is_shared``: this is about such ports alone.
     """
 
     source: StoryTold | None
     destination: StoryTold | None
     translated: str | None = None
     connected: Ports = ()
+    tied: Ports = ()
+    untied: Ports = ()
+    is_shared: bool = False
+
+
+def share_out(group: Iterable[Observation], told: Told) -> Iterator[tuple[list[Observation], Told]]:
+    """Give the flows with what is told of them, and not of others behind the same address."""
+    untied, others = _divide_flows(group, told.untied)
+    tied, alone = _divide_flows(others, told.tied)
+    if untied:
+        yield untied, told._replace(destination=None)
+    if tied:
+        yield tied, told._replace(is_shared=True)
+    if alone:
+        yield alone, told
+
+
+def _divide_flows(
+    group: Iterable[Observation], ports: Ports
+) -> tuple[list[Observation], list[Observation]]:
+    """Divide flows into what is of these ports and what is not."""
+    pieces = [
+        piece
+        for seen in group
+        for piece in (seen.cut(ports) if seen.ports else ((ports == NO_PORT, seen),))
+    ]
+    return [one for among, one in pieces if among], [one for among, one in pieces if not among]
 
 
 def cut_by_story(group: Iterable[Observation], told: Told) -> Iterator[Observation]:
@@ -102,6 +133,11 @@ def _with_story(
 ) -> Observation:
     errors = tuple(_list_errors(seen, told))
     sure = _find_sureness(seen, told, errors)
+    if told.is_shared and at_destination is not None:
+        own = _leave_own(at_destination, at_source)
+        is_all = (own.answers, own.resets) == (at_destination.answers, at_destination.resets)
+        sure = sure._replace(destination=sure.destination and is_all)
+        at_destination = own
     came = _place_of(at_destination and at_destination.requests, sure.destination)
     if came == UNKNOWN and is_in_its_name(seen, told.destination, errors):
         came = NO
@@ -119,6 +155,20 @@ def _with_story(
     if moved and (witness is None or witness.seen_from is None):
         witness = replace(witness or Witness(), seen_from=told.translated)
     return with_refusal(replace(seen, story=story, witness=witness))
+
+
+def _leave_own(seen: SeenRun, at_source: SeenRun | None) -> SeenRun:
+    """Leave what one of several sources has sent at most, and what came back to it."""
+    if at_source is None:
+        return seen._replace(answers=None, resets=None)
+    came, left = seen.requests, at_source.requests
+    if came is not None and left is not None:
+        came = came._replace(most=min(came.most, left.most))
+    return seen._replace(
+        requests=came,
+        answers=seen.answers if at_source.answers else None,
+        resets=seen.resets if at_source.resets else None,
+    )
 
 
 class Sureness(NamedTuple):
@@ -145,9 +195,11 @@ def _find_sureness(seen: Observation, told: Told, errors: Iterable[StoryError]) 
     knows_answer = has_name or seen.part.mode == "bytes"
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
     has_error = any(error.arrived for error in errors)
+    # Who translates the address may translate the own port as well.
+    keeps_name = has_name or (is_known and told.translated is None)
     return Sureness(
         left=at_source and not held_back,
-        destination=is_known and _is_sure(told.destination, named=has_name and has_number),
+        destination=keeps_name and _is_sure(told.destination, named=has_name and has_number),
         answer=at_source and knows_answer and not has_error,
     )
 
@@ -209,7 +261,8 @@ def _list_errors(seen: Observation, told: Told) -> Iterator[StoryError]:
     at_source = list(_errors_about(seen, told.source))
     arrived = [error for error in at_source if not (error.outgoing or error.local)]
     for error in left:
-        if not any(_is_same(error, other, seen.task.address) for other in arrived):
+        is_known = any(_is_same(error, other, seen.task.address) for other in arrived)
+        if not is_known and not told.is_shared:
             yield _make_error(seen, error, destination, arrived=False)
     for error in arrived:
         known = any(_is_same(other, error, seen.task.address) for other in left)

@@ -52,8 +52,8 @@ class Origins:
         self._known: frozenset[str] | None = None
 
     def expect(self, tasks: Iterable[Task]) -> None:
-        """Note what is probed at the same time, and what the hosts have told until now."""
-        self._tasks = tuple(tasks)
+        """Note what is probed as well, and what the hosts have told until now."""
+        self._tasks += tuple(tasks)
         self._known = None
 
     def note(self, task: Task, senders: Iterable[str]) -> None:
@@ -68,6 +68,20 @@ class Origins:
             return None if self._is_shared(task, port, sender) else True
         return False if sender in self._hosts else None
 
+    def list_rivals(self, task: Task, sender: str) -> list[Task]:
+        """List what other sources ask by the same protocol, and may ask from that address, too.
+
+        Any source may send an echo request at any time: checks do.
+        """
+        return [
+            other
+            for other in self._tasks
+            if other.source.name != task.source.name
+            and other.family == task.family
+            and task.protocol in (other.protocol, "icmp")
+            and sender in (self._senders.get(other.pair) or (sender,))
+        ]
+
     @property
     def _hosts(self) -> frozenset[str]:
         """The addresses of all hosts; most destinations never need them."""
@@ -77,14 +91,9 @@ class Origins:
 
     def _is_shared(self, task: Task, port: int, sender: str) -> bool:
         """Tell whether another host that asks the same may come from that address too."""
-        rivals = (
-            self._senders.get(other.pair)
-            for other in self._tasks
-            if other.source.name != task.source.name
-            and other.protocol == task.protocol
-            and (not other.ports or holds(other.ports, port))
+        return sender in self._hosts or any(
+            not other.ports or holds(other.ports, port) for other in self.list_rivals(task, sender)
         )
-        return sender in self._hosts or any(not known or sender in known for known in rivals)
 
 
 def holds(ports: Ports, port: int) -> bool:

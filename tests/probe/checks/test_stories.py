@@ -34,7 +34,7 @@ from tests.probe.builders import (
     make_task,
     make_want,
 )
-from tests.probe.fakes import HELLO, FakeAgent, kind, reply, routed
+from tests.probe.fakes import HELLO, FakeAgent, host, kind, reply, routed
 
 A, B = "10.0.0.1", "10.0.0.2"
 SILENT = Outcome("connect", "no-answer", left_host=True)
@@ -443,7 +443,138 @@ async def test_a_translated_source_has_its_story(seen_from: str | None) -> None:
     # The listener's word comes first.
     assert found.witness.seen_from == (seen_from or "192.0.2.9")
     moved = world.target.orders(StoryOrder)[1]
-    assert (moved.asker, moved.target, moved.sent, moved.numbers) == ("192.0.2.9", B, False, [])
+    assert (moved.asker, moved.target, moved.sent) == ("192.0.2.9", B, False)
+
+
+@pytest.mark.parametrize(
+    ("seen", "places"),
+    [
+        (silent("udp", order=9, sport=40000), "yynnnn"),
+        (silent("ipproto/50", (), order=9), "yynnnn"),
+        (silent(outcome=Outcome("answer", None, answer="silent"), order=9), "yynnnn"),
+        # Without a nonce nothing tells what the source's packets look like there.
+        (silent("udp", listener="live", mode="bytes", witness=None, sport=40000), "y???nn"),
+    ],
+)
+async def test_a_nonce_names_packets_under_any_address_and_port(
+    seen: Observation, places: str
+) -> None:
+    """Who translates the source's address may give its packets other ports."""
+    ports = seen.ports or ((0, 0),)
+
+    def tell(order: StoryOrder) -> StoryTold:
+        if order.asker == A:
+            return told(translated=[TranslatedRun("192.0.2.9", B, list(ports), 5)])
+        return told(run(5, ports=ports)) if order.numbers == [9] else told()
+
+    assert sights(await World(told(run(5, ports=ports)), tell).story(seen)) == places
+
+
+PAIR: Ports = ((443, 444),)
+NAT = "192.0.2.9"
+RIVAL = make_task(ports=PAIR, source=host("c", "10.0.0.3"))
+
+
+def behind_nat(*runs: SeenRun, **facts: Any) -> Answer:
+    """What the destination tells of an address that sources share; 443 has a number of a's."""
+
+    def tell(order: StoryOrder) -> StoryTold:
+        if order.asker == A:
+            return told(heard=False, translated=[TranslatedRun(NAT, B, [(443, 443)], 5)])
+        return told(*runs, **facts)
+
+    return tell
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "places"),
+    [
+        # What came to 444 may be the other's alone.
+        (run(5, ports=PAIR), run(10, ports=PAIR), ["yynnnn", "y???nn"]),
+        (run(5, ports=PAIR), run(10, answers=5, ports=PAIR), ["yy??nn", "y???nn"]),
+        (run(5, 4, ports=PAIR), run(10, answers=9, ports=PAIR), ["yyyyyn", "y???yn"]),
+        (run(5, ports=PAIR), run(10, resets=5, ports=PAIR), ["yy??nn", "y???nn"]),
+        # Nobody's packets came there.
+        (run(5, ports=PAIR), run(10), ["yynnnn", "ynnnnn"]),
+    ],
+)
+async def test_what_other_sources_send_from_the_same_address_is_not_this_ones(
+    source: SeenRun, destination: SeenRun, places: list[str]
+) -> None:
+    """Only a number ties requests to a source, and an answer is its own where it arrives."""
+    world = World(told(source), behind_nat(destination))
+    world.scene.origins.expect([RIVAL])
+
+    found = await world.look(silent(ports=PAIR))
+
+    assert [(one.ports, sights(one.story)) for one in found if one.story] == list(
+        zip([((443, 443),), ((444, 444),)], places, strict=True)
+    )
+    assert all(not one.story.errors for one in found if one.story)
+    # Of twice as many that came half are the other's.
+    assert all(one.story.destination_in.count in (0, 5) for one in found if one.story)
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+async def test_an_address_that_no_other_source_may_have_is_the_sources(elsewhere: bool) -> None:
+    """One number shows the translation for all ports."""
+    world = World(told(run(5, ports=PAIR)), behind_nat(run(5, ports=PAIR)))
+    if elsewhere:
+        world.scene.origins.expect([RIVAL])
+        world.scene.origins.note(RIVAL, ["10.0.0.3"])
+
+    found = await world.look(silent(ports=PAIR))
+
+    assert [(one.ports, sights(one.story)) for one in found if one.story] == [(PAIR, "yynnnn")]
+
+
+async def test_errors_to_several_sources_are_of_the_one_that_got_them() -> None:
+    """Those that left for the other got lost on no way of this one."""
+    left = error(sender=B, outgoing=True, ttl=64)
+    refused = World(told(run(5), errors=[error(sender=B)]), behind_nat(run(10), errors=[left]))
+    quiet = World(told(run(5)), behind_nat(run(10), errors=[left]))
+    for world in (refused, quiet):
+        world.scene.origins.expect([RIVAL])
+
+    assert [one.left for one in (await refused.story()).errors] == ["b"]
+    assert (await quiet.story()).errors == ()
+
+
+async def test_echo_requests_of_several_sources_are_not_mixed_up() -> None:
+    """Every source may send some; the replies to this one arrive at it."""
+    ports = ((0, 0),)
+    there = told(translated=[TranslatedRun(NAT, B, list(ports), 5)])
+    moved = told(run(9, answers=9, ports=ports))
+    world = World(told(run(5, ports=ports)), lambda order: there if order.asker == A else moved)
+    world.scene.origins.expect([RIVAL])
+
+    assert sights(await world.story(silent("icmp", (), listener="unknown"))) == "yy??nn"
+
+
+async def test_behind_a_shared_address_every_port_has_its_number() -> None:
+    """A few tell that a range is translated, and not whose packets came to the rest."""
+    ports = ((1000, 1199),)
+
+    def tell(order: StoryOrder) -> StoryTold:
+        runs = [SeenRun([one], packets(5), None, None, [one[0]]) for one in order.ports]
+        return told(*runs)
+
+    def tell_there(order: StoryOrder) -> StoryTold:
+        if order.asker == A:
+            known = [(first, first + 63) for first in order.numbers]
+            return told(translated=[TranslatedRun(NAT, B, known, 5)])
+        return told(run(10, ports=ports))
+
+    world = World(tell, tell_there)
+    world.scene.origins.expect([replace(RIVAL, ports=ports)])
+
+    found = await world.look(silent(ports=ports))
+
+    asked = world.source.orders(StoryOrder)[-1]
+    assert (asked.ports, asked.sent) == (
+        [(1000, 1063), (1064, 1127), (1128, 1191), (1192, 1199)], True,
+    )  # fmt: skip
+    assert [(one.ports, sights(one.story)) for one in found if one.story] == [(ports, "yynnnn")]
 
 
 async def test_a_translated_destination_is_no_translated_source() -> None:

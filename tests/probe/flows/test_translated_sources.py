@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from netprobe.model.inventory import Inventory
 from netprobe.plan.expand import make_plan
 from netprobe.probe.flows.listeners import Origins
@@ -49,3 +51,20 @@ def test_a_shared_address_tells_nothing() -> None:
     assert origins.is_of(first, PORT, ROUTER) is True
     origins.note(second, [ROUTER])
     assert origins.is_of(first, PORT, ROUTER) is None
+
+
+def test_others_may_have_asked_the_same_from_a_translated_address() -> None:
+    """Who came from elsewhere did not; any source may send echo requests."""
+    origins = Origins(HOSTS)
+    first, second = tasks()
+    origins.expect([first])
+    origins.expect([second])
+
+    assert origins.list_rivals(first, ROUTER) == [second]
+    assert origins.list_rivals(replace(first, protocol="icmp", ports=()), ROUTER) == [second]
+    assert origins.list_rivals(replace(first, protocol="udp"), ROUTER) == []
+    assert origins.list_rivals(replace(first, family=6), ROUTER) == []
+    origins.note(second, ["10.0.0.3"])
+    assert origins.list_rivals(first, ROUTER) == []
+    origins.note(second, [ROUTER])
+    assert origins.list_rivals(first, ROUTER) == [second]
