@@ -37,7 +37,7 @@ from netprobe.report.record.earlier import Baseline
 from netprobe.report.record.record import read_earlier, read_run
 from netprobe.report.run import REPORTS
 from netprobe.report.run.headline import totals
-from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff
+from netprobe.report.verbs.diff import DIFF_WRITERS, RunDiff, word_nothing_shared
 from netprobe.request.accepting import Consent, accept, addresses_of_run, write_accepted
 from netprobe.session import Mark
 
@@ -140,7 +140,10 @@ def fold_failures(info: RunInfo, collector: Collector) -> tuple[Finding, ...]:
 
 
 def diff_verb(options: DiffOptions) -> int:
-    """Print what changed; 1 where something that both runs probed is newly blocked or exposed."""
+    """Print what changed; 1 where something that both runs probed is newly blocked or exposed.
+
+    Whoever gave a wrong file is told that the two share no flow.
+    """
     wanted = read_outputs(options.outputs, DIFF_FORMATS, options)
     old, new = options.old, options.new
     old_info, old_results = read_run(old)
@@ -151,6 +154,8 @@ def diff_verb(options: DiffOptions) -> int:
         changes = compare(fates, new_results.results(), checked)
         diff = RunDiff((old, new), (old_info, new_info), changes)
         write_or_raise(wanted, DIFF_WRITERS, diff)
+    if not changes.compared:
+        tell(f"netprobe: {word_nothing_shared(diff)}")
     return BLOCKED if changes.worse or changes.decided else PASS
 
 

@@ -216,6 +216,19 @@ def test_diff_of_a_part(folder: Path) -> None:
     assert "1 flow of both runs compared: 0 newly blocked" in back.stdout
 
 
+def test_diff_of_runs_that_share_no_flow(folder: Path) -> None:
+    """Whoever gives a wrong file is told so; the status stays that of earlier versions."""
+    other = (folder / "run.json").read_text().replace('"services"', '"others"')
+    (folder / "other.json").write_text(other)
+    done = netprobe("diff", "run.json", "other.json", cwd=folder)
+
+    assert done.returncode == 0
+    assert done.stderr == (
+        "netprobe: nothing is compared: both runs probed no flow in common (run.json is of "
+        "services; other.json is of others); give two runs of the same matrix and hosts\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

@@ -193,6 +193,17 @@ def test_json() -> None:
     ]
 
 
+def test_runs_that_share_no_flow() -> None:
+    """Nothing is compared, which is not that nothing became worse."""
+    other = [replace(one, matrix="okd-hcp") for one in NEW]
+
+    assert compare(fates_of(OLD), other).compared == 0
+    assert compare(fates_of(OLD), NEW).compared == 32
+    totals = written("text", OLD, other).splitlines()[-1]
+    assert "Z: nothing is compared: 34 probed by the later run only (20 failed there), " in totals
+    assert "newly blocked" not in totals
+
+
 def baseline(*results: Result, only_new: bool = True) -> Baseline:
     """A baseline of these results."""
     return Baseline("base.json", INFO, fates_of(results), only_new)

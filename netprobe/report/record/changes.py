@@ -140,6 +140,13 @@ class Changes(Struct):
     only_later: Unshared = field(default_factory=Unshared)
     only_earlier: Unshared = field(default_factory=Unshared)
 
+    @property
+    def compared(self) -> int:
+        """How many flows both runs have probed."""
+        lists = (self.worse, self.decided, self.fixed, self.still, self.unknown)
+        failed = (*self.otherwise.values(), *self.moved.values())
+        return sum(map(count_flows, (*lists, *failed))) + self.known + self.unchanged
+
     def counts(self) -> dict[str, int]:
         """Give the flows of every kind of change, worst first."""
         return {

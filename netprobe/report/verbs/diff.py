@@ -74,23 +74,36 @@ def _list_sections(diff: RunDiff) -> Iterator[PageSection]:
 
 def _word_totals(diff: RunDiff) -> str:
     old, new = diff.runs
-    counts = diff.changes.counts()
-    told = {kind: number(flows) for kind, flows in counts.items()}
-    both = sum(
-        counts[kind]
-        for kind in ("worse", "decided", "unknown", "fixed", "still", "moved", "otherwise", "known")
-    )
-    compared = plural(both + counts["unchanged"], "flow")
+    told = {kind: number(flows) for kind, flows in diff.changes.counts().items()}
+    compared = diff.changes.compared
+    if not compared:
+        return f"{old.started_at} to {new.started_at}: nothing is compared: {_word_only(diff)}"
     return (
-        f"{old.started_at} to {new.started_at}: {compared} of both runs compared: "
+        f"{old.started_at} to {new.started_at}: {plural(compared, 'flow')} of both runs compared: "
         f"{told['worse']} newly blocked or exposed, {told['decided']} now decided to be, "
         f"{told['unknown']} no longer known, "
         f"{told['fixed']} fixed, {told['still']} still blocked or exposed, "
         f"{told['otherwise']} in another way, {told['moved']} moved, "
-        f"{told['known']} newly known to pass, {told['unchanged']} unchanged; "
-        f"{_word_unshared(diff.changes.only_later, 'later')}, "
-        f"{_word_unshared(diff.changes.only_earlier, 'earlier')}"
+        f"{told['known']} newly known to pass, {told['unchanged']} unchanged; {_word_only(diff)}"
     )
+
+
+def word_nothing_shared(diff: RunDiff) -> str:
+    """Say that two runs share no flow, and of which matrices each is."""
+    of = (
+        f"{file} is of {', '.join(matrix.name for matrix in info.matrices)}"
+        for file, info in zip(diff.files, diff.runs, strict=True)
+    )
+    return (
+        f"nothing is compared: both runs probed no flow in common ({'; '.join(of)}); give two runs "
+        "of the same matrix and hosts"
+    )
+
+
+def _word_only(diff: RunDiff) -> str:
+    """Say how much only one of the runs has probed."""
+    later, earlier = diff.changes.only_later, diff.changes.only_earlier
+    return f"{_word_unshared(later, 'later')}, {_word_unshared(earlier, 'earlier')}"
 
 
 def _word_unshared(some: Unshared, which: str) -> str:
