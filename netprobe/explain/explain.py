@@ -23,6 +23,7 @@ from netprobe.judge.verdict import Rules, judge
 from netprobe.model.evidence import Evidence
 from netprobe.model.explanation import Explanation, FlowStory
 from netprobe.model.plan import PATH_MTU, Plan
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import VERDICTS, HostReport, Result, Summary
 from netprobe.model.story import Step
 from netprobe.probe.settings import ProbeSettings
@@ -118,13 +119,15 @@ def _choose_advice(view: View) -> str:
     findings = fold([view.result])
     if findings:
         return findings[0].advice
-    alone = not view.has_agent(view.destination)
-    if view.result.verdict == "inconclusive" and alone and view.has_agent(view.source):
-        return (
+    if view.result.verdict != "inconclusive":
+        return ""
+    told = [find_reason(view.result.reason).in_doubt]
+    if not view.has_agent(view.destination) and view.has_agent(view.source):
+        told.append(
             f"Give {view.destination.name} a vantage in the inventory: an agent there sees whether "
             "the packets arrive."
         )
-    return ""
+    return " ".join(filter(None, told))
 
 
 def _exclude_host(result: Result) -> Result:

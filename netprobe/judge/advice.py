@@ -200,7 +200,7 @@ def _may_be_a_route(result: Result) -> bool:
 
 def _choose_templates(first: Result, places: Sequence[Place]) -> list[str]:
     if first.verdict == "exposed":
-        return [_EXPOSED]
+        return [_EXPOSED_ON_THE_WAY if first.where == ("path",) else _EXPOSED]
     if _is_on_loopback(first):
         return [_ON_LOOPBACK]
     by_reason = find_reason(first.reason).advice.get(first.where)
@@ -210,6 +210,10 @@ def _choose_templates(first: Result, places: Sequence[Place]) -> list[str]:
 
 
 _EXPOSED = "Bind the service on {destination} to loopback only, or close {ports} in its firewall."
+_EXPOSED_ON_THE_WAY = (
+    "Find what answers {ports} for {addresses} on the way, a proxy or an address translation, and "
+    "let it refuse or drop that {between}."
+)
 _ON_LOOPBACK = (
     "If {holder} is the service, let it listen on {address} of {destination}, too; if it is not, "
     "start the service there."

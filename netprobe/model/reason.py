@@ -48,9 +48,10 @@ class Reason(NamedTuple):
     ``rule_causes``: a firewall rule may be the cause of a filtered flow; ``rule_mends``: a firewall
     rule may let it through. ``shares``: what findings fold by. ``always_found``: a finding although
     it is neither blocked nor exposed. ``of_port``: it is the port's own, whoever asks. ``advice``:
-    what to do, by the places that are left; other places have advice of their own. ``owner``: who
-    must act, where the places say something else. ``waits``: nobody looked, because what stops the
-    same port of its row comes first.
+    what to do, by the places that are left; other places have advice of their own. ``in_doubt``:
+    what to do where it leaves a flow inconclusive. ``owner``: who must act, where the places say
+    something else. ``waits``: nobody looked, because what stops the same port of its row comes
+    first.
     """
 
     kind: str = ""
@@ -68,5 +69,6 @@ class Reason(NamedTuple):
     always_found: bool = False
     of_port: bool = False
     advice: Advice = MappingProxyType({})
+    in_doubt: str = ""
     owner: Team | None = None
     waits: bool = False

@@ -108,7 +108,12 @@ REASONS: Final[Mapping[str, Reason]] = {
     "proxy-tunnel": Reason(),
     "full-size": Reason(),
     # --- what answers is something else ---
-    "false-open": Reason(advice=dict.fromkeys((_PATH, _NEAR), _TAKEN_ON_THE_WAY)),
+    "false-open": Reason(
+        advice=dict.fromkeys((_PATH, _NEAR), _TAKEN_ON_THE_WAY),
+        in_doubt="Find what answers in the destination's place, a proxy, a firewall that accepts "
+        "connections itself or an address translation, and let it pass these flows on; then run "
+        "again.",
+    ),
     "reflected": Reason(),
     "redirected": Reason(
         kind="taken",
@@ -253,7 +258,10 @@ REASONS: Final[Mapping[str, Reason]] = {
             ("destination", "path", "return-path"): _LOWER_POD_MTU,
         },
     ),
-    "mtu-not-measured": Reason(),
+    "mtu-not-measured": Reason(
+        in_doubt="Mend what stops the other flows between these hosts, and run again: sizes are "
+        "tried where small packets are answered."
+    ),
     **OF_REHEARSALS,
     "no-buffers": Reason(
         rule_mends=False,

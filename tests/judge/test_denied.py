@@ -8,7 +8,7 @@ import pytest
 
 from netprobe.judge.findings import fold
 from netprobe.model.evidence import Listener, Outcome, StoppedPackets
-from tests.judge.test_verdict import RESET, SILENT, evidence, one, story
+from tests.judge.test_verdict import OPEN, RESET, SILENT, evidence, one, story
 
 SENT = Outcome("send", None, attempts=3, packets=9)
 SYSLOG = Listener("live", "rsyslogd (pid 7) on 0.0.0.0", processes=("rsyslogd",))
@@ -104,3 +104,15 @@ def test_the_finding_does_not_say_that_a_quiet_service_answers() -> None:
 
     (finding,) = fold([found])
     assert finding.title.startswith("udp 6443 of b must be closed to others, and takes what they")
+
+
+def test_what_answers_on_the_way_is_not_closed_on_the_destination() -> None:
+    """Its service is not the one that answers."""
+    found = one(evidence(OPEN, expect="denied", story=story(destination_in="no")))
+    assert (found.verdict, found.reason, found.where) == ("exposed", "false-open", ("path",))
+
+    (finding,) = fold([found])
+    assert finding.advice == (
+        "Find what answers tcp 6443 for 10.0.0.2 on the way, a proxy or an address translation, "
+        "and let it refuse or drop that from a to b."
+    )

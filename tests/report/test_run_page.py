@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from netprobe.judge.findings import fold
 from netprobe.model.printable import escape_markdown
 from netprobe.model.reasons import REASONS
+from netprobe.model.result import Result
 from netprobe.report.page.page import Field, PageSection
 from netprobe.report.page.terminal import write_terminal
 from netprobe.report.record.changes import Changes, Fate, Unshared, key_of
@@ -176,25 +177,38 @@ def test_a_start_that_hangs_names_the_hole_that_others_measured() -> None:
     )
 
 
-def test_a_size_that_nobody_could_try_says_what_to_do() -> None:
-    """The other flows come first; of other doubts the report advises nothing."""
+def test_a_doubt_says_what_removes_it_where_its_reason_tells() -> None:
+    """A size that nobody could try, and what answers in the destination's place; of other doubts
+    the report advises nothing."""
     unknown = flow(
         BLOCKED, 0, verdict="inconclusive", state="unknown", reason="mtu-not-measured",
         protocol="icmp", port=None, end_port=None,
     )  # fmt: skip
+    taken = flow(BLOCKED, 0, verdict="inconclusive", state="open", reason="false-open")
     other = replace(unknown, reason="no-response")
 
-    advised, silent = (
-        [str(line) for section in make_page(report_of([one])).rest for group in section.groups
-         for part in group if isinstance(part, Field) and part.label == "to do"
-         for line in part.lines]
-        for one in (unknown, other)
-    )  # fmt: skip
-    assert advised == [
+    assert list_fields(unknown, "to do") == [
         "Mend what stops the other flows between these hosts, and run again: sizes are tried where "
         "small packets are answered."
     ]
-    assert not silent
+    assert list_fields(taken, "to do") == [
+        "Find what answers in the destination's place, a proxy, a firewall that accepts "
+        "connections itself or an address translation, and let it pass these flows on; then run "
+        "again."
+    ]
+    assert not list_fields(other, "to do")
+
+
+def list_fields(result: Result, label: str) -> list[str]:
+    """Give the lines of the fields of this label in the report of one result."""
+    return [
+        str(line)
+        for section in make_page(report_of([result])).rest
+        for group in section.groups
+        for part in group
+        if isinstance(part, Field) and part.label == label
+        for line in part.lines
+    ]
 
 
 def list_seen(section: PageSection) -> list[str]:

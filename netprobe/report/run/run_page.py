@@ -18,6 +18,7 @@ from netprobe.model.accepted import STATES
 from netprobe.model.host_key import HostKey
 from netprobe.model.names import names_text
 from netprobe.model.plan import ABOUT_HOSTS
+from netprobe.model.reasons import find_reason
 from netprobe.model.result import Finding, HostReport, Result
 from netprobe.report.page.flow_groups import (
     MOST_LINES,
@@ -60,7 +61,7 @@ from netprobe.report.run.coverage_text import coverage_sections
 from netprobe.report.run.headline import Headline, headline, origin, totals
 from netprobe.report.run.overview import Overview, make_overview, overview_section
 from netprobe.report.run.quality_text import quality_sections
-from netprobe.report.run.to_do import DOUBTFUL_TO_DO, choose_to_do, word_wait
+from netprobe.report.run.to_do import choose_to_do, word_wait
 from netprobe.report.run.waiting import Awaited
 
 # Evidence sentences of one finding; the others have the same state and reason as one of these.
@@ -216,7 +217,8 @@ def _survey_fields(survey: Survey, about: RunSurvey) -> Iterator[Field]:
     else:
         yield from field("seen", [f"{first.because} ({first.state}, {first.reason})"])
         yield from field("where", [where_text(first)])
-        yield from field("to do", DOUBTFUL_TO_DO.get(first.reason, ()))
+        in_doubt = find_reason(first.reason).in_doubt
+        yield from field("to do", [in_doubt] if in_doubt else [])
 
 
 def _untested_fields(survey: Survey, report: Report, awaited: Awaited) -> Iterator[Field]:

@@ -36,13 +36,6 @@ _UNTESTED: Final[Mapping[str, str]] = {
         "in a cluster run again.",
     ),
 }
-# Of flows that are inconclusive.
-DOUBTFUL_TO_DO: Final[Mapping[str, tuple[str, ...]]] = {
-    "mtu-not-measured": (
-        "Mend what stops the other flows between these hosts, and run again: sizes are tried where "
-        "small packets are answered.",
-    ),
-}
 # What ping adds to the bytes that it is asked for: headers of IP and ICMP.
 _PING_HEADERS, _PING_HEADERS_6 = 28, 48
 _LOOK_AT_HOST = (
