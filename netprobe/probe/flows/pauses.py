@@ -17,6 +17,9 @@ from netprobe.probe.settings import LOOK_S, Timing
 SPARE_S = LOOK_S
 # A busy machine lets a process wait for less; a kernel answers meanwhile.
 MACHINE_STILL_S = 1.0
+# The packets of a look leave in so much of it, and in this time (``agent.probers.datagram.orders``;
+# a kernel repeats a SYN after a second): what stands still for as long may miss them all.
+SENT_PART, SENT_S = 0.4, 1.0
 # Round trips of a busy machine say little of the network: no answer takes more.
 MOST_ANSWER_S = LOOK_S
 # A machine that is busy now may be idle half a minute later.
@@ -29,7 +32,8 @@ class PatientProber(Prober):
 
     A kernel answers while its agents stand still: it is asked once more, and its silence counts.
     What a listener of ours answers is asked until a look meets no pause; after ``MOST_REPEATS``
-    nothing is known of it.
+    nothing is known of it. Where the user says how many looks there are, no others make up for one
+    whose packets a machine missed that stood still for a moment.
     """
 
     async def part(
@@ -39,7 +43,8 @@ class PatientProber(Prober):
         began_s = asyncio.get_running_loop().time()
         found = await super().part(part, timing, sport)
         shortest_ms = min(timing.first_ms or timing.look_ms, timing.look_ms) if timing else 0
-        hidden = await self._find_hidden(found, began_s, shortest_ms / 1000)
+        few = self.wanted_looks is not None
+        hidden = await self._find_hidden(found, began_s, shortest_ms / 1000, few=few)
         return await self._repeat_looks(found, hidden, sport)
 
     async def _repeat_looks(
@@ -66,13 +71,15 @@ class PatientProber(Prober):
         return [_mark_missed(one) if any(one is it for it in missed) else one for one in found]
 
     async def _find_hidden(
-        self, found: list[Observation], began_s: float, look_s: float
+        self, found: list[Observation], began_s: float, look_s: float, *, few: bool = False
     ) -> list[Observation]:
         """Find the flows whose answer a pause since then could have hidden: what is left of their
         shortest look without it is shorter than an answer takes. An order may have had many looks,
-        and may have waited: only what a pause took of one of them counts."""
+        and may have waited: only what a pause took of one of them counts. ``few``: also where it
+        could have hidden the packets of a look."""
         hidden = [one for one in found if _is_spoilt(one)]
-        for is_hidden_kind, least_s in ((_is_of_listener, 0.0), (_is_of_kernel, MACHINE_STILL_S)):
+        still_s = 0.0 if few else MACHINE_STILL_S
+        for is_hidden_kind, least_s in ((_is_of_listener, 0.0), (_is_of_kernel, still_s)):
             silent = [one for one in found if is_hidden_kind(one)]
             there = silent and self._fleet.agent(silent[0].task.wants[0].flow.destination)
             if not there or not there.alive:
@@ -85,7 +92,9 @@ class PatientProber(Prober):
                     lost_s = await there.count_lost(began_s, whole_s, least_s)
             except AgentError:
                 return []  # who works on the destination learns of it, too
-            hidden += silent if lost_s > whole_s - must_s else ()
+            spare_s = whole_s - must_s
+            most_s = min(spare_s, SENT_PART * whole_s, SENT_S) if few else spare_s
+            hidden += silent if lost_s > most_s else ()
         return hidden
 
 

@@ -49,6 +49,7 @@ async def probe(
     protocol: str = "udp",
     slowest_ms: float | None = None,
     ports: Ports = ((443, 443),),
+    looks: int | None = None,
 ) -> tuple[list[Observation], list[ProbeOrder]]:
     """What becomes of ports whose looks end so, and the orders for them."""
     left = iter(kinds)
@@ -58,7 +59,7 @@ async def probe(
     if slowest_ms is not None:
         heard = Outcome("answer", None, answer="nonce", rtt_ms=slowest_ms)
         answered.note_answer(SOURCE.name, make_task(protocol).address, heard)
-    prober = PatientProber(fleet, ProbeSettings(), answered)
+    prober = PatientProber(fleet, ProbeSettings(looks=looks), answered)
     task = make_task(protocol, ports)
     listeners = Listeners(UNKNOWN)
     spot = Spot(protocol, task.address, protocol_for(None), task.ports)
@@ -174,6 +175,25 @@ async def test_a_kernel_that_may_have_stood_still_is_asked_again(answers: bool) 
     assert found.outcome is not None
     assert (found.outcome.failure, found.outcome.answer) == (second.failure, second.answer)
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+@pytest.mark.parametrize(
+    ("looks", "look_ms", "pause", "asked"),
+    [(1, 3400, 1.1, 2), (1, 3400, 0.9, 1), (1, 250, 0.5, 2), (None, 3400, 1.1, 1)],
+)
+async def test_the_only_look_is_repeated_where_a_machine_may_have_missed_its_packets(
+    protocol: str, looks: int | None, look_ms: int, pause: float, asked: int
+) -> None:
+    """--retries 0: no other look makes up for it. What the repeat says stands."""
+    silence = kind(op="connect", failure="no-answer") if protocol == "tcp" else NONE
+    found, orders = await probe(
+        [silence] * 2, pause, pause, protocol=protocol, timing=Timing(look_ms, look_ms, 1),
+        looks=looks, slowest_ms=1.0,
+    )  # fmt: skip
+
+    assert [one.outcome and one.outcome.failure for one in found] == ["no-answer"]
+    assert len(orders) == asked
 
 
 @pytest.mark.parametrize("is_paused_again", [False, True])
