@@ -15,6 +15,8 @@ from netprobe.agent.wire.host_messages import (
     EgressOrder,
     PacketCounts,
     PacketCountsOrder,
+    Resolved,
+    ResolveOrder,
     RouteOrder,
 )
 from netprobe.agent.wire.orders import (
@@ -29,7 +31,7 @@ from netprobe.agent.wire.parts import OrderArrivals
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence
-from netprobe.model.inventory import Host, Inventory
+from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
@@ -74,6 +76,8 @@ class World:
         self.emitted: list[tuple[Want, list[Evidence]]] = []
         self.gates: dict[str, asyncio.Event] = {}
         self.failing: set[str] = set()
+        # What the agents answer otherwise than here.
+        self.scripts: dict[type[Any], Any] = {}
         self.stops_at: Callable[[str, ProbeOrder], bool] = lambda source, order: False
         self.stopped = asyncio.Event()
         # Set once so many flows have been emitted.
@@ -137,6 +141,7 @@ class World:
                 [OrderArrivals(number, [(1, 65535)], [], None) for number in order.orders],
                 [], [], [],
             ),
+            **self.scripts,
         }  # fmt: skip
 
     async def run(
@@ -272,6 +277,48 @@ async def test_a_dead_host_does_not_hold_a_slow_one(monkeypatch: pytest.MonkeyPa
 
     assert world.orders == all_orders(world.plan)
     assert world.words()["no-python"] == 2 * 5
+
+
+async def test_a_dead_name_server_of_one_source_holds_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the others can probe is probed; and it is waited for once."""
+    name = "x.example.com"
+    ends = [plan_host("x", "external", addresses=(name,), vantage=Vantage("none"))]
+    starts = [plan_host(name, "node", addresses=(f"10.0.0.{at}",)) for at, name in enumerate("ab")]
+    wanted = requirement("x", "node", "external", tcp=PORTS)
+    plan = make_plan([chosen_matrix([wanted])], Inventory((*starts, *ends)), TODAY)
+    world = World(monkeypatch, plan)
+    answers = {"a": asyncio.Event(), "b": asyncio.Event()}
+    answers["b"].set()
+
+    async def resolve(link: FakeLink, order: Any, answer: type[Any]) -> Any:
+        if not isinstance(order, ResolveOrder):
+            return await request(link, order, answer)
+        link.sent.append(order)
+        await answers[link.host].wait()
+        found = ["10.0.0.9"] if link.host == "b" else []
+        return Resolved(1, found, None if found else "name-not-resolved", "no answer")
+
+    request = FakeLink.request
+    monkeypatch.setattr(FakeLink, "request", resolve)
+    world.scripts[ProbeOrder] = lambda order: reply(order, kind(failure="no-answer"))
+    world.count = 1
+    running = asyncio.create_task(world.run())
+
+    async with asyncio.timeout(PATIENCE_S):
+        await world.enough.wait()
+        assert [want.flow.source.name for want, _ in world.emitted] == ["b"]
+        assert not running.done()
+        answers["a"].set()
+        await running
+
+    ((_, (found,)),) = world.emitted[1:]
+    assert found.outcome is not None
+    assert found.outcome.failure == "name-not-resolved"
+    assert [link.orders(ResolveOrder) for link in world.links.values()] == [
+        [ResolveOrder(0, name)]
+    ] * 2
 
 
 async def test_who_certainly_has_no_agent_is_prompt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,41 @@
+"""The names that hosts resolve in one run: each is asked once, so that a dead name server is waited
+for once."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+
+from netprobe.agent.wire.host_messages import Resolved
+from netprobe.probe.agents.agent import AgentMethods
+
+
+class Lookups:
+    """What the agents of a run are asked to resolve, and what came of it."""
+
+    def __init__(self) -> None:
+        self._begun: dict[tuple[AgentMethods, str], asyncio.Task[Resolved]] = {}
+
+    def begin(self, agent: AgentMethods, name: str) -> asyncio.Task[Resolved]:
+        """Give what resolves a name on the agent's host, for all who wait; anew where that failed.
+
+        It waits for the agent's start.
+        """
+        known = self._begun.get((agent, name))
+        if known is None or (known.done() and known.exception() is not None):
+            # Nobody's work is what all wait for: in the phases it is a piece of its own.
+            known = asyncio.create_task(_resolve(agent, name), context=Context())
+            # Who waits may be stopped before it fails: asyncio logs no exception for that.
+            known.add_done_callback(lambda one: one.cancelled() or one.exception())
+            self._begun[agent, name] = known
+        return known
+
+    async def resolve(self, agent: AgentMethods, name: str) -> Resolved:
+        """Resolve a name as programs on the agent's host do. Raises AgentError."""
+        return await asyncio.shield(self.begin(agent, name))
+
+
+async def _resolve(agent: AgentMethods, name: str) -> Resolved:
+    await agent.wait_ready()
+    with agent.phases.during("waiting", f"for {agent.host.name} to resolve {name}"):
+        return await agent.resolve(name)
