@@ -475,6 +475,23 @@ def test_flows_without_evidence_are_known() -> None:
     assert list(listed.missing()) == []
 
 
+async def test_listeners_that_are_gone_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that only they could answer ends with them, and the flows are asked without them."""
+    world = World(monkeypatch, plan_of("a", "b"))
+    world.stops_at = lambda source, order: source == "a" and order.blocks[0].mode == "nonce"
+    running = asyncio.create_task(world.run())
+    await world.stopped.wait()
+
+    world.links["b"].lose()
+    await running
+
+    assert world.orders == all_orders(world.plan)
+    (found,) = (one for want, some in world.emitted for one in some if want.flow.source.name == "a")
+    assert found.listener.state == "lost"
+    assert found.outcome is not None
+    assert found.outcome.failure == "no-answer"
+
+
 async def test_work_that_fails_at_a_destination_is_the_end_of_its_flows_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -24,7 +24,7 @@ class Lookups:
         known = self._begun.get((agent, name))
         if known is None or (known.done() and known.exception() is not None):
             # Nobody's work is what all wait for: in the phases it is a piece of its own.
-            known = asyncio.create_task(_resolve(agent, name), context=Context())
+            known = asyncio.create_task(_resolve_name(agent, name), context=Context())
             # Who waits may be stopped before it fails: asyncio logs no exception for that.
             known.add_done_callback(lambda one: one.cancelled() or one.exception())
             self._begun[agent, name] = known
@@ -35,7 +35,7 @@ class Lookups:
         return await asyncio.shield(self.begin(agent, name))
 
 
-async def _resolve(agent: AgentMethods, name: str) -> Resolved:
+async def _resolve_name(agent: AgentMethods, name: str) -> Resolved:
     await agent.wait_ready()
     with agent.phases.during("waiting", f"for {agent.host.name} to resolve {name}"):
         return await agent.resolve(name)
