@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ from netprobe.probe import collect as collect_module
 from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import ListedFlows, collect, list_hosts
 from netprobe.probe.destination import Destination
+from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, PlanPlace, Want, WantKey, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
@@ -473,6 +475,22 @@ def test_flows_without_evidence_are_known() -> None:
 
     listed.drop(first)
     assert list(listed.missing()) == []
+
+
+async def test_a_stuck_destination_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has more flows than there are to be at once, and the first one does not end."""
+    monkeypatch.setattr(collect_module, "Room", partial(Room, 1))
+    world = World(monkeypatch, plan_of("a", "b", "c"))
+    world.stops_at = lambda source, order: order.dst == "10.0.0.1"
+    world.count = 4
+    running = asyncio.create_task(world.run())
+
+    async with asyncio.timeout(PATIENCE_S):
+        await world.enough.wait()
+    assert {want.flow.destination.name for want, _ in world.emitted} == {"b", "c"}
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert world.orders == all_orders(world.plan)
 
 
 async def test_listeners_that_are_gone_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
