@@ -11,6 +11,7 @@ from netprobe.agent.wire.host_messages import Resolved, ResolveOrder
 from netprobe.errors import AgentError
 from netprobe.model.plan import HostFlow
 from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.lookups import LOOKUPS_AT_ONCE
 from netprobe.probe.flows.names import resolve_names
 from netprobe.probe.resolvers import look_at_resolvers
 from tests.probe.builders import NAMED, SOURCE, TARGET, make_want
@@ -49,6 +50,29 @@ async def test_what_the_agent_could_not_ask_is_asked_anew() -> None:
     agent.scripts[ResolveOrder] = lambda order: NOTHING
 
     assert await fleet.lookups.resolve(agent, NAME) is NOTHING
+
+
+async def test_no_name_waits_within_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time there begins when it is told, and not when a thread has taken it."""
+    agent = FakeAgent(SOURCE)
+    fleet = FakeFleet([agent])
+    gate = asyncio.Event()
+    asked: list[str] = []
+
+    async def resolve(self: AgentMethods, name: str) -> Resolved:
+        asked.append(name)
+        await gate.wait()
+        return NOTHING
+
+    monkeypatch.setattr(FakeAgent, "resolve", resolve)
+    names = [f"{number}.example.com" for number in range(LOOKUPS_AT_ONCE + 1)]
+    looking = asyncio.gather(*(fleet.lookups.resolve(agent, name) for name in names))
+    await asyncio.sleep(1)
+
+    assert asked == names[:-1]
+    gate.set()
+    await looking
+    assert asked == names
 
 
 async def test_a_dead_name_server_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
