@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,6 +22,8 @@ from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
 from netprobe.probe.flows.directions import Directions
 from netprobe.probe.flows.listeners import Origins
+from netprobe.probe.flows.names import needs_name
+from netprobe.probe.flows.proxied import ways
 from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, Want, WantKey, Work
@@ -228,15 +231,21 @@ async def _run_destination(
 
 
 async def _sort_by_promptness(wants: list[Want], fleet: Fleet) -> tuple[list[Want], list[Want]]:
-    """Split wants: those whose source soon has an agent or none for certain, at least one; and
-    the others."""
-    agents = {fleet.agent(want.flow.source) for want in wants}
-    slow = [agent for agent in agents if not agent.settled.is_set()]
+    """Split wants: those whose source is soon ready, at least one; and the others."""
+    ready = [(want, _prepare_source(want, fleet)) for want in wants]
+    slow = {one for _, one in ready if not one.done()}
     if slow:
-        starts = [agent.settling() for agent in slow]
-        done, _ = await asyncio.wait(starts, timeout=PROMPT_S)
-        if not done and len(slow) == len(agents):
-            await asyncio.wait(starts, return_when=asyncio.FIRST_COMPLETED)
-    prompt = [want for want in wants if fleet.agent(want.flow.source).settled.is_set()]
-    late = [want for want in wants if not fleet.agent(want.flow.source).settled.is_set()]
-    return prompt, late
+        done, _ = await asyncio.wait(slow, timeout=PROMPT_S)
+        if not done and all(one in slow for _, one in ready):
+            await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
+    prompt = [want for want, one in ready if one.done()]
+    return prompt, [want for want, one in ready if not one.done()]
+
+
+def _prepare_source(want: Want, fleet: Fleet) -> asyncio.Task[Any]:
+    """Give what waits until the source has an agent, or none for certain, and has resolved the
+    flow's name, where it has to."""
+    agent, address = fleet.agent(want.flow.source), want.flow.address
+    if address.family is None and any(map(needs_name, ways(want))):
+        return fleet.lookups.begin(agent, address.text)
+    return agent.settling()

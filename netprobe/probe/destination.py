@@ -46,6 +46,7 @@ from netprobe.probe.flows.reachability import Answered
 from netprobe.probe.flows.room import gather_some
 from netprobe.probe.flows.senders import find_own, find_senders
 from netprobe.probe.flows.told_ports import interrupted, unprobed
+from netprobe.probe.flows.vanishing import look_until_lost
 from netprobe.probe.flows.work import (
     PlanPlace,
     Task,
@@ -290,10 +291,11 @@ class Destination:
         pairs: dict[tuple[str, str], list[Part]] = {}
         for part in direct:
             pairs.setdefault(part.task.pair, []).append(part)
-        looked, through = await asyncio.gather(
+        look = asyncio.gather(
             gather_some([partial(probe_pair, parts, scene) for parts in pairs.values()]),
             self._proxied.probe([task for task in flows if task.via is not None], listeners),
         )
+        looked, through = await look_until_lost(look, direct, self._agent)
         seen = [one for some in looked for one in some]
         # The check of the path MTU measures these.
         seen += [unprobed(task, ()) for task in tasks if task.probe == PATH_MTU]

@@ -28,12 +28,11 @@ async def look_at_resolvers(
 
     Hosts that resolve all of their names, or that have a server which answers, are left out.
     """
-    stranger = make_stranger(fleet.key)
 
     async def look(lookup: HostFlow) -> ResolverFacts | None:
         agent = fleet.agent(lookup.flow.source)
         try:
-            return await _look_at_host(lookup, agent, stranger) if agent.alive else None
+            return await _look_at_host(lookup, agent, fleet) if agent.alive else None
         except AgentError:
             return None
 
@@ -44,27 +43,29 @@ async def look_at_resolvers(
 
 
 async def _look_at_host(
-    lookup: HostFlow, agent: AgentMethods, stranger: str
+    lookup: HostFlow, agent: AgentMethods, fleet: Fleet
 ) -> ResolverFacts | None:
     """Ask one host. What it resolves by its own means, such as /etc/hosts, needs no server."""
-    unresolved = await _find_unresolved(lookup.ends, agent)
+    unresolved = await _find_unresolved(lookup.ends, agent, fleet)
     names = lookup.asked or unresolved
     if not names:
         return None
     servers = choose_resolvers((await agent.nameservers()).servers) or [LOCAL_SERVER]
-    survey = NameSurvey(names, "udp", stranger)
+    survey = NameSurvey(names, "udp", make_stranger(fleet.key))
     told = await asyncio.gather(*(agent.names.ask(one, survey) for one in servers))
     if any(one.resolves for one in told):
         return None
     # Any name may be meant by a wildcard.
     plain = [name for name in lookup.asked if not name.startswith(WILDCARD)]
-    unresolved += await _find_unresolved(plain, agent) if plain else lookup.asked
+    unresolved += await _find_unresolved(plain, agent, fleet) if plain else lookup.asked
     silent = not any(one.alive for one in told)
     gateway = (await agent.route(servers[0], None)).gateway if silent else None
     return ResolverFacts(tuple(told), unresolved, gateway)
 
 
-async def _find_unresolved(names: Sequence[str], agent: AgentMethods) -> tuple[str, ...]:
+async def _find_unresolved(
+    names: Sequence[str], agent: AgentMethods, fleet: Fleet
+) -> tuple[str, ...]:
     """List the names for which programs on the host get no address."""
-    found = await asyncio.gather(*map(agent.resolve, names))
+    found = await asyncio.gather(*(fleet.lookups.resolve(agent, name) for name in names))
     return tuple(name for name, told in zip(names, found, strict=True) if not told.addresses)

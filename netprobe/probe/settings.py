@@ -27,6 +27,15 @@ UDP_SOURCES_AT_ONCE = 5
 # TLS handshakes cost a service more than they cost us.
 SERVICES_AT_ONCE = 8
 
+# Routers' own buckets pace TTL walks: with more a large failure takes minutes to say nothing new.
+WALKS = 20
+# Flows of one source asked again after a pause (``late_refusals``): each takes 3 to 8 seconds.
+LATE = 6
+# How often flows are asked while a source's counters are watched: each time takes a second or two.
+COUNTED = 5
+# Silence is asked in less; a source that is busy for longer has a large plan.
+QUIET_S = 3.0
+
 # How many listeners one round opens at most, under the agent's own limit of descriptors.
 ROUND_LISTENERS = 8192
 SPARE_DESCRIPTORS = 512

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from netprobe.agent.wire.host_messages import (
     EgressOrder,
     PacketCounts,
     PacketCountsOrder,
+    Resolved,
+    ResolveOrder,
     RouteOrder,
 )
 from netprobe.agent.wire.orders import (
@@ -29,7 +32,7 @@ from netprobe.agent.wire.parts import OrderArrivals
 from netprobe.errors import AgentError
 from netprobe.model import ports as port_sets
 from netprobe.model.evidence import Evidence
-from netprobe.model.inventory import Host, Inventory
+from netprobe.model.inventory import Host, Inventory, Vantage
 from netprobe.model.plan import Plan
 from netprobe.model.ports import Ports
 from netprobe.model.result import HostReport
@@ -39,6 +42,7 @@ from netprobe.probe.agents.live_fleet import open_fleet
 from netprobe.probe.collect import ListedFlows, collect, list_hosts
 from netprobe.probe.destination import Destination
 from netprobe.probe.flows.listeners import Origins
+from netprobe.probe.flows.room import Room
 from netprobe.probe.flows.work import STOPPED, PlanPlace, Want, WantKey, Work
 from netprobe.probe.settings import ProbeSettings
 from netprobe.vantage.launch import Launcher
@@ -75,6 +79,8 @@ class World:
         self.emitted: list[tuple[Want, list[Evidence]]] = []
         self.gates: dict[str, asyncio.Event] = {}
         self.failing: set[str] = set()
+        # What the agents answer otherwise than here.
+        self.scripts: dict[type[Any], Any] = {}
         self.stops_at: Callable[[str, ProbeOrder], bool] = lambda source, order: False
         self.stopped = asyncio.Event()
         # Set once so many flows have been emitted.
@@ -138,6 +144,7 @@ class World:
                 [OrderArrivals(number, [(1, 65535)], [], None) for number in order.orders],
                 [], [], [],
             ),
+            **self.scripts,
         }  # fmt: skip
 
     async def run(
@@ -323,6 +330,48 @@ async def test_a_dead_host_does_not_hold_a_slow_one(monkeypatch: pytest.MonkeyPa
     assert world.words()["no-python"] == 2 * 5
 
 
+async def test_a_dead_name_server_of_one_source_holds_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the others can probe is probed; and it is waited for once."""
+    name = "x.example.com"
+    ends = [plan_host("x", "external", addresses=(name,), vantage=Vantage("none"))]
+    starts = [plan_host(name, "node", addresses=(f"10.0.0.{at}",)) for at, name in enumerate("ab")]
+    wanted = requirement("x", "node", "external", tcp=PORTS)
+    plan = make_plan([chosen_matrix([wanted])], Inventory((*starts, *ends)), TODAY)
+    world = World(monkeypatch, plan)
+    answers = {"a": asyncio.Event(), "b": asyncio.Event()}
+    answers["b"].set()
+
+    async def resolve(link: FakeLink, order: Any, answer: type[Any]) -> Any:
+        if not isinstance(order, ResolveOrder):
+            return await request(link, order, answer)
+        link.sent.append(order)
+        await answers[link.host].wait()
+        found = ["10.0.0.9"] if link.host == "b" else []
+        return Resolved(1, found, None if found else "name-not-resolved", "no answer")
+
+    request = FakeLink.request
+    monkeypatch.setattr(FakeLink, "request", resolve)
+    world.scripts[ProbeOrder] = lambda order: reply(order, kind(failure="no-answer"))
+    world.count = 1
+    running = asyncio.create_task(world.run())
+
+    async with asyncio.timeout(PATIENCE_S):
+        await world.enough.wait()
+        assert [want.flow.source.name for want, _ in world.emitted] == ["b"]
+        assert not running.done()
+        answers["a"].set()
+        await running
+
+    ((_, (found,)),) = world.emitted[1:]
+    assert found.outcome is not None
+    assert found.outcome.failure == "name-not-resolved"
+    assert [link.orders(ResolveOrder) for link in world.links.values()] == [
+        [ResolveOrder(0, name)]
+    ] * 2
+
+
 async def test_who_certainly_has_no_agent_is_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed start is known at once: nobody waits for it."""
     world = World(monkeypatch, plan_of("a", "b"))
@@ -475,6 +524,39 @@ def test_flows_without_evidence_are_known() -> None:
 
     listed.drop(first)
     assert list(listed.missing()) == []
+
+
+async def test_a_stuck_destination_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has more flows than there are to be at once, and the first one does not end."""
+    monkeypatch.setattr(collect_module, "Room", partial(Room, 1))
+    world = World(monkeypatch, plan_of("a", "b", "c"))
+    world.stops_at = lambda source, order: order.dst == "10.0.0.1"
+    world.count = 4
+    running = asyncio.create_task(world.run())
+
+    async with asyncio.timeout(PATIENCE_S):
+        await world.enough.wait()
+    assert {want.flow.destination.name for want, _ in world.emitted} == {"b", "c"}
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert world.orders == all_orders(world.plan)
+
+
+async def test_listeners_that_are_gone_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that only they could answer ends with them, and the flows are asked without them."""
+    world = World(monkeypatch, plan_of("a", "b"))
+    world.stops_at = lambda source, order: source == "a" and order.blocks[0].mode == "nonce"
+    running = asyncio.create_task(world.run())
+    await world.stopped.wait()
+
+    world.links["b"].lose()
+    await running
+
+    assert world.orders == all_orders(world.plan)
+    (found,) = (one for want, some in world.emitted for one in some if want.flow.source.name == "a")
+    assert found.listener.state == "lost"
+    assert found.outcome is not None
+    assert found.outcome.failure == "no-answer"
 
 
 async def test_work_that_fails_at_a_destination_is_the_end_of_its_flows_only(

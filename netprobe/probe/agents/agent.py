@@ -22,22 +22,13 @@ from netprobe.probe.agents.outcome_rules import OutcomeRules
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.rules import check_answer, refusing
 from netprobe.probe.agents.templates import Templates
-from netprobe.probe.settings import Timing
+from netprobe.probe.settings import COUNTED, LATE, QUIET_S, WALKS, Timing
 from netprobe.vantage.accepting import PortPlace, Serve, open_port
 from netprobe.vantage.link import AgentLink
 from netprobe.vantage.pauses import wait_awake
 from netprobe.vantage.stream import Target, open_stream
 
 Answer = TypeVar("Answer")
-
-# Routers' own buckets pace TTL walks: with more a large failure takes minutes to say nothing new.
-WALKS = 20
-# Flows asked again after a pause (``late_refusals``): each takes three to eight seconds.
-LATE = 6
-# How often flows are asked while this host's counters are watched: each time takes a second or two.
-COUNTED = 5
-# Silence is asked in less; a source that is busy for longer has a large plan.
-QUIET_S = 3.0
 
 # Orders of ``ask_service``; the other orders of a run count from 1 and never get there.
 _SERVICE_ORDERS = itertools.count(1 << 30)
@@ -153,6 +144,11 @@ class AgentMethods(ABC):
     def sudo_failed(self) -> bool:
         """Whether it runs without the rights that sudo was to give it."""
         return False
+
+    @property
+    def lost_link(self) -> asyncio.Future[None] | None:
+        """What fails once the agent is lost; None where nothing tells."""
+        return None
 
     @property
     @abstractmethod
@@ -308,6 +304,11 @@ class Agent(AgentMethods):
         return self.link is not None
 
     @property
+    def lost_link(self) -> asyncio.Future[None] | None:
+        """What fails once the agent is lost; None where there is none."""
+        return self.link.lost if self.link is not None else None
+
+    @property
     def alive(self) -> bool:
         """Whether there is an agent now."""
         return self.link is not None and not self.link.lost.done()
@@ -394,7 +395,6 @@ class Agent(AgentMethods):
 
     def _send_templates(self, link: AgentLink) -> None:
         """Send the templates that this agent does not know yet."""
-        items = self.templates.after(self._known_templates)
-        if items:
+        if items := self.templates.after(self._known_templates):
             link.send(orders.TemplatesOrder(items))
             self._known_templates += len(items)

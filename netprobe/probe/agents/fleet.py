@@ -12,6 +12,7 @@ from netprobe.agent.wire.orders import RecordOrder
 from netprobe.model.inventory import Host
 from netprobe.model.result import HostReport
 from netprobe.probe.agents.agent import AgentMethods
+from netprobe.probe.agents.lookups import Lookups
 from netprobe.probe.agents.neighbours import HolderAnswers
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.agents.templates import Templates
@@ -46,6 +47,7 @@ class Fleet:
         self._by_name = {agent.host.name: agent for agent in agents}
         self._hosts = [agent.host for agent in self._by_name.values()]
         self.holders = HolderAnswers(self.agents())
+        self.lookups = Lookups()
         for index, agent in enumerate(self._by_name.values()):
             agent.index = index
             agent.phases = self.phases
@@ -73,6 +75,7 @@ class Fleet:
         """
         self.phases = Phases()
         self.holders = HolderAnswers(self.agents())
+        self.lookups = Lookups()
         for agent in self._by_name.values():
             agent.begin_run(self.phases, records=record is not None)
 

@@ -54,11 +54,16 @@ class ResolvedNames(Struct, frozen=True):
         return [Evidence(want.flow, address.text, ports, outcome=outcome, trail=trail)]
 
 
+def needs_name(want: Want) -> bool:
+    """Tell whether the source resolves the flow's address itself, by the way that it takes."""
+    return want.flow.address.family is None and want.via is None
+
+
 async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
     """Ask every source for every name that it needs, once."""
     needed = {}
     for want in wants:
-        if want.flow.address.family is None and want.via is None:
+        if needs_name(want):
             key = (want.flow.source.name, want.flow.address.text)
             needed[key] = want.flow.source
     usable: dict[NameKey, tuple[str, ...]] = {}
@@ -66,10 +71,8 @@ async def resolve_names(wants: Sequence[Want], fleet: Fleet) -> ResolvedNames:
     answers: dict[NameKey, Resolved] = {}
 
     async def ask(key: NameKey, source: Host) -> None:
-        about = f"for {source.name} to resolve {key[1]}"
         try:
-            with fleet.phases.during("waiting", about):
-                answer = answers[key] = await fleet.agent(source).resolve(key[1])
+            answer = answers[key] = await fleet.lookups.resolve(fleet.agent(source), key[1])
         except AgentError as error:
             failed[key] = (error.reason, str(error))
             return

@@ -197,19 +197,16 @@ class Prober:
         if sport is not None and isinstance(order, ProbeOrder):
             order = order._replace(sport=sport)
         proven: list[Observation] = []
+        unchecked: list[PortOutcome] = []
+        self._unchecked.append((part, number, unchecked))
 
         def hear(rows: list[PortOutcome]) -> None:
             if part.task.protocol == "tcp" and any(_is_through(row.kind) for row in rows):
                 self.answered.note_through(agent.host.name)
             # An answer that proves itself has no ICMP error whose sender would need a route.
-            reader = self._make_reader(
-                agent, part.protocol, part.task, self._fleet.own_addresses(agent.host)
-            )
-            answers = ProbeReply([row for row in rows if row.kind.answer in PROVEN])
-            fresh = [one for one in read_reply(part, number, reader, answers) if one.proven]
-            unchecked = [row for row in rows if _is_answered(row.kind)]
-            if unchecked:
-                self._unchecked.append((part, number, unchecked))
+            answers = [row for row in rows if row.kind.answer in PROVEN]
+            fresh = [one for one in self._read_rows(part, number, answers) if one.proven]
+            unchecked.extend(row for row in rows if _is_answered(row.kind))
             proven.extend(fresh)
             self.proven += fresh
 
@@ -219,6 +216,9 @@ class Prober:
             own = await self._find_own(agent, part.task, reply)
             reader = self._make_reader(agent, part.protocol, part.task, own)
             found = list(read_reply(part, number, reader, reply))
+        except asyncio.CancelledError:
+            self._note_answers(part.task, [*proven, *self._read_rows(part, number, unchecked)])
+            raise
         except Exception as error:
             lost = error if isinstance(error, AgentError) else agent.lose(error)
             return proven + _lose_rest(part, number, proven, lost)
@@ -228,17 +228,21 @@ class Prober:
 
     def unchecked(self) -> Iterator[Observation]:
         """Give what came and is not proven; a later look at a port comes later."""
-        for part, number, rows in self._unchecked:
-            agent = self._fleet.agent(part.task.source)
-            own = self._fleet.own_addresses(agent.host)
-            reader = self._make_reader(agent, part.protocol, part.task, own)
-            yield from read_reply(part, number, reader, ProbeReply(rows))
+        for entry in self._unchecked:
+            yield from self._read_rows(*entry)
+
+    def _read_rows(self, part: Part, number: int, rows: list[PortOutcome]) -> Iterator[Observation]:
+        agent = self._fleet.agent(part.task.source)
+        own = self._fleet.own_addresses(agent.host)
+        reader = self._make_reader(agent, part.protocol, part.task, own)
+        return read_reply(part, number, reader, ProbeReply(rows))
 
     async def _send_order(
         self, part: Part, order: ProbeOrder | EchoOrder, hear: Callable[[list[PortOutcome]], None]
     ) -> ProbeReply:
         phase: Phase = "second looks" if order.id in self.asked_again else "probes"
-        with self._fleet.phases.during(phase, _word_ends(part.task)):
+        ends = f"from {part.task.source.name} to {part.task.wants[0].flow.destination.name}"
+        with self._fleet.phases.during(phase, ends):
             async with self._paced if part.paced else nullcontext():
                 return await self._fleet.agent(part.task.source).probe(order, hear)
 
@@ -352,10 +356,6 @@ def _is_through(kind: OutcomeKind | Outcome) -> bool:
 def _is_answered(kind: OutcomeKind) -> bool:
     """Tell whether anything came that a check may still doubt."""
     return kind.answer not in PROVEN and (_is_through(kind) or kind.icmp is not None)
-
-
-def _word_ends(task: Task) -> str:
-    return f"from {task.source.name} to {task.wants[0].flow.destination.name}"
 
 
 def read_reply(part: Part, number: int, reader: Reader, reply: ProbeReply) -> Iterator[Observation]:

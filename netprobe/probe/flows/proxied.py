@@ -18,7 +18,6 @@ from netprobe.model.evidence import Listener, Outcome, ServiceFinding
 from netprobe.model.inventory import Proxy
 from netprobe.model.konnectivity import OpenedPipe, Pipe
 from netprobe.model.ports import PortRange
-from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.flows.batches import Part, parts
 from netprobe.probe.flows.listeners import Listeners
@@ -123,8 +122,7 @@ class Proxied:
         )
         async with self._slots:
             try:
-                agent = self._fleet.agent(part.task.source)
-                talk = _Talk(agent, part.task, port)
+                talk = _Talk(self._fleet, part.task, port)
                 if listener.state == "ours" and not talk.by_url:
                     outcome = await self._ask_nonce(talk, part.protocol, number)
                     return replace(blank, outcome=outcome)
@@ -175,12 +173,13 @@ async def _receive_bytes(pipe: Pipe, length: int) -> bytes:
 class _Talk:
     """One port of one task: connections through the proxy, and why the last one failed."""
 
-    def __init__(self, agent: AgentMethods, task: Task, port: int) -> None:
+    def __init__(self, fleet: Fleet, task: Task, port: int) -> None:
         assert task.via is not None
         self.task = task
         self.port = port
         self.rtt_ms: float | None = None
-        self._agent = agent
+        self._agent = fleet.agent(task.source)
+        self._lookups = fleet.lookups
         self._proxy = parse_proxy(task.via.url, "proxy")
         self._host = dialled(task.wants[0])
         service = service_for(task.probe)
@@ -258,7 +257,7 @@ class _Talk:
     async def _find_addresses(self) -> list[str]:
         if is_address(self._proxy.host):
             return [self._proxy.host]
-        reply = await self._agent.resolve(self._proxy.host)
+        reply = await self._lookups.resolve(self._agent, self._proxy.host)
         found = reply.addresses[:ADDRESSES]
         if not found:
             words = f"{self._agent.host.name} cannot resolve the proxy {self._proxy.host}"

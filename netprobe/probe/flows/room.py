@@ -10,50 +10,67 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# Flows of which the answers are out, or are held together until all of their destination are there.
+# Flows that are begun together: answers are out, or held until all of their destination are there.
 FLOWS_AT_ONCE = 4096
+# Who is not done by then waits for hosts, and gives its place to others, until so many flows are
+# held in all: each takes about 12 KiB.
+PLACE_S = 5.0
+FLOWS_HELD = 4 * FLOWS_AT_ONCE
 # Pairs, or flows looked at again, of one destination that wait for answers at the same time.
 PAIRS_AT_ONCE = 4096
 
 
 class Room:
-    """Room for so many flows; who needs more than there is gets all of it, alone."""
+    """Room for so many flows; who needs more than there is gets all of it, alone.
 
-    def __init__(self, size: int = FLOWS_AT_ONCE) -> None:
+    One frozen or paced host may need its room for minutes. After ``PLACE_S`` it only counts in
+    ``whole``, which is the most that is held.
+    """
+
+    def __init__(self, size: int = FLOWS_AT_ONCE, whole: int = FLOWS_HELD) -> None:
         self._size = size
-        self._used = 0
+        self._whole = whole
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        # The flows of each holder, and of those who came lately.
+        self._held: dict[asyncio.Future[None], int] = {}
+        self._fresh: dict[asyncio.Future[None], int] = {}
 
     @asynccontextmanager
     async def hold(self, count: int) -> AsyncIterator[None]:
         """Hold room for so many flows; first come, first served."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append((count, turn))
         self._admit_next()
         try:
             await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._used -= count
-            self._admit_next()
-            raise
-        try:
-            yield
+            later = loop.call_later(PLACE_S, self._give_place, turn)
+            try:
+                yield
+            finally:
+                later.cancel()
         finally:
-            self._used -= count
-            self._admit_next()
+            self._held.pop(turn, None)
+            self._give_place(turn)
+
+    def _give_place(self, turn: asyncio.Future[None]) -> None:
+        self._fresh.pop(turn, None)
+        self._admit_next()
 
     def _admit_next(self) -> None:
         while self._waiting:
             count, turn = self._waiting[0]
-            if turn.done():
-                self._waiting.popleft()
-            elif not self._used or self._used + count <= self._size:
-                self._waiting.popleft()
-                self._used += count
+            if not turn.done():
+                if not self._has_room(count):
+                    return
+                self._held[turn] = self._fresh[turn] = count
                 turn.set_result(None)
-            else:
-                return
+            self._waiting.popleft()
+
+    def _has_room(self, count: int) -> bool:
+        held, fresh = sum(self._held.values()), sum(self._fresh.values())
+        has_place = not fresh or fresh + count <= self._size
+        return not held or (has_place and held + count <= self._whole)
 
 
 async def gather_all(waiting: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

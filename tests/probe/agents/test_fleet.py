@@ -16,9 +16,10 @@ from netprobe.errors import AgentError
 from netprobe.model.inventory import Address, Host, Vantage
 from netprobe.model.result import HostReport
 from netprobe.probe.agents import live_fleet
-from netprobe.probe.agents.agent import WALKS, Agent
+from netprobe.probe.agents.agent import Agent
 from netprobe.probe.agents.live_fleet import FEW_FILES, LiveFleet, host_report
 from netprobe.probe.agents.templates import Templates
+from netprobe.probe.settings import WALKS
 from netprobe.vantage.launch import Launcher
 from netprobe.vantage.link import AgentLink
 from tests.patience import PATIENCE_S

@@ -19,7 +19,6 @@ from netprobe.model import ports as port_sets
 from netprobe.model.evidence import NOT_COUNTED, Outcome, StoppedPackets, Witness
 from netprobe.model.ports import Ports
 from netprobe.model.story import Sight, Story, StoryPlace
-from netprobe.probe.agents.agent import COUNTED
 from netprobe.probe.checks import stopped_packets
 from netprobe.probe.checks.check import Scene
 from netprobe.probe.checks.stopped_packets import (
@@ -30,6 +29,7 @@ from netprobe.probe.checks.stopped_packets import (
     StoppedPacketsLook,
 )
 from netprobe.probe.flows.prober import Observation
+from netprobe.probe.settings import COUNTED
 from tests.probe.builders import SOURCE, TARGET, look, make_observation, make_scene, make_task
 from tests.probe.fakes import FakeAgent, kind, reply
 

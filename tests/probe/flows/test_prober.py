@@ -215,6 +215,30 @@ async def test_answers_that_arrived_before_the_loss_of_the_agent_count() -> None
     ]
 
 
+@pytest.mark.parametrize("answer", [kind(answer="nonce", by=1), OPEN])
+async def test_who_answered_is_known_though_nobody_waited_for_the_end(answer: OutcomeKind) -> None:
+    """A look may end early, and a later silence is judged by what came until then."""
+    bench = Bench()
+    came = asyncio.Event()
+
+    async def probe(order: ProbeOrder | EchoOrder, heard: Heard | None = None) -> ProbeReply:
+        assert heard is not None
+        heard([PortOutcome(3, 4, answer, 7000, 1)])
+        came.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    bench.source.probe = probe  # type: ignore[method-assign]  # a script
+    asking = asyncio.create_task(bench.probe(make_task("tcp", ((1, 9),)), (((1, 9),), OURS)))
+    await came.wait()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+
+    assert asking.cancelled()
+    assert bench.answered.has("a", "10.0.0.2")
+    assert bench.answered.slowest_ms("a", "10.0.0.2") == 7.0
+
+
 async def test_other_sources_are_probed_nevertheless() -> None:
     """An agent's loss is its own flows' only."""
     lost = FakeAgent(SOURCE, lost=True)

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from netprobe.probe.flows.room import Room, gather_all, gather_some
+from netprobe.probe.flows.room import PLACE_S, Room, gather_all, gather_some
 from tests.patience import PATIENCE_S
 
 
@@ -35,6 +35,48 @@ async def test_room_is_given_in_turn() -> None:
         gates[2].set()
         gates[3].set()
     assert order == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("counts", [(10, 10, 10, 10, 1), (25, 15, 1), (4, 4, 4, 8, 12, 8, 1)])
+async def test_who_is_stuck_gives_place_to_others(counts: tuple[int, ...]) -> None:
+    """Until so many flows are held in all; nobody is done, and only the last one waits."""
+    room, done, order = Room(10, whole=40), asyncio.Event(), []
+
+    async def use(number: int, count: int) -> None:
+        async with room.hold(count):
+            order.append(number)
+            await done.wait()
+
+    async with asyncio.TaskGroup() as group:
+        for number, count in enumerate(counts):
+            group.create_task(use(number, count))
+        last = len(counts) - 1
+        await asyncio.sleep(PLACE_S * len(counts))
+        assert order == list(range(last))
+        await asyncio.sleep(60 * PLACE_S)
+        assert order == list(range(last))
+        done.set()
+    assert order == list(range(last + 1))
+
+
+async def test_who_needs_more_than_is_ever_held_waits_for_everybody() -> None:
+    """Also for who is stuck."""
+    room, order = Room(10, whole=40), []
+    gates = [asyncio.Event() for _ in range(2)]
+
+    async def use(number: int, count: int) -> None:
+        async with room.hold(count):
+            order.append(number)
+            await gates[number].wait()
+
+    async with asyncio.TaskGroup() as group:
+        for number, count in enumerate((1, 99)):
+            group.create_task(use(number, count))
+        await asyncio.sleep(60 * PLACE_S)
+        assert order == [0]
+        gates[0].set()
+        gates[1].set()
+    assert order == [0, 1]
 
 
 async def test_who_stops_waiting_leaves_no_hole() -> None:
