@@ -375,15 +375,17 @@ def facts_of(flow: FlowFacts) -> dict[str, Any]:
 class Evidence(FlowFacts, frozen=True):
     """Everything seen of one flow on these ports; all of them share it.
 
-    ``ports`` is empty where the protocol has none. ``address`` was probed (a name resolved).
-    ``control_answered``: it answered this source something in this run; ``host_down``: a host on
-    its network, where the source's packets lead, that asked for it by ARP in vain, while nobody in
-    this run was answered; ``given_up_by``: a router that told this source, or any where something
-    answers for the address, that its next hop there does not answer; ``host_up``: it answered
-    somebody, or its agent has it, or "host unreachable" is a refusal there. ``platform_runs``: the
-    destination's agent says that a kubelet runs there. ``served``: the sources that the service has
-    answered in this run. ``sudo_failed``: its ends whose agents run without root for that reason.
-    ``sent_from``: the source's own, if not listed. ``both_ways``: no ports, and asked back.
+    ``ports`` is empty where the protocol has none. ``address`` is the address that was probed (a
+    name resolved). ``control_answered``: the address answered this source something in this run;
+    ``host_down``: a host on its network, where the source's packets lead, that got no answer to ARP
+    requests for it, while nobody in this run was answered; ``given_up_by``: a router that told this
+    source, or any source where something answers for the address, that its next hop there does not
+    answer; ``host_up``: it answered somebody, or its agent has the address, or "host unreachable"
+    is a refusal there. ``platform_runs``: the destination's agent says that a kubelet runs there.
+    ``served``: the sources that the service, which the flow asks for, has answered in this run.
+    ``sudo_failed``: those ends of the flow whose agents run without root because sudo failed.
+    ``sent_from``: the source's own address, where the inventory lacks it. ``both_ways``: packets
+    without ports, which went the other way as well.
     """
 
     flow: Flow
