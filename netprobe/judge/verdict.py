@@ -56,11 +56,6 @@ SLOW_START = (
     "a slow start: every new connection opens a second late, because something on the way drops "
     "its first packet (SYN) and lets only the repeated one through"
 )
-AS_ANSWERS = (
-    "what the other host sent in the last ten minutes may have made stateful firewalls let these "
-    "packets in as answers: only a run of this direction alone (--from), that much later, shows "
-    "whether they get through by themselves"
-)
 SAID_LIVE = "with --live everything is supposed to run"
 SAID_EXISTING = "the matrix says that this service runs before the installation (existing: true)"
 
@@ -331,9 +326,6 @@ def _collect_warnings(evidence: Evidence, outcome: Outcome, result: Result) -> t
             f"{evidence.flow.source.name} sends from {evidence.sent_from}, which the inventory "
             "does not have: firewalls see that address"
         )
-    came = result.verdict == ("exposed" if result.expect == "denied" else "pass")
-    if came and evidence.both_ways:
-        found.append(AS_ANSWERS)
     # What a firewall of the destination stops says so itself.
     is_said = listener.note == UNDIALLED and result.where == ("destination",)
     if listener.state == "ours" and listener.note and not is_said:

@@ -384,8 +384,7 @@ class Evidence(FlowFacts, frozen=True):
     is a refusal there. ``platform_runs``: the destination's agent says that a kubelet runs there.
     ``served``: the sources that the service, which the flow asks for, has answered in this run.
     ``sudo_failed``: those ends of the flow whose agents run without root because sudo failed.
-    ``sent_from``: the source's own address, where the inventory lacks it. ``both_ways``: packets
-    without ports, which went the other way as well.
+    ``sent_from``: the source's own address, where the inventory lacks it.
     """
 
     flow: Flow
@@ -399,4 +398,3 @@ class Evidence(FlowFacts, frozen=True):
     served: tuple[str, ...] = ()
     sudo_failed: tuple[str, ...] = ()
     sent_from: str | None = None
-    both_ways: bool = False

@@ -20,7 +20,6 @@ from netprobe.probe.agents.fleet import Fleet
 from netprobe.probe.agents.phases import Phases
 from netprobe.probe.destination import Destination, Emit
 from netprobe.probe.flows.address_locks import Alone
-from netprobe.probe.flows.directions import Directions
 from netprobe.probe.flows.listeners import Origins
 from netprobe.probe.flows.names import needs_name
 from netprobe.probe.flows.proxied import ways
@@ -66,8 +65,6 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
 
     def note(want: Want, found: list[Evidence]) -> None:
         arrived.note(found)
-        if directions.goes_both_ways(want.flow):
-            found = [replace(one, both_ways=True) for one in found]
         emit(want, found)
 
     begin_run(fleet, plan, settings)
@@ -77,12 +74,8 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
         while further is not None:
             arrived.expect(further)
             probed, played = further.split_rehearsals()
-            directions = Directions(probed)
-            turns = [ListedFlows(Work(part, done)) for part in directions.split()]
-            stage = ListedFlows(Work(played, done))
-            answered = Answered(probed.flow_count())
-            for flows in turns:
-                await _work_through(flows, fleet, settings, note, answered)
+            listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
+            await _work_through(listed, fleet, settings, note)
             if played.blocks:
                 from netprobe.probe.rehearsals.playing import play_all
 
@@ -91,9 +84,8 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
         await fleet.tell_losses()
     finally:
         watching.cancel()
-        for flows in (*turns, stage):
-            for want in flows.missing():
-                emit(want, [want.untested(STOPPED)])
+        for want in (*listed.missing(), *stage.missing()):
+            emit(want, [want.untested(STOPPED)])
         watch(fleet.phases)
 
 
@@ -156,14 +148,14 @@ class ListedFlows:
 
 
 async def _work_through(
-    flows: ListedFlows, fleet: Fleet, settings: ProbeSettings, emit: Emit, answered: Answered
+    flows: ListedFlows, fleet: Fleet, settings: ProbeSettings, emit: Emit
 ) -> None:
+    answered = Answered(flows.work.flow_count)
     alone = Alone()
     slots = asyncio.Semaphore(settings.forks)
     # Flows of the others are not even listed: memory holds those of a few destinations.
     listed = asyncio.Semaphore(LISTED_PER_FORK * settings.forks)
     room = Room()
-    origins: dict[str, Origins] = {}
 
     async def some(destination: Destination, host: Host, wants: list[Want], *, holds: bool) -> None:
         proving = asyncio.create_task(_emit_proven(destination))
@@ -174,16 +166,19 @@ async def _work_through(
                 proving.result()  # it ends only by an error
 
     async def one(host: Host) -> None:
+        origins = Origins(fleet.hosts(), fleet.own_addresses)
         # All sources have been here then, or the run is stopped: silent servers get their evidence.
         with contextlib.ExitStack() as at_end:
             async with listed:
-                left = await work_at(host, flows.wants(host), at_end)
+                left = await work_at(host, flows.wants(host), origins, at_end)
             # Who waits for late sources keeps nobody from being listed.
             while left:
-                left = await work_at(host, left, at_end)
+                left = await work_at(host, left, origins, at_end)
         flows.drop(host)
 
-    async def work_at(host: Host, wants: list[Want], at_end: contextlib.ExitStack) -> list[Want]:
+    async def work_at(
+        host: Host, wants: list[Want], origins: Origins, at_end: contextlib.ExitStack
+    ) -> list[Want]:
         """Work through what is prompt, and give the rest."""
         if not wants:
             return wants
@@ -197,7 +192,7 @@ async def _work_through(
             # Who starts was waited for, without a slot.
             now = replace(settings, ready_s=0.0)
             destination = Destination(host, fleet, now, answered, alone, emit)
-            destination.origins = origins.setdefault(host.name, destination.origins)
+            destination.origins = origins
             at_end.callback(destination.emit_held)
             await some(destination, host, prompt, holds=bool(late))
         return late

@@ -21,7 +21,6 @@ from netprobe.model.evidence import (
     PathMtu,
     RefusalMaker,
     ResetOrigin,
-    StoppedPackets,
     Trace,
     Witness,
 )
@@ -434,33 +433,6 @@ def test_what_drops_an_answer_at_the_source_is_left_open() -> None:
         "6 SYNs, no answer; yet the answer came to a's interface: its own firewall or kernel "
         "(rp_filter, conntrack) drops it"
     )
-
-
-@pytest.mark.parametrize(
-    ("expect", "came", "warned"),
-    [
-        ("allowed", True, True),
-        ("allowed", False, False),
-        ("denied", True, True),
-        ("denied", False, False),
-    ],
-)
-def test_what_may_have_come_as_an_answer_says_so(expect: str, came: bool, warned: bool) -> None:
-    """Firewalls let packets without ports in where some went the other way before."""
-    sent = Outcome("send", None)
-    some = evidence(
-        sent, "ipproto/4", expect, listener=OURS if expect == "allowed" else Listener("live"),
-        witness=Witness(socket=came), story=story(destination_in="yes" if came else "no"),
-        stopped=StoppedPackets(request=False), control_answered=True,
-    )  # fmt: skip
-    verdicts = {("allowed", True): "pass", ("allowed", False): "blocked",
-                ("denied", True): "exposed", ("denied", False): "pass"}  # fmt: skip
-    assert one(some).verdict == verdicts[expect, came]
-    both = replace(some, both_ways=True)
-
-    assert one(some).verdict == one(both).verdict
-    assert any("as answers" in text for text in one(both).warnings) is warned
-    assert not any("as answers" in text for text in one(some).warnings)
 
 
 def test_a_slow_start_is_a_warning() -> None:

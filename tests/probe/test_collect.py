@@ -56,13 +56,13 @@ from tests.probe.links import FakeLink, start_by
 PORTS = ((5, 9),)
 
 
-def plan_of(*names: str, **what: Any) -> Plan:
+def plan_of(*names: str) -> Plan:
     """Every host probes every other."""
     hosts = [
         plan_host(name, "node", addresses=(f"10.0.0.{number}",))
         for number, name in enumerate(names, 1)
     ]
-    wanted = requirement("x", "node", "node", **(what or {"tcp": PORTS}))
+    wanted = requirement("x", "node", "node", tcp=PORTS)
     return make_plan([chosen_matrix([wanted])], Inventory(tuple(hosts)), TODAY)
 
 
@@ -206,43 +206,6 @@ async def test_every_flow_is_emitted_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert world.words() == {"nonce": 6 * 5}
     assert all(link.closed for link in world.links.values())
     assert [report.state for report in world.reports] == ["agent"] * 3
-
-
-async def test_a_direction_that_another_one_helps_waits_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Nothing is sent that way before all that nothing helps has been asked."""
-    world = World(monkeypatch, plan_of("a", "b", "c", ipproto=(4,)))
-    order: list[str] = []
-    real = Destination.run
-
-    async def run(self: Destination, wants: list[Want], *, holds: bool = False) -> None:
-        order.extend(f"{want.flow.source.name}{want.flow.destination.name}" for want in wants)
-        await asyncio.sleep(1)
-        await real(self, wants, holds=holds)
-        order.append("end")
-
-    monkeypatch.setattr(Destination, "run", run)
-
-    await world.run()
-
-    assert sorted(order[:3]) == ["ab", "bc", "ca"]
-    assert order[3:6] == ["end"] * 3
-    assert sorted(order[6:9]) == ["ac", "ba", "cb"]
-    assert world.orders == all_orders(world.plan)
-
-
-async def test_a_stopped_run_tells_of_the_directions_that_waited(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """They are untested like all that was not asked."""
-    world = World(monkeypatch, plan_of("a", "b", ipproto=(4,)))
-    world.stops_at = lambda source, order: True
-
-    await world.interrupt(world.stopped)
-
-    assert world.orders == all_orders(world.plan)
-    assert world.emitted[-1][1][0].untested == STOPPED
 
 
 async def test_a_host_that_does_not_start_fails_its_own_flows_only(

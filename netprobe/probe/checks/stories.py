@@ -241,7 +241,7 @@ def _find_shared(task: Task, order: StoryOrder, moved: TranslatedRun, scene: Sce
     if order.proto not in NAMELESS or moved.asker == order.asker:
         return ()
     rivals = scene.origins.list_rivals(task, moved.asker)
-    return port_sets.union(rival.ports if task.ports else NO_PORT for rival in rivals)
+    return port_sets.union(ports if task.ports else NO_PORT for ports in rivals)
 
 
 async def _ask_translated(

@@ -32,6 +32,8 @@ from netprobe.protocols import Protocol, packets
 UNKNOWN = Listener("unknown")
 CLOSED = Listener("closed")
 LOST = Listener("lost")
+# A source and an address, its family and the protocol.
+_Asked = tuple[tuple[str, str], int, str]
 # A socket bound to all addresses of one family.
 WILDCARDS = ("0.0.0.0", "::")
 
@@ -47,13 +49,16 @@ class Origins:
         # The addresses that a host may send from: those of the inventory, and its agent's word.
         self.own = own
         self._all_hosts = hosts
-        self._tasks: tuple[Task, ...] = ()
+        # The ports that are asked, by source and address, family and protocol.
+        self._asked: dict[_Asked, Ports] = {}
         self._senders: dict[tuple[str, str], set[str]] = {}
         self._known: frozenset[str] | None = None
 
     def expect(self, tasks: Iterable[Task]) -> None:
         """Note what is probed as well, and what the hosts have told until now."""
-        self._tasks += tuple(tasks)
+        for task in tasks:
+            key = (task.pair, task.family, task.protocol)
+            self._asked[key] = port_sets.union((self._asked.get(key, ()), task.ports))
         self._known = None
 
     def note(self, task: Task, senders: Iterable[str]) -> None:
@@ -68,19 +73,17 @@ class Origins:
             return None if self._is_shared(task, port, sender) else True
         return False if sender in self._hosts else None
 
-    def list_rivals(self, task: Task, sender: str) -> list[Task]:
+    def list_rivals(self, task: Task, sender: str) -> Iterator[Ports]:
         """List what other sources ask by the same protocol, and may ask from that address, too.
 
         Any source may send an echo request at any time: checks do.
         """
-        return [
-            other
-            for other in self._tasks
-            if other.source.name != task.source.name
-            and other.family == task.family
-            and task.protocol in (other.protocol, "icmp")
-            and sender in (self._senders.get(other.pair) or (sender,))
-        ]
+        for (pair, family, protocol), ports in self._asked.items():
+            is_alike = family == task.family and task.protocol in (protocol, "icmp")
+            if pair[0] != task.source.name and is_alike:
+                known = self._senders.get(pair)
+                if not known or sender in known:
+                    yield ports
 
     @property
     def _hosts(self) -> frozenset[str]:
@@ -92,7 +95,7 @@ class Origins:
     def _is_shared(self, task: Task, port: int, sender: str) -> bool:
         """Tell whether another host that asks the same may come from that address too."""
         return sender in self._hosts or any(
-            not other.ports or holds(other.ports, port) for other in self.list_rivals(task, sender)
+            not ports or holds(ports, port) for ports in self.list_rivals(task, sender)
         )
 
 

@@ -43,7 +43,7 @@ class PatientProber(Prober):
         began_s = asyncio.get_running_loop().time()
         found = await super().part(part, timing, sport)
         shortest_ms = min(timing.first_ms or timing.look_ms, timing.look_ms) if timing else 0
-        few = self.wanted_looks is not None
+        few = self.wanted_looks is not None and self._settings.places
         hidden = await self._find_hidden(found, began_s, shortest_ms / 1000, few=few)
         return await self._repeat_looks(found, hidden, sport)
 

@@ -16,11 +16,12 @@ async def look_until_lost(look: Awaitable[T], parts: Sequence[Part], agent: Agen
     """Give what a look at these parts finds. Raises AgentError where the agent is lost meanwhile,
     and listeners of ours with it: without its word the look tells nothing.
 
-    The orders that are out go on at the sources. One that is paced is waited for: beside another
-    one each would get half of the host's ICMP errors.
+    The orders that are out go on at the sources. One of UDP is waited for: beside another one each
+    would get half of the host's ICMP errors.
     """
     lost = agent.lost_link
-    if lost is None or not any(one.ours for one in parts) or any(one.paced for one in parts):
+    is_rationed = any(one.paced or one.task.protocol == "udp" for one in parts)
+    if lost is None or is_rationed or not any(one.ours for one in parts):
         return await look
     looking = asyncio.ensure_future(look)
     try:

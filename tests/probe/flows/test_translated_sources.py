@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from netprobe.model.inventory import Inventory
+from netprobe.model.ports import Ports
 from netprobe.plan.expand import make_plan
 from netprobe.probe.flows.listeners import Origins
 from netprobe.probe.flows.work import Task, Work, join
@@ -60,11 +61,14 @@ def test_others_may_have_asked_the_same_from_a_translated_address() -> None:
     origins.expect([first])
     origins.expect([second])
 
-    assert origins.list_rivals(first, ROUTER) == [second]
-    assert origins.list_rivals(replace(first, protocol="icmp", ports=()), ROUTER) == [second]
-    assert origins.list_rivals(replace(first, protocol="udp"), ROUTER) == []
-    assert origins.list_rivals(replace(first, family=6), ROUTER) == []
+    def rivals(task: Task) -> list[Ports]:
+        return list(origins.list_rivals(task, ROUTER))
+
+    assert rivals(first) == [second.ports]
+    assert rivals(replace(first, protocol="icmp", ports=())) == [second.ports]
+    assert rivals(replace(first, protocol="udp")) == []
+    assert rivals(replace(first, family=6)) == []
     origins.note(second, ["10.0.0.3"])
-    assert origins.list_rivals(first, ROUTER) == []
+    assert rivals(first) == []
     origins.note(second, [ROUTER])
-    assert origins.list_rivals(first, ROUTER) == [second]
+    assert rivals(first) == [second.ports]
