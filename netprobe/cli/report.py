@@ -142,7 +142,7 @@ def fold_failures(info: RunInfo, collector: Collector) -> tuple[Finding, ...]:
 def diff_verb(options: DiffOptions) -> int:
     """Print what changed; 1 where something that both runs probed is newly blocked or exposed.
 
-    Whoever gave a wrong file is told that the two share no flow.
+    A line on stderr says so where the two share no flow.
     """
     wanted = read_outputs(options.outputs, DIFF_FORMATS, options)
     old, new = options.old, options.new

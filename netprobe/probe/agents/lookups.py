@@ -9,7 +9,7 @@ from contextvars import Context
 from netprobe.agent.wire.host_messages import Resolved
 from netprobe.probe.agents.agent import AgentMethods
 
-# An agent has so many threads that resolve; what waits there for one has less time to be resolved.
+# An agent has so many threads that resolve: a name that waits there for one has less time.
 LOOKUPS_AT_ONCE = 32
 
 
@@ -27,9 +27,9 @@ class Lookups:
         """
         known = self._begun.get((agent, name))
         if known is None or (known.done() and known.exception() is not None):
-            # Nobody's work is what all wait for: in the phases it is a piece of its own.
+            # Several destinations may wait for it: in the phases it is a piece of its own.
             known = asyncio.create_task(self._resolve_in_turn(agent, name), context=Context())
-            # Who waits may be stopped before it fails: asyncio logs no exception for that.
+            # A run may be stopped before it fails: then asyncio logs no exception.
             known.add_done_callback(lambda one: one.cancelled() or one.exception())
             self._begun[agent, name] = known
         return known

@@ -41,7 +41,7 @@ MOST_RANGES = 256
 LOOPBACK = "lo"
 # Of so many translated addresses the answers are looked for too.
 MOST_TRANSLATED = 4
-# Packets of these protocols are told by their addresses alone.
+# A recorder knows packets of these protocols by their addresses alone.
 NAMELESS = ("tcp", "icmp")
 # A recorder gives the sequence numbers of so many ports of a range.
 NUMBERED = 64
@@ -247,7 +247,7 @@ def _find_shared(task: Task, order: StoryOrder, moved: TranslatedRun, scene: Sce
 async def _ask_translated(
     told: Told, task: Task, order: StoryOrder, there: StoryTold, scene: Scene
 ) -> Told:
-    """Ask the destination's recorder about the translated addresses as well, and whose was what."""
+    """Ask the destination's recorder about the translated addresses, and whose packets came."""
     first = there.translated[0].asker
     tied: list[Ports] = []
     shared: list[Ports] = []

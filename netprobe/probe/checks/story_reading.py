@@ -21,7 +21,7 @@ from netprobe.probe.flows.prober import Observation
 
 NO = StoryPlace("no")
 PLAIN = "plain"
-# Where an agent tells of a protocol without ports.
+# The port that agents give for a protocol without ports.
 NO_PORT: Ports = ((0, 0),)
 
 
@@ -74,7 +74,7 @@ class Told(NamedTuple):
 
 
 def share_out(group: Iterable[Observation], told: Told) -> Iterator[tuple[list[Observation], Told]]:
-    """Give the flows with what is told of them, and not of others behind the same address."""
+    """Give the flows with what was seen of them, and not of others behind the same address."""
     untied, others = _divide_flows(group, told.untied)
     tied, alone = _divide_flows(others, told.tied)
     if untied:
@@ -195,7 +195,7 @@ def _find_sureness(seen: Observation, told: Told, errors: Iterable[StoryError]) 
     knows_answer = has_name or seen.part.mode == "bytes"
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
     has_error = any(error.arrived for error in errors)
-    # Who translates the address may translate the own port as well.
+    # A device that translates the address may translate the own port as well.
     keeps_name = has_name or (is_known and told.translated is None)
     return Sureness(
         left=at_source and not held_back,

@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 # Flows that are begun together: answers are out, or held until all of their destination are there.
 FLOWS_AT_ONCE = 4096
-# Who is not done by then waits for hosts, and gives its place to others, until so many flows are
-# held in all: each takes about 12 KiB.
+# A destination that is not done by then waits for hosts: it gives its place to others, until so
+# many flows are held in all. Each takes about 12 KiB.
 PLACE_S = 5.0
 FLOWS_HELD = 4 * FLOWS_AT_ONCE
 # Pairs, or flows looked at again, of one destination that wait for answers at the same time.
@@ -31,7 +31,7 @@ class Room:
         self._size = size
         self._whole = whole
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        # The flows of each holder, and of those who came lately.
+        # The flows of each holder, and of those that came lately.
         self._held: dict[asyncio.Future[None], int] = {}
         self._fresh: dict[asyncio.Future[None], int] = {}
 
