@@ -18,7 +18,7 @@ from netprobe.probe.flows.mtu_ladder import SMALLEST_TCP, MtuLadder, MtuProbe
 from netprobe.probe.flows.pauses import PatientProber
 from netprobe.probe.flows.prober import Observation
 from netprobe.probe.flows.reachability import Answered
-from netprobe.probe.settings import ProbeSettings, Timing
+from netprobe.probe.settings import ProbeSettings, QuickSettings, Timing
 from netprobe.protocols import protocol_for
 from tests.probe.builders import SOURCE, TARGET, make_task
 from tests.probe.fakes import FakeAgent, FakeFleet, kind, reply
@@ -50,6 +50,7 @@ async def probe(
     slowest_ms: float | None = None,
     ports: Ports = ((443, 443),),
     looks: int | None = None,
+    settings: type[ProbeSettings] = ProbeSettings,
 ) -> tuple[list[Observation], list[ProbeOrder]]:
     """What becomes of ports whose looks end so, and the orders for them."""
     left = iter(kinds)
@@ -59,7 +60,7 @@ async def probe(
     if slowest_ms is not None:
         heard = Outcome("answer", None, answer="nonce", rtt_ms=slowest_ms)
         answered.note_answer(SOURCE.name, make_task(protocol).address, heard)
-    prober = PatientProber(fleet, ProbeSettings(looks=looks), answered)
+    prober = PatientProber(fleet, settings(looks=looks), answered)
     task = make_task(protocol, ports)
     listeners = Listeners(UNKNOWN)
     spot = Spot(protocol, task.address, protocol_for(None), task.ports)
@@ -194,6 +195,14 @@ async def test_the_only_look_is_repeated_where_a_machine_may_have_missed_its_pac
 
     assert [one.outcome and one.outcome.failure for one in found] == ["no-answer"]
     assert len(orders) == asked
+
+
+async def test_a_quick_look_is_not_repeated_for_a_short_pause() -> None:
+    """A watch looks again by itself, and soon."""
+    silence = kind(op="connect", failure="no-answer")
+    _, orders = await probe([silence], 0.9, protocol="tcp", looks=1, settings=QuickSettings)
+
+    assert len(orders) == 1
 
 
 @pytest.mark.parametrize("is_paused_again", [False, True])
