@@ -75,7 +75,7 @@ async def collect(  # noqa: PLR0913, PLR0917  # what a run is given, and whom it
             arrived.expect(further)
             probed, played = further.split_rehearsals()
             listed, stage = ListedFlows(Work(probed, done)), ListedFlows(Work(played, done))
-            await _work_through(listed, fleet, settings, note)
+            await _Destinations(listed, fleet, settings, note).work_through()
             if played.blocks:
                 from netprobe.probe.rehearsals.playing import play_all
 
@@ -147,59 +147,67 @@ class ListedFlows:
                 yield from (one for one in wants if one.is_left and not one.ledger.is_final)
 
 
-async def _work_through(
-    flows: ListedFlows, fleet: Fleet, settings: ProbeSettings, emit: Emit
-) -> None:
-    answered = Answered(flows.work.flow_count)
-    alone = Alone()
-    slots = asyncio.Semaphore(settings.forks)
-    # Flows of the others are not even listed: memory holds those of a few destinations.
-    listed = asyncio.Semaphore(LISTED_PER_FORK * settings.forks)
-    room = Room()
+class _Destinations:
+    """All destinations of some flows, each worked through as soon as there is room for it."""
 
-    async def some(destination: Destination, host: Host, wants: list[Want], *, holds: bool) -> None:
-        proving = asyncio.create_task(_emit_proven(destination))
-        try:
-            await _run_destination(destination, host, wants, emit, holds=holds)
-        finally:
-            if not proving.cancel():
-                proving.result()  # it ends only by an error
+    def __init__(
+        self, flows: ListedFlows, fleet: Fleet, settings: ProbeSettings, emit: Emit
+    ) -> None:
+        self._flows = flows
+        self._fleet = fleet
+        self._settings = settings
+        self._emit = emit
+        self._answered = Answered(flows.work.flow_count)
+        self._alone = Alone()
+        self._slots = asyncio.Semaphore(settings.forks)
+        # Flows of the others are not even listed: memory holds those of a few destinations.
+        self._listed = asyncio.Semaphore(LISTED_PER_FORK * settings.forks)
+        self._room = Room()
 
-    async def one(host: Host) -> None:
-        origins = Origins(fleet.hosts(), fleet.own_addresses)
+    async def work_through(self) -> None:
+        """Work at all of them until every flow is emitted."""
+        async with asyncio.TaskGroup() as group:
+            for host in self._flows.work.destinations:
+                group.create_task(self._work_at_host(host))
+
+    async def _work_at_host(self, host: Host) -> None:
+        origins = Origins(self._fleet.hosts(), self._fleet.own_addresses)
         # All sources have been here then, or the run is stopped: silent servers get their evidence.
         with contextlib.ExitStack() as at_end:
-            async with listed:
-                left = await work_at(host, flows.wants(host), origins, at_end)
-            # Who waits for late sources keeps nobody from being listed.
+            async with self._listed:
+                left = await self._work_at_prompt(host, self._flows.wants(host), origins, at_end)
+            # Late sources of this destination keep no other one from being listed.
             while left:
-                left = await work_at(host, left, origins, at_end)
-        flows.drop(host)
+                left = await self._work_at_prompt(host, left, origins, at_end)
+        self._flows.drop(host)
 
-    async def work_at(
-        host: Host, wants: list[Want], origins: Origins, at_end: contextlib.ExitStack
+    async def _work_at_prompt(
+        self, host: Host, wants: list[Want], origins: Origins, at_end: contextlib.ExitStack
     ) -> list[Want]:
-        """Work through what is prompt, and give the rest."""
+        """Work at the flows of prompt sources, and give the rest."""
         if not wants:
             return wants
-        prompt, late = await _sort_by_promptness(wants, fleet)
-        await fleet.agent(host).settle(settings.ready_s)
+        prompt, late = await _sort_by_promptness(wants, self._fleet)
+        await self._fleet.agent(host).settle(self._settings.ready_s)
         about = f"for a slot for {host.name}"
         async with (
-            fleet.phases.turn(slots, about),
-            fleet.phases.turn(room.hold(len(prompt)), about),
+            self._fleet.phases.turn(self._slots, about),
+            self._fleet.phases.turn(self._room.hold(len(prompt)), about),
         ):
-            # Who starts was waited for, without a slot.
-            now = replace(settings, ready_s=0.0)
-            destination = Destination(host, fleet, now, answered, alone, emit)
+            # Agents that start were waited for, without a slot.
+            now = replace(self._settings, ready_s=0.0)
+            destination = Destination(
+                host, self._fleet, now, self._answered, self._alone, self._emit
+            )
             destination.origins = origins
             at_end.callback(destination.emit_held)
-            await some(destination, host, prompt, holds=bool(late))
+            proving = asyncio.create_task(_emit_proven(destination))
+            try:
+                await _run_destination(destination, host, prompt, self._emit, holds=bool(late))
+            finally:
+                if not proving.cancel():
+                    proving.result()  # it ends only by an error
         return late
-
-    async with asyncio.TaskGroup() as group:
-        for host in flows.work.destinations:
-            group.create_task(one(host))
 
 
 async def _emit_proven(destination: Destination) -> None:

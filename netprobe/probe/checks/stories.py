@@ -226,7 +226,7 @@ def _list_numbers(told: StoryTold | None) -> list[int]:
 
 
 async def _ask_all_numbers(source: AgentMethods, order: StoryOrder) -> list[int]:
-    """Ask for the number of every port: a few do not tell whose packets came to the others."""
+    """Ask for the number of every port: those of a few ports show nothing of the others."""
     pieces = [
         (start, min(start + NUMBERED - 1, last))
         for first, last in order.ports
