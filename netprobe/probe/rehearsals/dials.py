@@ -143,11 +143,14 @@ class Dialling:
         begun = clock()
         try:
             while not self._knows_enough(source, clock() - begun):
-                self.note_dial(source, await self.dial(source))
+                dial = await self.dial(source)
+                self.note_dial(source, dial)
                 is_long = len(source.dials) >= self.enough
-                # Sources in step would each get the same back end of a round robin again and again.
                 pause_s = LONG_PAUSE_S if is_long else PAUSE_S
-                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
+                # Sources in step would each get the same back end of a round robin again and again.
+                # Dials that nothing answers all take the same time, and would keep them in step.
+                took_s = clock() - dial.at
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5) + random.uniform(0, took_s))
         except Exception as error:
             # That of one source says nothing of the others.
             source.error = error
