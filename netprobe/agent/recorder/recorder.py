@@ -62,8 +62,9 @@ MOST_PAYLOADS = 100000
 MOST_WAITING = 1 << 16
 # An echo's header, nonce and token.
 ECHO_BYTES = 8 + 24
-# How long a burst gathers in the ring before it is read at once.
-GATHER_S = 0.02
+# How long packets gather in the ring before all are read at once. The ring has room for three times
+# as much of a scan at full speed; where many agents share a kernel, each turn of all of them counts.
+GATHER_S = 0.1
 
 Rows = Dict[bytes, bytearray]
 
