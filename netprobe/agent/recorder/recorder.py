@@ -63,7 +63,7 @@ MOST_WAITING = 1 << 16
 # An echo's header, nonce and token.
 ECHO_BYTES = 8 + 24
 # How long packets gather in the ring before all are read at once. The ring has room for three times
-# as much of a scan at full speed; where many agents share a kernel, each turn of all of them counts.
+# as much of a scan at full speed. Where agents share a kernel, all of them turn for each packet.
 GATHER_S = 0.1
 
 Rows = Dict[bytes, bytearray]
