@@ -16,7 +16,6 @@ from netprobe.model.inventory import Host
 from netprobe.probe.settings import Timing
 
 PROBES = (orders.ProbeOrder, orders.EchoOrder)
-LISTENING = (orders.ListenOrder, orders.HeldOrder)
 # What a source sends a second time because only the other end knows whether it came.
 ONE_WAY_AGAIN = Timing(500, 500, 2)
 # Probes of one size that a look at the width of a path sends, in ms.
@@ -98,7 +97,10 @@ class Scripting:
         self, mine: HostOrders, place: int, note: Note, opened: Mapping[str, OpenedPorts]
     ) -> None:
         order = note.order
-        if isinstance(order, LISTENING):
+        if isinstance(order, orders.HeldOrder):
+            # A live run gives it the number of its round, whose listeners have answered by then.
+            mine.listening.append(order._replace(id=self._number()))
+        elif isinstance(order, orders.ListenOrder):
             mine.listening.append(order)
         elif isinstance(order, orders.SeenOrder | orders.CloseOrder | orders.KeptOrder):
             return

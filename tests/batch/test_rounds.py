@@ -18,6 +18,7 @@ from netprobe.agent.wire.orders import (
 from netprobe.batch.request import read_request, write_request
 from netprobe.batch.rounds import make_next_round, move_start
 from netprobe.batch.script import write_script
+from netprobe.model.plan import Plan
 from netprobe.probe.settings import ProbeSettings
 from tests.batch.support import header
 from tests.batch.world import (
@@ -113,6 +114,22 @@ def test_denied_ports_are_asked_in_a_phase_of_their_own() -> None:
     request, scripts = first_round(request_of(plan_of(WEB, denied)))
     merged = Merged(request, [carry_out(script) for script in scripts])
     assert {one.reason for one in merged.results if one.requirement == denied[0]} == {"not-asked"}
+
+
+def test_listeners_beside_services_that_run_already() -> None:
+    """A live run looks at their ports when its listeners are open, under the number of the round:
+    a host carries out both at once, and each answer has one order."""
+    web, ssh = plan_of(WEB, ("ssh", "tcp", ((22, 22),))).blocks
+    request, scripts = first_round(request_of(Plan((), (web, replace(ssh, existing=True)))))
+
+    for script in scripts:
+        kinds = {type(order) for order in dict(script.phases)["listen"]}
+        assert {ListenOrder, HeldOrder} <= kinds
+        numbers = [order.id for _, some in script.phases for order in some if hasattr(order, "id")]
+        assert len(numbers) == len(set(numbers))
+    merged = Merged(request, [carry_out(script) for script in scripts])
+    assert merged.verdicts()["web", "a", "b"] == {"pass"}
+    assert "not-tested" not in set.union(*merged.verdicts().values())
 
 
 @pytest.mark.parametrize("live", [False, True])
