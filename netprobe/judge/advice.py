@@ -155,10 +155,22 @@ def advice(members: Sequence[Result], first: Result, *, everything: bool = False
         templates.append(_NO_WORD)
     if everything and first.where == ("path",) and _may_be_a_route(first):
         templates.append(_BY_ROUTE)
+    if _BY_PLACE["destination"] in templates and places == ("destination",):
+        words, templates = _split_answers(members, words)
     cut_off = host_of_link(first) if everything else None
     if cut_off is not None:
         words, templates = {**words, "cut_off": cut_off}, [_CUT_OFF]
     return " ".join(template.format_map(words) for template in templates)
+
+
+def _split_answers(
+    members: Sequence[Result], words: TemplateWords
+) -> tuple[TemplateWords, list[str]]:
+    """Word what the destination's firewall must let in apart from the answers that it keeps."""
+    out = [one for one in members if one.got_there]
+    into = [one for one in members if not one.got_there]
+    told = {**words, "rule": FULL.rules(into), "answers": FULL.rules(out)}
+    return told, [_BY_PLACE["destination"]] * bool(into) + [_ANSWERS_OUT] * bool(out)
 
 
 def _words_for_templates(members: Sequence[Result], first: Result) -> TemplateWords:
@@ -218,6 +230,7 @@ _ON_LOOPBACK = (
     "If {holder} is the service, let it listen on {address} of {destination}, too; if it is not, "
     "start the service there."
 )
+_ANSWERS_OUT = "Let the answers to {answers} out in the firewall of {destination} itself."
 _CUT_OFF = (
     "Check the link of {cut_off}: its device and cable, and the port and VLAN at the other end."
 )

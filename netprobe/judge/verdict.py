@@ -83,7 +83,7 @@ def judge(evidence: Evidence, order: tuple[int, int, int], rules: Rules) -> list
             verdict = _judge_path_mtu(base, evidence.mtu)
     played = evidence.rehearsed is not None
     if evidence.outcome is not None and verdict.verdict != "pass" and not played:
-        verdict = replace(verdict, story=evidence.story or Story())
+        verdict = replace(verdict, story=_tell_story(evidence))
     if not evidence.ports:
         return [verdict]
     return [replace(verdict, port=first, end_port=last) for first, last in evidence.ports]
@@ -267,7 +267,7 @@ def _fill_story(row: VerdictRow, evidence: Evidence) -> Story:
     that was sent without an error: an OUTPUT chain that drops it makes the send fail. For IPv6 the
     send may succeed (docs/network-facts.md, section 1).
     """
-    story, witness = evidence.story or Story(), evidence.witness or Witness()
+    story = _tell_story(evidence)
     echo = evidence.flow.block.protocol == "icmp" and ":" not in evidence.address
     walked = evidence.trace is not None and evidence.trace.last_hop is not None
     if story.source_out.seen == "unknown" and row.reason == "no-response" and (walked or echo):
@@ -275,9 +275,15 @@ def _fill_story(row: VerdictRow, evidence: Evidence) -> Story:
     far = evidence.reset.full_ttl is False
     if story.source_out.seen == "unknown" and row.reason == "reset" and far:
         story = replace(story, source_out=replace(story.source_out, seen="yes"))
-    if witness.socket and story.socket.seen == "unknown":
-        story = replace(story, socket=replace(story.socket, seen="yes"))
     return fill_counted(story, evidence)
+
+
+def _tell_story(evidence: Evidence) -> Story:
+    """Give what recorders and the destination's listener saw."""
+    story, witness = evidence.story or Story(), evidence.witness or Witness()
+    if witness.socket and story.socket.seen == "unknown":
+        return replace(story, socket=replace(story.socket, seen="yes"))
+    return story
 
 
 def _exclude_places(places: tuple[Place, ...], *excluded: Place) -> tuple[Place, ...]:

@@ -149,6 +149,11 @@ class Result(Struct, frozen=True, kw_only=True):
         return self.waived is not None or self.accepted is not None or self.spared is not None
 
     @property
+    def got_there(self) -> bool:
+        """Whether the request reached a socket of the destination: then only answers are lost."""
+        return self.story is not None and self.story.socket.seen == "yes"
+
+    @property
     def ports(self) -> Ports:
         """Its range of ports, or nothing where the protocol has none."""
         if self.port is None or self.end_port is None:

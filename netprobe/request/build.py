@@ -217,13 +217,13 @@ def _ask_for_finding(finding: Finding, wishes: RequestWishes) -> Iterator[AskedF
         return
     if not mends.may_mend(speaker):
         return
-    answers = mends.is_of_answers(speaker)
-    if not mends.enforcers_of(speaker) and not (answers and wishes.stateless):
-        return
     for one, router in zip(finding.members, mends.routers_of(finding.members), strict=True):
-        if not one.is_excused and mends.may_mend(one):
-            known = mends.enforcers_of(replace(speaker, rejected_by=router))
-            enforcers = known or (Enforcer("path"),)
+        placed = replace(one, where=finding.where, rejected_by=router)
+        answers = mends.is_of_answers(placed)
+        enforcers = mends.enforcers_of(placed)
+        if answers and wishes.stateless:
+            enforcers = enforcers or (Enforcer("path"),)
+        if enforcers and not one.is_excused and mends.may_mend(one):
             yield _ask_for_result(one, finding, enforcers, answers=answers)
 
 

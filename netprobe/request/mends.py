@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from netprobe.model.firewall import RULE_PLACES, Enforcer
 from netprobe.model.reasons import find_reason
 from netprobe.model.result import FILTERED, Finding, Place, Result
+from netprobe.model.story import Story
 
 # What else may be at fault, by the place that is still possible.
 _DOUBTS: Final[Mapping[Place, str]] = {
@@ -64,7 +65,8 @@ def enforcers_of(result: Result) -> tuple[Enforcer, ...]:
 def is_of_answers(result: Result) -> bool:
     """Tell whether only the answers are stopped: the request got through."""
     came_back = result.where == ("source",) and result.reason == "no-response"
-    return came_back or result.where == ("return-path",)
+    got_there = result.where == ("destination",) and result.got_there
+    return came_back or got_there or result.where == ("return-path",)
 
 
 def word_doubts(results: Iterable[Result], enforcers: Iterable[Enforcer]) -> list[str]:
@@ -76,9 +78,17 @@ def word_doubts(results: Iterable[Result], enforcers: Iterable[Enforcer]) -> lis
     places = {place for one in results for place in one.where}
     hops = dict.fromkeys(one.last_hop for one in results if one.last_hop and not one.rejected_by)
     words = [words for place, words in _DOUBTS.items() if place in places]
+    if any(_may_lose_answers(one) for one in results):
+        words.append("or the destination's own firewall lets the request in, and no answer out")
     if hops and any(one.place == "path" for one in enforcers):
         words.append(f"last routers that answered: {', '.join(hop for hop in hops if hop)}")
     return words
+
+
+def _may_lose_answers(result: Result) -> bool:
+    """Tell whether an answer that never left is all that the recorders know."""
+    story = result.story or Story()
+    return (story.socket.seen, story.destination_out.seen) == ("unknown", "no")
 
 
 def word_evidence(results: Iterable[Result]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from netprobe.model.firewall import RuleEnd
 from netprobe.model.inventory import Inventory, Vantage
 from netprobe.model.result import AcceptedBy, Result
 from netprobe.model.run import info_before
+from netprobe.model.story import Story, StoryPlace
 from netprobe.plan.expand import make_plan
 from netprobe.request.build import request_of_plan, request_of_run
 from netprobe.request.groups import address_group
@@ -169,6 +170,33 @@ def test_the_way_back() -> None:
         "R1 allow 10.0.0.10 -> 10.0.0.11",
         "R2 allow answers 10.0.0.11 -> 10.0.0.10",
     ]
+
+
+def test_answers_that_the_destination_keeps() -> None:
+    """What reached a socket there needs a rule for its answers, beside what did not."""
+    there = Story(socket=StoryPlace("yes"), destination_out=StoryPlace("no"))
+    kept = replace(BLOCKED, where=("destination",), story=there)
+    stopped = replace(kept, port=2381, end_port=2381, story=None)
+
+    where = "on the firewall of the destination itself"
+    assert rules_text(kept, stopped) == [
+        f"R1 allow answers 10.0.0.11 -> 10.0.0.10 {where}",
+        f"R2 allow 10.0.0.10 -> 10.0.0.11 {where}",
+    ]
+    (finding,) = fold([kept, stopped])
+    assert finding.advice == (
+        "Allow tcp 2381 from master-0 to master-1 in the firewall of master-1 itself. Let the "
+        "answers to tcp 2379 from master-0 to master-1 out in the firewall of master-1 itself."
+    )
+
+
+def test_an_answer_that_never_left_may_be_kept() -> None:
+    """No socket tells whether the request came in: a note names both."""
+    quiet = Story(destination_in=StoryPlace("yes"), destination_out=StoryPlace("no"))
+    (rule,) = ask([replace(BLOCKED, where=("destination",), story=quiet)], None, INFO).rules
+
+    assert not rule.answers
+    assert "or the destination's own firewall lets the request in, and no answer out" in rule.notes
 
 
 def test_waived_flows_are_nobodys_wish() -> None:
