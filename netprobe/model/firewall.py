@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct, field
@@ -48,6 +48,10 @@ class Enforcer(Struct, frozen=True):
 
     place: RulePlace
     router: AddressText | None = None
+
+    def is_at(self, at: str | None) -> bool:
+        """Tell whether it is the place or the router of this name; all are where there is none."""
+        return at is None or at in (self.place, self.router)
 
     @property
     def words(self) -> str:
@@ -172,10 +176,16 @@ class FirewallRequest(Struct, frozen=True, kw_only=True):
     # Where a syntax puts its rules, as --into says.
     into: Mapping[str, str] = field(default_factory=dict)
     one_per_row: bool = False
+    # The place or the router whose rules alone are asked for; None: those of all.
+    at: str | None = None
 
     def into_of(self, syntax: str, default: str) -> str:
         """Give the chain, list or zones that the rules of a syntax go into."""
         return self.into.get(syntax, default)
+
+    def enforcers_of(self, rule: FirewallRule) -> Iterator[Enforcer]:
+        """Give those of a rule's enforcers that this request is for."""
+        return (one for one in rule.enforcers if one.is_at(self.at))
 
     def mark(self, rule: FirewallRule) -> str:
         """Give the text by which a rule is found again on a device."""

@@ -118,8 +118,7 @@ def _word_excuse(one: Result) -> str:
 
 def _is_wished(enforcers: Iterable[Enforcer], wishes: RequestWishes) -> bool:
     """Tell whether it is for the place that ``--at`` names."""
-    at = wishes.at
-    return at is None or any(at in (who.place, who.router) for who in enforcers)
+    return any(who.is_at(wishes.at) for who in enforcers)
 
 
 def _documents_of(info: RunInfo) -> Mapping[str, str]:
@@ -182,6 +181,7 @@ def _finish_request(
         ticket=wishes.ticket,
         into=wishes.into,
         one_per_row=wishes.one_per_row,
+        at=wishes.at,
     )
 
 

@@ -464,6 +464,23 @@ def test_a_part_keeps_its_names() -> None:
     assert part.asked == everything.asked[1:]
 
 
+def test_a_part_is_for_its_place_alone() -> None:
+    """A rule that several places may lack stands once, with all of them; the file may be applied
+    as a whole, and --into names the chain of this place."""
+    either = replace(BLOCKED, where=("destination", "path"))
+    into = {"nftables": "inet/filter/own"}
+    for at, chain in (("path", "forward"), ("destination", "input")):
+        for wished, named in (
+            (RequestWishes(at=at), chain),
+            (RequestWishes(at=at, into=into), "own"),
+        ):
+            text = written(ask([either], wished, INFO), "nftables")
+            assert text.count("insert rule") == 1
+            assert f"insert rule inet filter {named} " in text
+            assert "NEVER APPLY" not in text
+            assert "(to be confirmed)" in text
+
+
 def test_what_is_covered_by_a_failure_is_told_and_not_asked_for() -> None:
     """Nobody probed it; who writes the rule should write it for the zones."""
     group = Unprobed(

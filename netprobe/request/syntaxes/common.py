@@ -76,7 +76,7 @@ def sections(
     """Give the rules by who can apply them; a rule that several can apply stands with each."""
     found: dict[Enforcer, list[FirewallRule]] = {}
     for rule in request.rules:
-        for enforcer in rule.enforcers:
+        for enforcer in request.enforcers_of(rule):
             if enforcer.place in places:
                 found.setdefault(enforcer, []).append(rule)
     for enforcer, rules in found.items():
@@ -88,7 +88,9 @@ def rules_at(
 ) -> tuple[FirewallRule, ...]:
     """Give every rule that somebody at one of these places can apply, each once."""
     return tuple(
-        rule for rule in request.rules if any(one.place in places for one in rule.enforcers)
+        rule
+        for rule in request.rules
+        if any(one.place in places for one in request.enforcers_of(rule))
     )
 
 
@@ -116,7 +118,9 @@ def choose_chain(
 
     A chain has one direction: where rules go several ways, a name is that of the first of them.
     """
-    ways = {direction(each, one.place) for each in request.rules for one in each.enforcers}
+    ways = {
+        direction(each, one.place) for each in request.rules for one in request.enforcers_of(each)
+    }
     first = min(ways, key=_CHAINS.index)
     return named if named and direction(rule, place) == first else own
 
