@@ -247,20 +247,25 @@ def _find_shared(task: Task, order: StoryOrder, moved: TranslatedRun, scene: Sce
 async def _ask_translated(
     told: Told, task: Task, order: StoryOrder, there: StoryTold, scene: Scene
 ) -> Told:
-    """Ask the destination's recorder about the translated addresses, and whose packets came."""
+    """Ask the destination's recorder about the translated addresses, and whose packets came.
+
+    What came from an address that it is not asked about, or tells nothing of, may be any packet.
+    """
     first = there.translated[0].asker
     tied: list[Ports] = []
     shared: list[Ports] = []
     for other in there.translated[:MOST_TRANSLATED]:
         more = await _ask_one(scene.agent, order._replace(asker=other.asker, target=other.target))
         if more is None:
-            continue
+            break
         there = there._replace(
             runs=there.runs + more.runs, errors=there.errors + more.errors, heard=True
         )
         seen = port_sets.union(port_sets.normalise(run.ports) for run in more.runs)
         shared.append(port_sets.intersect(seen, _find_shared(task, order, other, scene)))
         tied.append(port_sets.normalise(other.ports))
+    if len(tied) < len(there.translated):
+        there = there._replace(full=True)
     several, known = port_sets.union(shared), port_sets.union(tied)
     return told._replace(
         destination=there,

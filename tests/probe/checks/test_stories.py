@@ -446,6 +446,17 @@ async def test_a_translated_source_has_its_story(seen_from: str | None) -> None:
     assert (moved.asker, moved.target, moved.sent) == ("192.0.2.9", B, False)
 
 
+async def test_what_nobody_tells_of_a_translated_address_may_be_the_packet() -> None:
+    """Results of hosts have no answer about an address that nobody knew when they were asked."""
+
+    def tell(order: StoryOrder) -> StoryTold:
+        if order.asker == A:
+            return told(translated=[TranslatedRun("192.0.2.9", B, [(443, 443)], 5)])
+        raise AgentError("not-asked", "b was not asked this")
+
+    assert sights(await World(told(run(5)), tell).story()) == "y???nn"
+
+
 @pytest.mark.parametrize(
     ("seen", "places"),
     [
