@@ -148,6 +148,8 @@ class RecordedAgent(ScriptedAgent):
         # Sequence numbers find what is translated on the way; the host could not know them.
         if found is not None and not is_exact and not by_order:
             self._fleet.note_outstanding(self.host.name, asked)
+            heard = found.heard and told.has_requests(order.asker, order.target)
+            found = found._replace(heard=heard, awake=False)
         if found is None:
             self._fleet.note_outstanding(self.host.name, asked)
             raise self._word_missing()

@@ -65,6 +65,8 @@ def make_next_round(
         first = [orders.TemplatesOrder([*request.templates, *fresh])]
         if request.settings.record:
             first.append(record_order(request.plan))
+        # A recorder that starts again knows no packet of the rounds before.
+        notes = [one for one in notes if not isinstance(one.order, orders.StoryOrder)]
         notes = [*_reopen_listeners(request, probed, notes), *notes]
     phases = scripting.sort_outstanding(notes, first)
     made = replace(

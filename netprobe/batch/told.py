@@ -132,6 +132,14 @@ class HostTold:
             found.update(fresh)
         return found
 
+    def has_requests(self, asker: str, target: str) -> bool:
+        """Tell whether the recorder saw requests that came from this address to that one."""
+        return any(
+            (asked.asker, asked.target, asked.sent) == (asker, target, False)
+            and any(run.requests for run in answer.runs)
+            for asked, answer in self._stories
+        )
+
     def find_story(self, order: orders.StoryOrder) -> tuple[answers.StoryTold | None, bool]:
         """Give what the recorder saw of these ports, and whether it was asked for all numbers.
 

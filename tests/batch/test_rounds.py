@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from netprobe.agent.wire.answers import StoryTold
 from netprobe.agent.wire.orders import (
     HeldOrder,
     ListenOrder,
@@ -37,6 +39,8 @@ from tests.batch.world import (
 WEB = ("web", "tcp", ((80, 80), (443, 443)))
 DNS = ("dns", "udp", ((53, 53),))
 PING = ("ping", "icmp", ())
+# What b sent to a, known by sequence numbers.
+NUMBERED = StoryOrder(0, "tcp", None, "10.0.0.2", "10.0.0.1", [(80, 80)], False, [4711], [])
 
 
 def _orders(scripts: Any, kind: Any) -> list[Any]:
@@ -288,6 +292,19 @@ def _without_stories(recording: Any) -> Any:
     return replace(recording, orders=kept)
 
 
+def _without_requests(recording: Any) -> Any:
+    answers = {
+        number: tuple(
+            one._replace(runs=[run._replace(requests=None) for run in one.runs])
+            if isinstance(one, StoryTold)
+            else one
+            for one in told
+        )
+        for number, told in recording.answers.items()
+    }
+    return replace(recording, answers=answers)
+
+
 def test_two_files_of_one_host_are_no_results_of_it() -> None:
     """Which of them counts is not known, unless they are copies; the other hosts are reported."""
     request, scripts = first_round(request_of(plan_of(WEB)))
@@ -331,6 +348,35 @@ def test_hosts_that_nobody_talks_to_listen_again_in_the_next_round() -> None:
     assert all(script.start.starts_at == BEGAN_S + 3600 for script in more)
     (known,) = _orders([by_name["a"]], TemplatesOrder)
     assert len(known.items) == len(following.templates)
+
+
+@pytest.mark.parametrize("barrier", ["engine", "clock"])
+def test_who_starts_again_is_not_asked_about_packets_of_earlier_rounds(barrier: str) -> None:
+    """Its recorder would say that they did not come; an agent of an engine has seen them."""
+    request, scripts = first_round(request_of(plan_of(WEB), barrier))
+    merged = Merged(request, [carry_out(script) for script in scripts])
+    merged.fleet.note_outstanding("a", NUMBERED)
+
+    _, more = make_next_round(request, request.plan, merged.fleet, starts_at=BEGAN_S + 3600)
+
+    asked = [one.numbers for one in _orders(more, StoryOrder)]
+    assert asked == ([[4711]] if barrier == "engine" else [])
+
+
+@pytest.mark.parametrize("requests", [True, False])
+def test_packets_that_a_number_alone_would_show_may_have_come(requests: bool) -> None:
+    """A host cannot know sequence numbers when it tells: what is translated on the way it takes for
+    others', and the source's answers are no sign that its requests keep their address."""
+    request, scripts = first_round(request_of(plan_of(WEB)))
+    recordings = [carry_out(script) for script in scripts]
+    if not requests:
+        recordings = [_without_requests(one) for one in recordings]
+    fleet = Merged(request, recordings).fleet
+
+    told = asyncio.run(fleet.agent(A).tell_story(NUMBERED))
+
+    assert (told.heard, told.awake) == (requests, False)
+    assert [one for one in fleet.outstanding if one.order == NUMBERED]
 
 
 def test_listeners_that_are_open_are_not_opened_again() -> None:
