@@ -160,7 +160,9 @@ async def ask_recorders(
     kinds = group_by(group, name_packets)
 
     async def ask() -> list[Told]:
-        return await gather_all(_ask_about(some, asker, source, scene) for some in kinds)
+        found = await gather_all(_ask_about(some, asker, source, scene) for some in kinds)
+        may_move = scene.origins.is_translated(task) or any(one.translated for one in found)
+        return [one._replace(may_move=may_move) for one in found]
 
     told = await ask()
     if any(_is_deaf(one.source) or _is_deaf(one.destination) for one in told):

@@ -59,6 +59,7 @@ class Told(NamedTuple):
     """What both recorders told of a pair and protocol; None: there is none, or it was lost.
 
     ``translated``: the address that the packets of the source come from, where it is another one.
+    ``may_move``: the rest of what it sends may come from another address, too.
     ``connected``: ports of connections whose SYN left the source, if this is about their data.
     ``tied``, ``untied``: ports to which several sources may have sent from that address, and
     whether a number shows that this one did. ``is_shared``: this is about such ports alone.
@@ -71,6 +72,7 @@ class Told(NamedTuple):
     tied: Ports = ()
     untied: Ports = ()
     is_shared: bool = False
+    may_move: bool = False
 
 
 def share_out(group: Iterable[Observation], told: Told) -> Iterator[tuple[list[Observation], Told]]:
@@ -196,7 +198,7 @@ def _find_sureness(seen: Observation, told: Told, errors: Iterable[StoryError]) 
     # An error that came to the interface is an answer, too, whatever the own firewall did with it.
     has_error = any(error.arrived for error in errors)
     # A device that translates the address may translate the own port as well.
-    keeps_name = has_name or (is_known and told.translated is None)
+    keeps_name = has_name or (is_known and not told.may_move)
     return Sureness(
         left=at_source and not held_back,
         destination=keeps_name and _is_sure(told.destination, named=has_name and has_number),

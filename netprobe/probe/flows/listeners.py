@@ -65,6 +65,10 @@ class Origins:
         """Note that nonces of this source came to the task's address from these."""
         self._senders.setdefault(task.pair, set()).update(senders)
 
+    def is_translated(self, task: Task) -> bool:
+        """Tell whether nonces of this source came to the task's address from a strange one."""
+        return bool(self._senders.get(task.pair, set()) - self.own(task.source))
+
     def is_of(self, task: Task, port: int, sender: str) -> bool | None:
         """Whether a packet that came to this port is the task's source's; None: nobody can say."""
         if sender in self.own(task.source):

@@ -481,6 +481,20 @@ async def test_a_nonce_names_packets_under_any_address_and_port(
     assert sights(await World(told(run(5, ports=ports)), tell).story(seen)) == places
 
 
+@pytest.mark.parametrize(
+    ("sender", "places"), [("192.0.2.9", "y???nn"), (A, "yn?nnn"), (None, "yn?nnn")]
+)
+async def test_packets_without_a_name_may_come_from_the_address_that_nonces_come_from(
+    sender: str | None, places: str
+) -> None:
+    """What the destination's recorder hears of the source's own address are answers, then."""
+    quiet = silent("udp", listener="live", mode="bytes", witness=None, sport=40000)
+    world = World(told(run(5)), told())
+    world.scene.origins.note(quiet.task, [sender] if sender else [])
+
+    assert sights(await world.story(quiet)) == places
+
+
 PAIR: Ports = ((443, 444),)
 NAT = "192.0.2.9"
 RIVAL = make_task(ports=PAIR, source=host("c", "10.0.0.3"))
