@@ -64,6 +64,10 @@ class Check(ABC):
         """Flows with one key are looked at together: those of one source and address."""
         return seen.task.pair
 
+    def is_due(self, group: list[Observation], scene: Scene) -> bool:
+        """Tell whether a group needs a look; of one that needs none nothing is asked."""
+        return True
+
     @abstractmethod
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Look at one group, and give it back with what was found.
@@ -91,8 +95,13 @@ async def apply_check(check: Check, seen: Iterable[Observation], scene: Scene) -
     concerned: list[Observation] = []
     for one in seen:
         (concerned if check.concerns(one) else found).append(one)
-    groups = group_by(concerned, check.group)
-    looked = await gather_some([partial(_look_at_group, check, some, scene) for some in groups])
+    due: list[list[Observation]] = []
+    for group in group_by(concerned, check.group):
+        if check.is_due(group, scene):
+            due.append(group)
+        else:
+            found += group
+    looked = await gather_some([partial(_look_at_group, check, some, scene) for some in due])
     return found + [one for group in looked for one in group]
 
 

@@ -36,6 +36,10 @@ class PathMtuLook(Check):
         """All flows of pairs whose path is measured."""
         return True
 
+    def is_due(self, group: list[Observation], scene: Scene) -> bool:
+        """Only a pair of which a task asks for it."""
+        return any(seen.task.probe == PATH_MTU for seen in group)
+
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Measure once for each task that asks for it."""
         wanted = [seen for seen in group if seen.task.probe == PATH_MTU]
@@ -99,6 +103,10 @@ class PathWidth(Check):
     def concerns(self, seen: Observation) -> bool:
         """The TCP flows that were probed directly."""
         return seen.outcome is not None and seen.task.protocol == "tcp" and seen.task.via is None
+
+    def is_due(self, group: list[Observation], scene: Scene) -> bool:
+        """Only a pair of which the early results have not shown yet that its path is wide."""
+        return not scene.widths.is_wide(group[0].task.pair)
 
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Note on every flow of the pair what its path carries, where that is too little."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Self
 
 from msgspec.structs import replace
@@ -81,21 +82,20 @@ class RefusalMakers(Check):
         """All sources of one address: translations are there for all."""
         return seen.task.address
 
+    def is_due(self, group: list[Observation], scene: Scene) -> bool:
+        """Only where somebody refuses or accepts a flow, and it matters who that is."""
+        kinds = (_is_rejection, _is_refusal, _is_forged, _is_accepted)
+        return any(is_kind(one) for one in group for is_kind in kinds)
+
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Look at rejections first: they may show a translation, which makes refusals doubtful."""
         pairs = group_by(group, lambda one: one.task.pair)
         looks = [_MakerLooks.of(some[0].task, scene) for some in pairs]
-        pairs = await gather_all(
-            one.at_rejections(some) for one, some in zip(looks, pairs, strict=True)
-        )
+        pairs = await gather_all(map(_MakerLooks.at_rejections, looks, pairs))
         elsewhere = any(_is_answered_elsewhere(one) for some in pairs for one in some)
-        pairs = await gather_all(
-            one.at_refusals(some, elsewhere=elsewhere)
-            for one, some in zip(looks, pairs, strict=True)
-        )
-        pairs = await gather_all(
-            one.at_forged(some) for one, some in zip(looks, pairs, strict=True)
-        )
+        at_refusals = partial(_MakerLooks.at_refusals, elsewhere=elsewhere)
+        pairs = await gather_all(map(at_refusals, looks, pairs))
+        pairs = await gather_all(map(_MakerLooks.at_forged, looks, pairs))
         return [one for some in pairs for one in some]
 
 

@@ -54,11 +54,13 @@ class SilentHops(Check):
         """All flows: one that heard anything shows that the next hop forwards."""
         return seen.outcome is not None and seen.has_left is not False
 
+    def is_due(self, group: list[Observation], scene: Scene) -> bool:
+        """Only a pair that heard nothing at all."""
+        return _is_mute(group) and not scene.prober.answered.has(*group[0].task.pair)
+
     async def look(self, group: list[Observation], scene: Scene) -> list[Observation]:
         """Conclude for the pair where no neighbour answers by the same next hop."""
         task = group[0].task
-        if not _is_mute(group) or scene.prober.answered.has(*task.pair):
-            return group
         agent, source = scene.fleet.agent(task.source), source_address(task)
         gateway = (await agent.route(task.address, source)).gateway
         if gateway is None:

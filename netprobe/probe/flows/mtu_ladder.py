@@ -226,7 +226,9 @@ class PathWidths:
     def is_wide(self, pair: Pair) -> bool:
         """Tell whether it is known by now that full-sized segments get through."""
         task = self._measuring.get(pair)
-        return task is not None and task.done() and not task.cancelled() and task.result() is None
+        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
+            return False
+        return task.result() is None
 
     async def find(self, seen: Observation) -> PathMtu | None:
         """Give what the path of such a flow carries; None where that is enough."""
