@@ -7,6 +7,7 @@ and bytes are base64. Encoding needs none of this: JSON writes tuples as arrays 
 import json
 from base64 import b64decode
 from binascii import Error as Base64Error
+from functools import lru_cache
 from typing import Any, Callable, Dict, Tuple
 
 from .numbers import MOST
@@ -18,8 +19,6 @@ MOST_VALUES = 1000000
 MOST_KEYS = 64
 
 _NONE = type(None)
-# One reader a record class, made when the first of its messages comes.
-_readers: Dict[Any, ReadValue] = {}
 
 
 def decode_message(body: bytes, known: Dict[str, Any]) -> Any:
@@ -48,12 +47,12 @@ def _read_message(values: Any, known: Dict[str, Any]) -> Any:
 
 def read_record(record: Any, values: Any) -> Any:
     """Read a record from the list of its values. Raises ValueError."""
-    if record not in _readers:
-        _readers[record] = _record_reader(record)
-    return _readers[record](values)
+    return _record_reader(record)(values)
 
 
+@lru_cache(maxsize=None)
 def _record_reader(record: Any) -> ReadValue:
+    """Make the reader of a record class, when the first of its messages comes."""
     names = record._fields
     readers = [_make_reader(record.__annotations__[name], name) for name in names]
 
@@ -88,7 +87,7 @@ def _make_reader(shape: Any, name: str) -> ReadValue:
     if origin is dict:
         return _dict_reader(_make_reader(arguments[1], name))
     if hasattr(shape, "_fields"):
-        return lambda values: read_record(shape, values)
+        return _record_reader(shape)
     if shape in (int, float):
         return _number_reader(shape, MOST[name])
     return _read_bytes if shape is bytes else _exact_reader(shape)
