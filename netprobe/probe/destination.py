@@ -181,6 +181,8 @@ class Destination:
             with contextlib.suppress(AgentError):
                 looked = await with_witnesses(looked, self._round)
         heard = [one for one in looked if one.listener.state != "ours" or is_heard(one)]
+        if not heard:
+            return
         for seen in heard:
             if self._fleet.agent(seen.task.source).refused is None:
                 for want in seen.task.wants:

@@ -95,6 +95,8 @@ async def apply_check(check: Check, seen: Iterable[Observation], scene: Scene) -
     concerned: list[Observation] = []
     for one in seen:
         (concerned if check.concerns(one) else found).append(one)
+    if not concerned:
+        return found
     due: list[list[Observation]] = []
     for group in group_by(concerned, check.group):
         if check.is_due(group, scene):

@@ -90,7 +90,7 @@ class Want(PartlyCompared, frozen=True):
         if not mine:
             return () if known is None else None
         asked = port_sets.intersect(ports, mine)
-        return port_sets.divide(asked, known or ())[1] or None
+        return port_sets.subtract(asked, port_sets.find_near(known or (), asked)) or None
 
     @property
     def is_left(self) -> bool:
