@@ -235,7 +235,8 @@ def _read_changed_key(host: Host, text: str) -> HostKey:
 def _word_changed_key(text: str) -> str:
     """Word a host key that differs from the known one: perhaps an attack, never one to accept."""
     sent, known, name = (one.search(text) for one in (_SENT_KEY, _KNOWN_KEY, _KEY_OF))
-    shown = f"it now shows the {sent[1]} key {sent[2]}" if sent else "it now shows another key"
+    key = f"the {sent[1]} key {sent[2]}" if sent else "another key"
+    shown = f"{name[1] if name else 'it'} now shows {key}"
     place = f" ({known[1]}, line {known[2]})" if known else ""
     file = ["-f", known[1]] if known else []
     forget = word_command(["ssh-keygen", *file, "-R", name[1] if name else "HOST"])

@@ -48,13 +48,26 @@ def test_changed_keys_of_many_hosts_are_another_command() -> None:
     }
     (trouble,) = word_host_keys(keys)
 
-    assert "a (K), b (K); this may be an attack" in trouble.what
+    assert trouble.what.startswith("on the way to 2 hosts (a, b) a host key is NOT THE KNOWN ONE")
+    assert ": [a]:22 (K), [b]:22 (K); this may be an attack" in trouble.what
     before, _, command = trouble.to_do.partition("for those that agree: ")
     assert "by another way than this network" in before
     script = command.removesuffix(", then connect once by hand.").replace("ssh-keygen", "keygen")
     assert run_in_shell(script, "keygen") == [
         ["-f", "/a b/known", "-R", f"[{name}]:22"] for name in ("a", "b")
     ]
+
+
+def test_the_key_of_a_jump_host_is_not_that_of_the_hosts_behind_it() -> None:
+    """Those who keep the hosts do not know it: it is told once, by the name of the jump host."""
+    keys = {
+        name: HostKey(state="changed", target=name, name="bastion", file="known", sent="K")
+        for name in ("a", "b")
+    }
+    (trouble,) = word_host_keys(keys)
+
+    assert ": bastion (K); this may be an attack" in trouble.what
+    assert "ssh-keygen -f known -R bastion, then" in trouble.to_do
 
 
 @pytest.mark.parametrize("state", ["unknown", "changed"])
@@ -78,5 +91,5 @@ def test_what_needs_another_command_is_another_line() -> None:
 
     whats = [one.what for one in word_host_keys(keys)]
     assert [what.partition(" is ")[0].partition(" are ")[0] for what in whats] == [
-        "the host keys of 2 hosts (a, d)", "the host key of b", "the host key of c",
+        "the host keys of 2 hosts (a, d)", "on the way to b a host key", "the host key of c",
     ]  # fmt: skip

@@ -266,7 +266,7 @@ async def test_a_changed_host_key_may_be_an_attack(
     assert known == ("changed", name, file, sent)
     error = str(found)
 
-    assert "THE HOST KEY HAS CHANGED: it now shows the ED25519 key " in error
+    assert f"THE HOST KEY HAS CHANGED: {name} now shows the ED25519 key " in error
     assert fingerprint(tmp_path / "node-host.pub") in error
     assert f"({tmp_path}/known_hosts, line 1)" in error
     assert "This may be an attack" in error

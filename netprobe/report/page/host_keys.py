@@ -54,11 +54,12 @@ def _word_changed(keys: Mapping[str, HostKey]) -> KeyTrouble:
         command = word_command([*forget, names[0]])
     else:
         command = _word_loop(names, f'{word_command(forget)} "$host"')
-    shown = [f"{host} ({key.sent})" for host, key in keys.items() if key.sent]
+    # By the name that ssh knows it by: the key may be that of a jump host before these hosts.
+    shown = {f"{key.name or key.target} ({key.sent})": None for key in keys.values() if key.sent}
     sent = f": {clean(', '.join(shown))}" if 0 < len(shown) <= _MOST_NAMES else ""
     return KeyTrouble(
-        f"{_word_whose(list(keys))} NOT THE KNOWN ONE any more{sent}; this may be an attack, or "
-        "hosts that were installed anew",
+        f"on the way to {_word_hosts(list(keys))} a host key is NOT THE KNOWN ONE any more{sent}; "
+        "this may be an attack, or hosts that were installed anew",
         "Ask those who keep the hosts for the fingerprints by another way than this network; only "
         f"for those that agree: {command}, then connect once by hand.",
     )
@@ -69,7 +70,10 @@ def _word_loop(words: Sequence[str], command: str) -> str:
 
 
 def _word_whose(hosts: Sequence[str]) -> str:
-    if len(hosts) == 1:
-        return f"the host key of {clean(hosts[0])} is"
+    are = "host key of {} is" if len(hosts) == 1 else "host keys of {} are"
+    return f"the {are.format(_word_hosts(hosts))}"
+
+
+def _word_hosts(hosts: Sequence[str]) -> str:
     named = clean(names_text(hosts, _MOST_NAMES))
-    return f"the host keys of {len(hosts):,} hosts ({named}) are"
+    return named if len(hosts) == 1 else f"{len(hosts):,} hosts ({named})"
