@@ -194,10 +194,14 @@ class _Start:
         try:
             return await self._start_in_turn(self._launcher.password, sudo=True)
         except _SudoFailed as failed:
+            hint = (
+                "--ask-become-pass asks for its password"
+                if self._launcher.password is None
+                else "it got a password: is it this user's, and may this user use sudo?"
+            )
             cost = (
                 f"sudo failed ({failed}), so the agent runs unprivileged: no raw sockets, "
-                "no ports below 1024, no owners of other users' ports; --ask-become-pass asks for "
-                "its password"
+                f"no ports below 1024, no owners of other users' ports; {hint}"
             )
             return await self._start_in_turn(None, cost=cost)
 

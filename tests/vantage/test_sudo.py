@@ -99,6 +99,7 @@ async def test_a_wrong_password_costs_the_privilege(rules: Callable[[str], None]
     assert "netprobe-sudo" not in cost
     assert "unprivileged" in cost
     assert "wrong" not in cost
+    assert cost.endswith("; it got a password: is it this user's, and may this user use sudo?")
 
 
 async def test_no_password_costs_the_privilege(rules: Callable[[str], None]) -> None:
