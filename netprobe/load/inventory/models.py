@@ -282,6 +282,8 @@ HealthField = Annotated[HealthFile, BeforeValidator(_read_health), WithJsonSchem
 class HostFile(FileModel):
     """One machine."""
 
+    EXAMPLE = "{address: 10.0.0.10, roles: [node]}"
+
     address: HostAddress | None = Field(
         default=None,
         description="IPv4 address, IPv6 address, or name (which the source of each flow resolves), "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -29,7 +29,12 @@ _NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
 
 
 class FileModel(BaseModel):
-    """A mapping in a file that people write: no coercion, no unknown keys, keys by their alias."""
+    """A mapping in a file that people write: no coercion, no unknown keys, keys by their alias.
+
+    ``EXAMPLE`` is one, for whoever wrote something else there.
+    """
+
+    EXAMPLE: ClassVar[str] = ""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -119,7 +124,7 @@ def _add_problem(document: Document, model: type[FileModel], detail: ErrorDetail
     elif path and path[-1] == "[key]":
         document.add_key_problem(path[:-1], _word_error(detail))
     else:
-        document.add_problem(path, _word_error(detail))
+        document.add_problem(path, _word_error(detail) + _word_example(model, detail))
 
 
 def _word_missing_key(model: type[FileModel], path: YamlPath) -> str:
@@ -128,6 +133,12 @@ def _word_missing_key(model: type[FileModel], path: YamlPath) -> str:
     description = _fields_of(_model_at(model, path[:-1]))[name].description or name
     first = description.partition(". ")[0].rstrip(".")
     return f"the key {quoted(name)} is missing, expected {first[:1].lower() + first[1:]}"
+
+
+def _word_example(model: type[FileModel], detail: ErrorDetails) -> str:
+    """Show the mapping that a place lacks, as people write it."""
+    found = _model_at(model, detail["loc"]) if detail["type"] == "model_type" else model
+    return f", such as {found.EXAMPLE}" if found is not model and found.EXAMPLE else ""
 
 
 def _fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
