@@ -17,7 +17,7 @@ from netprobe.load.inventory.ansible import read_ansible
 from netprobe.load.inventory.file import read_inventory
 from netprobe.load.inventory.nodes import MOST_NODES_BYTES, find_objects, read_nodes
 from netprobe.load.inventory.suspects import address_problems, loopback_notes, shared_notes
-from netprobe.load.yaml.document import problem_at
+from netprobe.load.yaml.document import MANIFEST_KEY, problem_at, word_manifest
 from netprobe.load.yaml.source import top_keys
 from netprobe.load.yaml.wording import quoted, unknown
 from netprobe.model.inventory import Host, Inventory, RolesMap
@@ -32,6 +32,7 @@ NO_INVENTORY = (
 )
 
 _FILE = "a YAML file"
+_NO_MANIFEST = "an inventory, or the nodes of a cluster as JSON: `kubectl get nodes -o json`"
 _OUR_SCHEMA = re.compile(rb"""^\s*["']?schema["']?\s*:\s*["']?netprobe\.""", re.MULTILINE)
 _YAML_NAMES = (".yaml", ".yml", ".json")
 _OUR_KEYS = {"hosts", "settings", "defaults"}
@@ -85,6 +86,9 @@ def _read_one(path: str, problems: list[Problem]) -> Inventory | None:
         return None
     if not is_ansible(path, raw):
         return read_inventory(path, problems)
+    if MANIFEST_KEY in (top_keys(raw) or ()):
+        problems.append(Problem(path, 0, 0, word_manifest(_NO_MANIFEST)))
+        return None
     if os.path.isfile(path):
         return read_ansible(path, problems)
     with memory_file(raw) as handle:  # a pipe, which Ansible would find empty

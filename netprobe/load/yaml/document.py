@@ -12,6 +12,9 @@ from netprobe.load.yaml.wording import quoted, what_it_is
 
 KINDS = {"matrix": "--matrix", "inventory": "-i", "accepted": "--accepted"}
 VERSION = 1
+# Every object of Kubernetes and every file of OpenShift's installer has this key, and no file of
+# ours.
+MANIFEST_KEY = "apiVersion"
 _SCHEMA = re.compile(r"netprobe\.([a-z]+)/(\d{1,9})\Z", re.ASCII)
 
 PathStep = str | int
@@ -116,6 +119,9 @@ def check_header(document: Document, kind: str) -> bool:
     if match and schema != expected:
         document.add_problem(path, _word_other_schema(match[1], int(match[2]), kind, expected))
         return False
+    if schema is None and MANIFEST_KEY in document.items(()):
+        document.add_key_problem((MANIFEST_KEY,), word_manifest(expected))
+        return False
     if schema is None:
         words = f'the key "schema" is missing, expected "schema: {expected}"'
         document.add_key_problem(path, words)
@@ -123,6 +129,11 @@ def check_header(document: Document, kind: str) -> bool:
         words = quoted(schema) + " is no schema" if isinstance(schema, str) else what_it_is(schema)
         document.add_problem(path, f"{words}, expected {expected}")
     return True
+
+
+def word_manifest(expected: str) -> str:
+    """Tell that a file is none of ours, and where it belongs."""
+    return f"this is a manifest, expected {expected} (a manifest is given with --manifest)"
 
 
 def _word_other_schema(found: str, version: int, kind: str, expected: str) -> str:

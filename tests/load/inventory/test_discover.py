@@ -367,3 +367,20 @@ def test_ansible_program_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         program.chmod(0o755)
         with pytest.raises(FileErrors, match=words):
             load_inventory([hosts])
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("apiVersion: v1\nbaseDomain: example.com\nplatform: {none: {}}\n", ""),
+        ("apiVersion: v1\nkind: Node\n---\napiVersion: v1\nkind: Node\n", ""),
+        ("apiVersion: v1beta1\nkind: AgentConfig\nhosts: [{hostname: a}]\n", ":1:1"),
+    ],
+)
+def test_manifests_are_given_with_another_option(text: str, place: str) -> None:
+    """Ansible, which knows nothing of them, is not asked."""
+    with pytest.raises(FileErrors) as caught:
+        load_inventory([write("manifest.yaml", text)])
+
+    assert str(caught.value).startswith(f"manifest.yaml{place}: this is a manifest, expected ")
+    assert str(caught.value).endswith("(a manifest is given with --manifest)")
