@@ -204,8 +204,8 @@ class _Expansion:
         if not roles:
             return []
         return [
-            f"{self._matrix.name} has nothing to test: no host has the role {roles}; `roles_map:` "
-            "of the inventory or --role ROLE=ROLE says what its roles stand for"
+            f"{self._matrix.name} has nothing to test: no host has the role {roles}; Ansible's "
+            "groups are roles, and `roles_map:` or --role ROLE=ROLE says what others stand for"
         ]
 
     def _is_valid_today(self, waiver: Waiver) -> bool:

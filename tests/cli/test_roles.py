@@ -192,6 +192,16 @@ def test_plan_without_flows(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert "--role ROLE=ROLE" in run.stdout
 
 
+@pytest.mark.needs("ansible-inventory")
+def test_plan_of_hosts_without_roles(tmp_path: Path) -> None:
+    """A list of addresses has no groups, and so no roles that anything could stand for."""
+    (tmp_path / "hosts").write_text("10.77.0.10\n10.77.0.11\n")
+    done = netprobe("plan", "-m", "dce", "-i", "hosts", "--count", cwd=tmp_path)
+
+    assert done.returncode == 3
+    assert "; Ansible's groups are roles, and " in done.stderr
+
+
 def test_plan_of_hosts_on_which_nothing_starts(tmp_path: Path) -> None:
     """Where hosts have the roles, and all are destinations only, the note does not blame roles."""
     text = OURS.replace("ctl", "node").replace("compute_node", "node")
