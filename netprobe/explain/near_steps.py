@@ -112,9 +112,9 @@ def _describe_listener(view: View) -> tuple[TrailStatus, str]:
         return "doubt", f"netprobe's listener on {name} {wire} is bound, but {listener.note}"
     where = "all its addresses" if listener.nat else view.address
     # By some flow, or by the agent's own dial, where it was asked what it saw.
-    reached = "" if view.evidence.witness is None else " and was reached"
+    works = "" if view.evidence.witness is None else f", and works: {name} or a flow reached it"
     return "ok", (
-        f"nothing held {wire} on {name}; netprobe's own listener is bound to {where}{reached}"
+        f"nothing held {wire} on {name}; netprobe's own listener is bound to {where}{works}"
     )
 
 
