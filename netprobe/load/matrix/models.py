@@ -63,6 +63,8 @@ class DocumentFile(FileModel):
 class RoleFile(FileModel):
     """A part that hosts play."""
 
+    EXAMPLE = "{description: A worker node}"
+
     description: str = Field(default="", description="What such a host is.")
     implies: NameList = Field(
         default=[], description="Further roles that such a host has too; transitive."
