@@ -60,7 +60,7 @@ async def _look_at_host(
     unresolved += await _find_unresolved(plain, agent, fleet) if plain else lookup.asked
     silent = not any(one.alive for one in told)
     gateway = (await agent.route(servers[0], None)).gateway if silent else None
-    return ResolverFacts(tuple(told), unresolved, gateway)
+    return ResolverFacts(tuple(told), tuple(dict.fromkeys(unresolved)), gateway)
 
 
 async def _find_unresolved(

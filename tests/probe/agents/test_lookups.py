@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 
-from netprobe.agent.wire.host_messages import Resolved, ResolveOrder
+from netprobe.agent.wire.host_messages import (
+    Nameservers,
+    NameserversOrder,
+    Resolved,
+    ResolveOrder,
+)
 from netprobe.errors import AgentError
+from netprobe.model.names import NameTold, ServerTold
 from netprobe.model.plan import HostFlow
 from netprobe.probe.agents.agent import AgentMethods
 from netprobe.probe.agents.lookups import LOOKUPS_AT_ONCE
+from netprobe.probe.agents.name_questions import NameQuestions, NameSurvey
 from netprobe.probe.flows.names import resolve_names
 from netprobe.probe.resolvers import look_at_resolvers
 from tests.probe.builders import NAMED, SOURCE, TARGET, make_want
@@ -89,3 +96,24 @@ async def test_a_dead_name_server_is_waited_for_once(monkeypatch: pytest.MonkeyP
     await look_at_resolvers([HostFlow(want.flow, want.order, ends=(NAME,))], fleet)
 
     assert agent.asked == [ResolveOrder(0, NAME)]
+
+
+async def test_a_name_of_a_setting_and_of_a_host_is_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ignition's name is a destination of the workers, and a name of the installation, too."""
+    scripts = {
+        ResolveOrder: lambda order: NOTHING,
+        NameserversOrder: lambda order: Nameservers(1, ["10.0.0.53"]),
+    }
+    agent = FakeAgent(SOURCE, scripts)
+    want = make_want(target=NAMED)
+
+    async def ask(self: NameQuestions, server: str, survey: NameSurvey) -> ServerTold:
+        return ServerTold("a", server, (NameTold(NAME, "SERVFAIL"),), resolves=False)
+
+    monkeypatch.setattr(NameQuestions, "ask", ask)
+    both = HostFlow(want.flow, want.order, ends=(NAME,), asked=(NAME,))
+    ((_, facts),) = await look_at_resolvers([both], FakeFleet([agent]))
+
+    assert facts.unresolved == (NAME,)
