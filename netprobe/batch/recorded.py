@@ -245,6 +245,8 @@ class RecordedFleet(Fleet):
 
     # A host has asked again by one order, whose looks follow one another.
     side_by_side = False
+    # Hosts tell at the end, when their kernels have given up what nobody completed.
+    sees_waiting = False
 
     def __init__(
         self,

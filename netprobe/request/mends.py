@@ -88,7 +88,8 @@ def word_doubts(results: Iterable[Result], enforcers: Iterable[Enforcer]) -> lis
 def _may_lose_answers(result: Result) -> bool:
     """Tell whether an answer that never left is all that the recorders know."""
     story = result.story or Story()
-    return (story.socket.seen, story.destination_out.seen) == ("unknown", "no")
+    seen = (story.destination_in.seen, story.socket.seen, story.destination_out.seen)
+    return seen == ("yes", "unknown", "no")
 
 
 def word_evidence(results: Iterable[Result]) -> tuple[str, ...]:

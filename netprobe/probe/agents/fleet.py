@@ -31,6 +31,8 @@ class Fleet:
     """
 
     side_by_side = True
+    # Whether a destination is asked while half-open connections still wait in its kernel.
+    sees_waiting = True
 
     def __init__(
         self, agents: Iterable[AgentMethods], templates: Templates, key: bytes, tell: TellHost

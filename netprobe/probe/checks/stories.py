@@ -162,7 +162,8 @@ async def ask_recorders(
     async def ask() -> list[Told]:
         found = await gather_all(_ask_about(some, asker, source, scene) for some in kinds)
         may_move = scene.origins.is_translated(task) or any(one.translated for one in found)
-        return [one._replace(may_move=may_move) for one in found]
+        waiting = scene.fleet.sees_waiting
+        return [one._replace(may_move=may_move, sees_waiting=waiting) for one in found]
 
     told = await ask()
     if any(_is_deaf(one.source) or _is_deaf(one.destination) for one in told):

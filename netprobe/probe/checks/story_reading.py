@@ -60,6 +60,7 @@ class Told(NamedTuple):
 
     ``translated``: the address that the packets of the source come from, where it is another one.
     ``may_move``: the rest of what it sends may come from another address, too.
+    ``sees_waiting``: the destination's kernel was asked while half-open connections wait in it.
     ``connected``: ports of connections whose SYN left the source, if this is about their data.
     ``tied``, ``untied``: ports to which several sources may have sent from that address, and
     whether a number shows that this one did. ``is_shared``: this is about such ports alone.
@@ -73,6 +74,7 @@ class Told(NamedTuple):
     untied: Ports = ()
     is_shared: bool = False
     may_move: bool = False
+    sees_waiting: bool = True
 
 
 def share_out(group: Iterable[Observation], told: Told) -> Iterator[tuple[list[Observation], Told]]:
@@ -146,7 +148,7 @@ def _with_story(
     story = Story(
         source_out=_place_of(at_source and at_source.requests, sure.left),
         destination_in=came,
-        socket=_socket_place(seen, at_destination, sure.destination),
+        socket=_socket_place(seen, at_destination, sure.destination and told.sees_waiting),
         destination_out=_place_of(_answer_of(seen, at_destination), sure.destination),
         source_in=_place_of(_answer_of(seen, at_source), sure.answer),
         prober=_prober_place(seen),

@@ -424,6 +424,14 @@ async def test_flows_without_a_nonce_are_told_by_the_own_port() -> None:
     assert sights(await world.story(unknown)) == "?????n"
 
 
+async def test_a_kernel_that_is_asked_late_has_forgotten_what_reached_it() -> None:
+    """Hosts of a bundle tell at the end: a SYN whose answer is stopped may have come in."""
+    world = World(told(run(5)), told(run(5)))
+    world.scene.fleet.sees_waiting = False
+
+    assert sights(await world.story()) == "yy?nnn"
+
+
 @pytest.mark.parametrize("seen_from", [None, "192.0.2.8"])
 async def test_a_translated_source_has_its_story(seen_from: str | None) -> None:
     """What came under another address is asked for, with its answers."""
