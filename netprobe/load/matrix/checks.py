@@ -54,7 +54,9 @@ class Checks:
             self._check_denied(path, body)
             self._check_connections(path, body)
             if not any(body.get(key) for key in PROTOCOL_KEYS):
-                words = f"nothing to test, expected {' or '.join(PROTOCOL_KEYS)}, such as tcp: [6443]"
+                words = (
+                    f"nothing to test, expected {' or '.join(PROTOCOL_KEYS)}, such as tcp: [6443]"
+                )
                 self.document.add_key_problem(path, words)
         self._check_port_groups()
         own_ids = self._check_ids([((*path, "id"), body.get("id")) for path, body in requirements])

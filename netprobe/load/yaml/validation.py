@@ -137,8 +137,11 @@ def _word_missing_key(model: type[FileModel], path: YamlPath) -> str:
 
 def _word_example(model: type[FileModel], detail: ErrorDetails) -> str:
     """Show the mapping that a place lacks, as people write it."""
-    found = _model_at(model, detail["loc"]) if detail["type"] == "model_type" else model
-    return f", such as {found.EXAMPLE}" if found is not model and found.EXAMPLE else ""
+    if detail["type"] != "model_type":
+        return ""
+    found = _model_at(model, detail["loc"])
+    example = found.EXAMPLE if issubclass(found, FileModel) else ""
+    return f", such as {example}" if example else ""
 
 
 def _fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
